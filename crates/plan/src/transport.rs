@@ -92,6 +92,15 @@ impl Scheme {
         }
     }
 
+    /// The name of its protocol.
+    pub const fn protocol_name(self) -> &'static str {
+        match self {
+            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss => "MQTT",
+            Self::Kafka | Self::Kafkas => "Kafka",
+            Self::Coap | Self::Coaps => "CoAP",
+        }
+    }
+
     /// Whether WebSocket carries it.
     pub const fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)

@@ -2,6 +2,7 @@
 //! built, each with its place. What depends on two keys at once is checked when a plan is built.
 
 mod home;
+mod owners;
 
 use muster_plan::Problem;
 
@@ -14,6 +15,8 @@ use crate::tree::{Entry, Node, Value};
 use crate::units::{self, Unreadable};
 use crate::web;
 
+use self::owners::Given;
+
 /// What the check found, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -21,6 +24,8 @@ pub(crate) struct Findings {
     pub(crate) wrong: Vec<Problem>,
     /// What is right and belongs to later work.
     pub(crate) not_yet: Vec<Problem>,
+    /// What is right and belongs to other protocols, dialects or kinds; of no use where anything is wrong.
+    pub(crate) strays: Vec<Problem>,
 }
 
 /// Checks a whole scenario; `is_expanded` tells whether its references to the environment have been
@@ -29,6 +34,7 @@ pub(crate) fn check(sources: &Sources, root: &Node, is_expanded: bool) -> Findin
     let mut check = Check {
         sources,
         is_expanded,
+        given: Given::new(root),
         findings: Findings::default(),
     };
     check.object(&SCENARIO, root, "");
@@ -48,6 +54,7 @@ struct Check<'a> {
     sources: &'a Sources,
     /// Whether references to the environment have been replaced.
     is_expanded: bool,
+    given: Given,
     findings: Findings,
 }
 
@@ -63,12 +70,17 @@ impl Check<'_> {
             );
             return;
         }
+        let outer = self.given;
+        self.given = outer.within(object, node);
+        let stray = self.given.stray(object, node, (self.sources, path));
+        self.findings.strays.extend(stray);
         for entry in node.entries() {
             match object.key(&entry.key) {
                 Some(key) => self.entry(key, entry, path),
                 None => self.unknown_key(object, entry, path),
             }
         }
+        self.given = outer;
         // A misspelt key is also a missing one, and its own problem says enough.
         if node
             .entries()
@@ -198,15 +210,12 @@ impl Check<'_> {
         path: &str,
     ) {
         let text = node.text().unwrap_or_default();
-        let keys = kinds.iter().find_map(|kind| match kind {
-            Kind::Object(object) => Some(names(object.keys)),
-            Kind::One(_)
-            | Kind::Url(_)
-            | Kind::Word(_)
-            | Kind::Percentiles
-            | Kind::Table(_)
-            | Kind::List(_)
-            | Kind::Either(_) => None,
+        let keys = kinds.iter().find_map(|kind| {
+            if let Kind::Object(object) = kind {
+                Some(names(object.keys))
+            } else {
+                None
+            }
         });
         let map = keys.map_or_else(String::new, |keys| {
             format!(", or a map with some of {keys}")
@@ -221,12 +230,8 @@ impl Check<'_> {
             return;
         }
         if !matches!(node.value, Value::Map(_)) || node.entries().is_empty() {
-            self.form(
-                node,
-                path,
-                "a map of percentiles",
-                "such as { p99: \"<= 250ms\" }",
-            );
+            let help = "such as { p99: \"<= 250ms\" }";
+            self.form(node, path, "a map of percentiles", help);
             return;
         }
         for entry in node.entries() {
@@ -390,13 +395,10 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
 }
 
 fn filled(text: &str) -> Result<(), Unreadable> {
-    if !text.is_empty() && !text.contains('\0') {
-        return Ok(());
-    }
-    let what = if text.is_empty() {
-        "this text is empty"
-    } else {
-        "this text holds a NUL"
+    let what = match text {
+        "" => "this text is empty",
+        text if text.contains('\0') => "this text holds a NUL",
+        _ => return Ok(()),
     };
     Err(Unreadable {
         what: what.to_owned(),
@@ -458,19 +460,17 @@ fn refusal(name: &str, why: &str) -> String {
 }
 
 fn names(keys: &[Key]) -> String {
-    let built = keys.iter().filter(|key| key.status == Status::Built);
-    built
-        .map(|key| format!("`{}`", key.name))
-        .collect::<Vec<_>>()
-        .join(", ")
+    listed(keys.iter().map(|key| (key.name, key.status)))
 }
 
 fn built(words: &[Word]) -> String {
-    let built = words.iter().filter(|word| word.status == Status::Built);
-    built
-        .map(|word| format!("`{}`", word.name))
-        .collect::<Vec<_>>()
-        .join(", ")
+    listed(words.iter().map(|word| (word.name, word.status)))
+}
+
+fn listed(names: impl Iterator<Item = (&'static str, Status)>) -> String {
+    let built = names.filter(|(_, status)| *status == Status::Built);
+    let quoted: Vec<_> = built.map(|(name, _)| format!("`{name}`")).collect();
+    quoted.join(", ")
 }
 
 fn lower(doc: &str) -> String {
@@ -487,6 +487,7 @@ pub(crate) fn wrong_default(kind: &'static Kind, default: &str) -> Option<String
     let node = crate::tree::read(&sources, 0).ok()?;
     let mut check = Check {
         is_expanded: true,
+        given: Given::new(&node),
         sources: &sources,
         findings: Findings::default(),
     };

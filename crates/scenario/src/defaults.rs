@@ -11,7 +11,7 @@ use muster_plan::Scheme;
 use muster_platform::Dialect;
 
 use crate::check::alternative;
-use crate::language::{Kind, Object, SCENARIO, Status};
+use crate::language::{Kind, Object, Owner, SCENARIO, STREAM, Status};
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 use crate::units;
@@ -192,33 +192,19 @@ fn fill_stream(stream: &mut Node) {
     }
 }
 
-/// A stream whose devices send nothing by themselves has no defaults of messages either: what then still
-/// stands there is the scenario's own, and is refused.
+/// Defaults of keys that do not belong to the kind of a stream are left out.
 fn leave_out_of_messages(stream: &mut Node) {
-    if !matches!(text(stream, "kind"), "command" | "receive") {
-        return;
-    }
-    let place = stream.place;
+    let (place, kind) = (stream.place, text(stream, "kind").to_owned());
+    let has_other = |owner: &Owner| matches!(owner, Owner::Kind(kinds) if !kinds.contains(&&*kind));
+    let is_stray = |name: &str| {
+        STREAM
+            .key(name)
+            .is_some_and(|key| key.owners.iter().any(has_other))
+    };
     if let Value::Map(entries) = &mut stream.value {
-        let is_default = |entry: &Entry| entry.node.place == place;
-        entries
-            .retain(|entry| !KEYS_OF_MESSAGES.contains(&entry.key.as_str()) || !is_default(entry));
+        entries.retain(|entry| entry.node.place != place || !is_stray(&entry.key));
     }
 }
-
-/// Keys of a stream that say what its messages are, and how and when a device sends them.
-pub(crate) const KEYS_OF_MESSAGES: [&str; 10] = [
-    "shape",
-    "phase",
-    "loop",
-    "topic",
-    "retain",
-    "ack",
-    "retry",
-    "payload",
-    "carrier",
-    "integrity",
-];
 
 /// What the topics begin with where the scenario names none.
 const OWN: &str = "muster/";

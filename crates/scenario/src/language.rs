@@ -1,5 +1,5 @@
-//! The language of scenarios as one table: every key, what it takes, its default, and whether it
-//! is built.
+//! The language of scenarios as one table: every key, what it takes, its default, whose it is,
+//! and whether it is built.
 //!
 //! The check of a file, the defaults, the JSON schema and the list of keys that are *not yet*
 //! built all read this table, so they cannot disagree.
@@ -23,6 +23,10 @@ mod fleet;
 mod judging;
 mod platform;
 mod stream;
+
+pub(crate) use stream::STREAM;
+
+use muster_platform::Dialect;
 
 use Scalar::{Text, Whole};
 
@@ -53,6 +57,8 @@ pub(crate) struct Key {
     pub(crate) default: Option<&'static str>,
     /// Whether it must stand.
     pub(crate) required: bool,
+    /// The settings without any of which it has no meaning.
+    pub(crate) owners: &'static [Owner],
     /// Whether it is built.
     pub(crate) status: Status,
 }
@@ -72,6 +78,28 @@ pub(crate) enum Status {
         help: &'static str,
     },
 }
+
+/// The setting that a key belongs to.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// Devices that speak one of these protocols.
+    Devices(&'static [&'static str]),
+    /// A backend whose consumers speak one of these protocols.
+    Backend(&'static [&'static str]),
+    /// One of these words under the nearest `kind`.
+    Kind(&'static [&'static str]),
+    /// A dialect of which this is true.
+    Dialect(fn(Dialect) -> bool),
+    /// The embedded gateway.
+    Gateway,
+    /// A platform that runs elsewhere.
+    Deployed,
+}
+
+/// Devices that speak MQTT.
+const MQTT: Owner = Owner::Devices(&["MQTT"]);
+/// Devices that speak CoAP.
+const COAP: Owner = Owner::Devices(&["CoAP"]);
 
 /// What a key takes.
 #[derive(Debug)]
@@ -238,6 +266,7 @@ pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Ke
         kind,
         default: None,
         required: false,
+        owners: &[],
         status: Status::Built,
     }
 }
@@ -257,6 +286,11 @@ impl Key {
             required: true,
             ..self
         }
+    }
+
+    /// The same key, which belongs to all of these.
+    pub(crate) const fn of(self, owners: &'static [Owner]) -> Self {
+        Self { owners, ..self }
     }
 
     /// The same key, of later work.

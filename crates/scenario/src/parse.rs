@@ -40,6 +40,7 @@ pub fn parse(
     refuse(expand(&mut root, &sources, reader))?;
     let findings = check(&sources, &root, true);
     refuse([findings.wrong, findings.not_yet].concat())?;
+    refuse(findings.strays)?;
     fill(&mut root);
     let context = Context::new(&sources, reader);
     let plan = build(&View::new(&context, &root));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::language::{Key, Kind, Object, SCENARIO, Scalar, Status, Word};
+use crate::language::{Key, Kind, Object, Owner, SCENARIO, Scalar, Status, Word};
 use crate::units;
 
 /// The JSON schema of a scenario. Keys that are not yet built are in it and say so.
@@ -24,10 +24,7 @@ fn object(object: &Object) -> Value {
     for key in object.keys.iter().filter(known) {
         let mut schema = kind(&key.kind);
         if let Value::Object(map) = &mut schema {
-            map.insert(
-                "description".to_owned(),
-                described(key.doc, key.status).into(),
-            );
+            map.insert("description".to_owned(), described(key).into());
             if let Some(default) = key
                 .default
                 .filter(|default| !default.starts_with(['{', '[']))
@@ -51,9 +48,14 @@ fn object(object: &Object) -> Value {
     schema
 }
 
-fn described(doc: &str, status: Status) -> String {
-    match status {
-        Status::Built => doc.to_owned(),
+fn described(key: &Key) -> String {
+    let owners: Vec<String> = key.owners.iter().map(Owner::name).collect();
+    let doc = match &owners[..] {
+        [] => key.doc.to_owned(),
+        owners => format!("{}; a key of {}", key.doc, owners.join(", with ")),
+    };
+    match key.status {
+        Status::Built => doc,
         Status::NotYet(with) => format!("{doc}. Not yet built: comes with {with}"),
         Status::Refused { why, help: _ } => why.to_owned(),
     }

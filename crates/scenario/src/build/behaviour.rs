@@ -124,15 +124,6 @@ fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()>
             "what is asked is answered one by one, and delivered nowhere",
         ),
     };
-    if let Some(stray) = view
-        .get("no-gateways")
-        .filter(|_| dialect.publishing().announcement.is_none())
-    {
-        let what =
-            format!("`no-gateways` has no meaning with {dialect}: no link announces devices");
-        stray.wrong(what, "remove it, or use `dialect: thingsboard`");
-        return None;
-    }
     strays.retain(|key| view.get(key).is_some());
     for key in &strays {
         let what = format!("`{key}` has no meaning with {dialect}: {why}");

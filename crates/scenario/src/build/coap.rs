@@ -20,20 +20,6 @@ use crate::view::View;
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
 const MESSAGE_IDS: f64 = 65_536.0;
 
-/// Keys of `client` that are MQTT's.
-const CLIENT_OF_MQTT: [&str; 7] = [
-    "version",
-    "clean-start",
-    "session-expiry",
-    "keep-alive",
-    "receive-maximum",
-    "will",
-    "authentication",
-];
-
-/// Keys of a stream that are MQTT's.
-const STREAM_OF_MQTT: [&str; 2] = ["qos", "retain"];
-
 /// Whether the platform can be spoken to over the protocol that the addresses name.
 pub(super) fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
     let scheme = target::scheme(platform);
@@ -54,26 +40,12 @@ pub(super) fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
 
 /// How devices speak CoAP, but for their sockets.
 pub(super) fn client(fleet: &View<'_>) -> Option<CoapSettings> {
-    let client = fleet.get("client")?;
-    let help = "remove it; CoAP has its own under `client.coap`";
-    none_of_mqtt(&client, &CLIENT_OF_MQTT, help)?;
-    let view = client.get("coap")?;
+    let view = fleet.get("client")?.get("coap")?;
     Some(CoapSettings::new(
         transmission(&view)?,
         view.whole("nstart")?,
         fleet.truth("obey-retry-after")?,
     ))
-}
-
-fn none_of_mqtt(view: &View<'_>, keys: &[&str], help: &str) -> Option<()> {
-    for key in keys {
-        if let Some(stray) = view.written(key) {
-            let what = format!("`{key}` is a key of MQTT, and these devices speak CoAP");
-            stray.wrong(what, help);
-            return None;
-        }
-    }
-    Some(())
 }
 
 fn transmission(view: &View<'_>) -> Option<Transmission> {
@@ -107,34 +79,8 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
     Some(transmission)
 }
 
-/// Refuses keys of CoAP where the devices of a fleet speak another protocol.
-pub(super) fn is_not_spoken(fleet: &View<'_>, scheme: Scheme) -> Option<()> {
-    let of_client = fleet.get("client").and_then(|client| client.get("coap"));
-    none_of_coap(of_client, "coap", scheme)?;
-    let shared = fleet.get("sockets");
-    let shared = shared.filter(|_| fleet.text_of("sockets") == "shared");
-    none_of_coap(shared, "sockets", scheme)?;
-    none_of_coap(fleet.get("obey-retry-after"), "obey-retry-after", scheme)
-}
-
-/// Refuses keys of CoAP where the devices of a stream speak another protocol.
-pub(super) fn is_no_key_of_streams(stream: &View<'_>, scheme: Scheme) -> Option<()> {
-    none_of_coap(stream.get("confirmable"), "confirmable", scheme)
-}
-
-fn none_of_coap(stray: Option<View<'_>>, key: &str, scheme: Scheme) -> Option<()> {
-    let Some(stray) = stray else {
-        return Some(());
-    };
-    let name = scheme.name();
-    let what = format!("`{key}` is a key of CoAP, and these devices speak `{name}`");
-    stray.wrong(what, "remove it, or connect with `coap` or `coaps`");
-    None
-}
-
 /// How the messages of a stream are delivered.
 pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
-    none_of_mqtt(view, &STREAM_OF_MQTT, "remove it; CoAP has `confirmable`")?;
     let is_confirmable = view.truth("confirmable")?;
     let ack = match (view.text_of("ack"), is_confirmable) {
         ("none", true) => {
@@ -292,7 +238,6 @@ pub(super) fn can_be_said(
 
 /// How replies to commands are delivered.
 pub(super) fn replies(view: &View<'_>) -> Option<Qos> {
-    none_of_mqtt(view, &STREAM_OF_MQTT, "remove it; CoAP has `confirmable`")?;
     is_confirmable(view, "Hono takes no reply that is not confirmable")?;
     Some(Qos::AtLeastOnce)
 }

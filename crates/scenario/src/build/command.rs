@@ -11,7 +11,6 @@ use muster_protocol::mqtt::{Qos, topic};
 use super::coap;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
-use crate::defaults::KEYS_OF_MESSAGES;
 use crate::view::View;
 
 /// What the one backend with commands does.
@@ -158,9 +157,6 @@ fn devices(root: &View<'_>) -> u32 {
         .fold(0, u32::saturating_add)
 }
 
-/// Keys that say when and how often a device sends by itself.
-const OF_UPLINKS: [&str; 4] = ["rate", "every", "count", "deadline"];
-
 /// A stream of kind `command`: what a fleet's devices take and reply to.
 pub(super) fn command_stream(
     class: &Class<'_>,
@@ -175,14 +171,6 @@ pub(super) fn command_stream(
         );
         return None;
     };
-    refuse_all(
-        view,
-        &OF_UPLINKS,
-        "a stream of commands",
-        "of the backend's `commands`",
-    )?;
-    let whose = "the dialect's to say what a reply is and where it goes";
-    refuse_all(view, &KEYS_OF_MESSAGES, "a stream of commands", whose)?;
     if !class
         .seat
         .dialect
@@ -196,7 +184,7 @@ pub(super) fn command_stream(
     let rate = Rate::per_second(commands.rate.get() * share)?;
     let kind = StreamKind::Command {
         is_two_way: commands.is_two_way,
-        status: status(class, view, commands.is_two_way)?,
+        status: status(view, commands.is_two_way)?,
         to: commands.to,
     };
     let plan = silent(class, view, number)?;
@@ -220,16 +208,10 @@ pub(super) fn command_stream(
 }
 
 /// What the devices say became of a command.
-fn status(class: &Class<'_>, view: &View<'_>, is_two_way: bool) -> Option<u16> {
+fn status(view: &View<'_>, is_two_way: bool) -> Option<u16> {
     let Some(written) = view.get("status") else {
         return Some(DONE);
     };
-    let dialect = class.seat.dialect;
-    if !dialect.application.replies_with_status {
-        let what = format!("with {dialect} a reply says nothing of a status, or always 200");
-        written.wrong(what, "remove it, or use `dialect: hono`");
-        return None;
-    }
     if !is_two_way {
         let what = "no device replies to commands that are one-way";
         written.wrong(what, "remove it, or use `commands: { mode: two-way }`");
@@ -249,7 +231,6 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
         }
         return coap::replies(view);
     }
-    coap::is_no_key_of_streams(view, class.seat.scheme)?;
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
         let what = "whether a reply at QoS 0 was taken, nobody tells";
@@ -332,15 +313,6 @@ pub(super) fn receive_stream(
     view: &View<'_>,
     number: u16,
 ) -> Option<StreamPlan> {
-    refuse_all(
-        view,
-        &OF_UPLINKS,
-        "a stream that receives",
-        "of the streams it subscribes to",
-    )?;
-    let whose = "of the streams it subscribes to";
-    refuse_all(view, &KEYS_OF_MESSAGES, "a stream that receives", whose)?;
-    coap::is_no_key_of_streams(view, class.seat.scheme)?;
     one_device_a_link(class, view, "subscriptions of its own")?;
     let Some(filter_view) = view.get("filter") else {
         let help = "add `filter: \"broadcast/#\"`";
@@ -408,34 +380,6 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         integrity: IntegrityLevel::Body,
         retry: 0,
     })
-}
-
-/// A key that has a meaning for other kinds only.
-pub(super) fn refuse_strays(view: &View<'_>) -> Option<()> {
-    let kind = view.text_of("kind");
-    for (key, of) in [
-        ("filter", "receive"),
-        ("ttd", "command-query"),
-        ("status", "command"),
-    ] {
-        if let (Some(stray), true) = (view.get(key), kind != of) {
-            let what = format!("`{key}` has no meaning with `kind: {kind}`");
-            stray.wrong(what, &format!("use `kind: {of}`, or remove it"));
-            return None;
-        }
-    }
-    Some(())
-}
-
-fn refuse_all(view: &View<'_>, keys: &[&str], what: &str, whose: &str) -> Option<()> {
-    for key in keys {
-        if let Some(stray) = view.get(key) {
-            let said = format!("`{key}` has no meaning for {what}");
-            stray.wrong(said, &format!("remove it: it is {whose}"));
-            return None;
-        }
-    }
-    Some(())
 }
 
 pub(super) fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {

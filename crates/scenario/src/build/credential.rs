@@ -14,10 +14,7 @@ pub(super) fn credential(
 ) -> Option<Credential> {
     is_of_protocol(view, scheme)?;
     match view.text_of("kind") {
-        "none" => {
-            only_of_other_kinds(view, &["user", "secret", "cert", "key"]);
-            Some(Credential::None)
-        }
+        "none" => Some(Credential::None),
         "certificate" => certificate(view, variables),
         "token" => token(view, variables),
         "psk" => psk(view, variables),
@@ -44,7 +41,6 @@ fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
 }
 
 fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    only_of_other_kinds(view, &["cert", "key"])?;
     let Some(secret_view) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_KEY}\"`, or a column of `data`";
         view.wrong("a credential of kind psk has no secret", help);
@@ -129,27 +125,7 @@ fn user_name(view: &View<'_>, variables: &Variables<'_>) -> Option<Secret<Templa
     secret_template(view, variables)
 }
 
-/// Refuses keys that mean nothing with the kind of credential that is given.
-fn only_of_other_kinds(view: &View<'_>, keys: &[&str]) -> Option<()> {
-    let mut is_right = Some(());
-    for key in keys {
-        let Some(stray) = view.get(key) else { continue };
-        let kind = match *key {
-            "cert" | "key" => "certificate",
-            _ => "password",
-        };
-        let what = format!(
-            "`{key}` has no meaning with `kind: {}`",
-            view.text_of("kind")
-        );
-        stray.wrong(what, &format!("use `kind: {kind}`, or remove it"));
-        is_right = None;
-    }
-    is_right
-}
-
 fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    only_of_other_kinds(view, &["user", "cert", "key"])?;
     let token = match view.get("secret") {
         Some(secret) => user_name(&secret, variables)?,
         None => Secret::new(Template::parse("${id}").ok()?),
@@ -160,7 +136,6 @@ fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
 }
 
 fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    only_of_other_kinds(view, &["cert", "key"])?;
     let Some(secret_view) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
         view.wrong("a credential of kind password has no secret", help);
@@ -186,7 +161,6 @@ fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
 /// The paths of a device's certificate and key: a folder that has both for each device, a path for
 /// each, or one file that holds both.
 fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
-    only_of_other_kinds(view, &["user", "secret"])?;
     let Some(cert) = view.get("cert") else {
         let help = "add `cert: \"certs/${id}.pem\"`";
         view.wrong("a credential of kind certificate has no certificate", help);

@@ -219,7 +219,6 @@ fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option
     if scheme.is_coap() {
         return coap::client(fleet).map(ClientPlan::Coap);
     }
-    coap::is_not_spoken(fleet, scheme)?;
     let plan = mqtt(&fleet.get("client")?, variables)?;
     Some(ClientPlan::Mqtt(Box::new(plan)))
 }

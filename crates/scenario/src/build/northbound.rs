@@ -12,12 +12,6 @@ use super::fleet;
 use crate::endpoint;
 use crate::view::View;
 
-/// Keys of a backend that have a meaning with MQTT only.
-const OF_MQTT: [&str; 3] = ["filter", "qos", "version"];
-
-/// Keys of its `tls` that Kafka's client has nothing for: each broker has a name of its own.
-const OF_MQTT_TLS: [&str; 3] = ["server-name", "version", "alpn"];
-
 /// The longest name of a topic of Kafka.
 const NAME_MAX: usize = 249;
 
@@ -30,14 +24,6 @@ pub(super) fn northbound(
 ) -> Option<Northbound> {
     if endpoint.scheme.is_kafka() {
         return kafka(view, dialect, fleets).map(Northbound::Kafka);
-    }
-    let topics = "name what it consumes under `filter`, or use `url: \"kafka://...\"`";
-    let sasl = "remove it: MQTT sends the password as it is; or use `url: \"kafka://...\"`";
-    for (key, help) in [("topics", topics), ("sasl", sasl)] {
-        if let Some(stray) = view.get(key) {
-            stray.wrong(format!("`{key}` is only for Kafka"), help);
-            return None;
-        }
     }
     let filter = view.get("filter").and_then(|filter| filter_of(&filter));
     Some(Northbound::Mqtt(MqttNorthbound {
@@ -75,20 +61,6 @@ pub(super) fn group(view: &View<'_>, endpoint: &Endpoint) -> Option<String> {
 }
 
 fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<KafkaNorthbound> {
-    for key in OF_MQTT {
-        if let Some(stray) = view.get(key) {
-            let what = format!("`{key}` has no meaning with Kafka");
-            stray.wrong(what, "remove it; Kafka's topics stand under `topics`");
-            return None;
-        }
-    }
-    let tls = view.get("tls");
-    let mut stray = OF_MQTT_TLS.iter().filter_map(|key| tls.as_ref()?.get(key));
-    if let Some(stray) = stray.next() {
-        let help = "keep `ca`, `cert`, `key` and `insecure`";
-        stray.wrong("this part of `tls` has no meaning with Kafka", help);
-        return None;
-    }
     if let (Some(user), None) = (view.get("user"), view.get("password")) {
         user.wrong("a user name without a password", "add `password`");
         return None;

@@ -19,6 +19,8 @@ const NO_URL: (&str, &str) = (
     "`provision` has no `url`",
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
+/// What to do where there is nobody to tell.
+const NO_PROVISION: &str = "`mode: none`, or no `provision` at all";
 /// Keys of a management API, of which the first says where it is, and last what is there in its place.
 const OF_PLATFORMS: [&str; 8] = [
     "url", "token", "user", "password", "tls", "gateway", "api", "mongodb",
@@ -40,24 +42,17 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     let dialect = platform.dialect();
     if !dialect.is_provisioned {
         let why = format!("{dialect} has nobody to be told of devices");
-        let why = (why.as_str(), "remove it");
-        has_none(&view, &OF_PLATFORMS, why)?;
-        return nobody(
-            &view,
-            mode,
-            (why.0, "`mode: none`, or no `provision` at all"),
-        );
+        return nobody(&view, mode, (&why, NO_PROVISION));
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
     if is_embedded && !dialect.server.has_rest {
         let why = "the embedded gateway takes every device";
-        has_none(&view, &OF_PLATFORMS, (why, "remove it"))?;
-        return nobody(&view, mode, (why, "`mode: none`, or no `provision` at all"));
+        return nobody(&view, mode, (why, NO_PROVISION));
     }
     if is_embedded {
         return embedded(&view, mode);
     }
-    if let Some(uri) = view.get("mongodb").filter(|_| dialect == Dialect::Hono) {
+    if let Some(uri) = view.get("mongodb") {
         let why = ("the registry's database is written to", "keep one of both");
         has_none(&view, &OF_PLATFORMS[..7], why)?;
         let mongodb = Some(secret(&uri)?);
@@ -72,7 +67,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         }
     };
     let gateway = gateway(&view, dialect)?;
-    let registry = registry(&view, dialect)?;
+    let registry = registry(&view);
     let credential = login(&view, &api)?;
     let (ca, insecure) = trust(&view, &api, platform)?;
     let rest = rest(&view, mode, &gateway)?;
@@ -89,11 +84,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
 /// Which gateway the devices belong to there, with platforms whose devices do.
 fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
     if dialect == Dialect::Hono {
-        let why = (
-            "Hono has devices of their own and gateways of `fleet`",
-            "remove it",
-        );
-        return has_none(view, &["gateway"], why).map(|()| String::new());
+        return Some(String::new());
     }
     let Some(gateway) = view.get("gateway") else {
         let what = "`provision` does not say which gateway the devices belong to";
@@ -104,14 +95,10 @@ fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
 }
 
 /// Which management API it is, with platforms that have had several.
-fn registry(view: &View<'_>, dialect: Dialect) -> Option<RegistryApi> {
-    if dialect != Dialect::Hono {
-        let why = format!("{dialect} has one management API and no database of its own");
-        return has_none(view, &["api", "mongodb"], (&why, "remove it")).map(|()| RegistryApi::V1);
-    }
+fn registry(view: &View<'_>) -> RegistryApi {
     match view.text_of("api") {
-        "pre-1.0" => Some(RegistryApi::Legacy),
-        _ => Some(RegistryApi::V1),
+        "pre-1.0" => RegistryApi::Legacy,
+        _ => RegistryApi::V1,
     }
 }
 
@@ -175,12 +162,6 @@ fn nobody(
 
 /// The embedded gateway's management API is the run's own, and begins empty.
 fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan>> {
-    let why = "the embedded gateway's management API is the run's own";
-    has_none(
-        view,
-        &["url", "token", "user", "password", "tls", "api", "mongodb"],
-        (why, "remove it"),
-    )?;
     if mode == ProvisionMode::Verify {
         let what = "the embedded gateway begins without devices: there is nothing to verify";
         view.get("mode")?.wrong(what, "`mode: auto`");

@@ -106,7 +106,6 @@ fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
     if class.seat.scheme.is_coap() {
         return coap::delivery(view);
     }
-    coap::is_no_key_of_streams(view, class.seat.scheme)?;
     let qos = Qos::from_bits(view.whole("qos")?)?;
     takes_qos(view, qos, class.seat.dialect)?;
     Some(Delivery {
@@ -118,7 +117,6 @@ fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
 }
 
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
-    command::refuse_strays(view)?;
     if class.seat.scheme.is_coap() {
         coap::takes_kind(view)?;
     }

@@ -6,7 +6,7 @@ use muster_plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
     Secret, TlsPlan, all_surface,
 };
-use muster_platform::{Carrier, Dialect, Protocol};
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour;
@@ -28,11 +28,10 @@ const MAX_BACKENDS: usize = 255;
 pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
     let dialect = dialect(view);
     let endpoints = endpoints(view).filter(|_| coap::speaks(view, dialect).is_some());
-    let is_gateway = view.text_of("kind") == "gateway";
     let tls = match view.get("tls") {
-        Some(tls) => transport::fits_gateway(&tls, is_gateway)
-            .and_then(|()| transport::fits_datagrams(&tls, scheme(view)))
-            .and_then(|()| transport::tls(&tls)),
+        Some(tls) => {
+            transport::fits_datagrams(&tls, scheme(view)).and_then(|()| transport::tls(&tls))
+        }
         None => Some(TlsPlan::default()),
     };
     let kind = match view.text_of("kind") {
@@ -96,13 +95,6 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
 
 fn deployed(view: &View<'_>, dialect: Dialect) -> Option<PlatformKind> {
     let mut is_right = true;
-    for key in ["behaviour", "dialect", "max-payload"] {
-        if let Some(stray) = view.get(key) {
-            let what = format!("`{key}` is only for the reference gateway");
-            stray.wrong(what, "use `kind: gateway`, or remove it");
-            is_right = false;
-        }
-    }
     for item in view.list("devices") {
         if endpoint::read(item.text()).is_ok_and(|endpoint| endpoint.port == 0) {
             item.wrong(
@@ -150,20 +142,15 @@ fn gateway(
     Some(PlatformKind::Gateway {
         dialect,
         behaviour: Box::new(behaviour),
-        max_payload: max_payload(view, dialect)?,
+        max_payload: max_payload(view)?,
     })
 }
 
 /// The longest payload that the gateway takes; none where nothing is said of it.
-fn max_payload(platform: &View<'_>, dialect: Dialect) -> Option<Option<u32>> {
+fn max_payload(platform: &View<'_>) -> Option<Option<u32>> {
     let Some(view) = platform.get("max-payload") else {
         return Some(None);
     };
-    if dialect.requests(Protocol::Coap).limits.is_none() {
-        let what = format!("`max-payload` is a limit of CoAP, which {dialect} does not speak");
-        view.wrong(what, "remove it, or use `dialect: hono`");
-        return None;
-    }
     let bytes = platform.size("max-payload")?;
     if bytes == 0 {
         view.wrong("a gateway that takes no payload", "such as 2KiB");

@@ -108,24 +108,6 @@ pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>
     Some(())
 }
 
-/// The embedded gateway shows a certificate that the run has made, and trusts it.
-pub(super) fn fits_gateway(view: &View<'_>, is_gateway: bool) -> Option<()> {
-    let (key, what, help) = if is_gateway {
-        let what = "the embedded gateway's certificate is made by the run, which trusts it";
-        ("ca", what, "remove `ca`, or use `kind: mqtt`")
-    } else {
-        let what = "`client-ca` is only for the embedded gateway";
-        ("client-ca", what, "use `kind: gateway`, or remove it")
-    };
-    match view.get(key) {
-        None => Some(()),
-        Some(stray) => {
-            stray.wrong(what, help);
-            None
-        }
-    }
-}
-
 /// Over DTLS there is one version, and no ALPN.
 pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
     let mut of_streams = ["version", "alpn"].into_iter();

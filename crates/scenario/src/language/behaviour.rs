@@ -1,10 +1,13 @@
 //! The keys under `platform.behaviour`.
 
 use super::Scalar::{Bool, Code, Percent, Rate, Time, Whole};
-use super::{Key, Kind, U32, key, map, one};
+use super::{Key, Kind, Owner, U32, key, map, one};
 
 /// Messages that a count can name: positions are drawn from the whole run.
 const COUNT: Kind = one(Whole(0, U32));
+
+/// Platforms to which links announce devices.
+const ANNOUNCING: Owner = Owner::Dialect(|of| of.publishing().announcement.is_some());
 
 object! { pub(super) BEHAVIOUR:
     key("service-time", Kind::Either(&[one(Time), map(&SERVICE_TIME)]),
@@ -37,7 +40,7 @@ object! { pub(super) BEHAVIOUR:
     key("stall", map(&STALL), "A time in which the gateway does nothing"),
     key("close-links", map(&CLOSE_LINKS), "An instant at which links are closed"),
     key("no-gateways", one(Bool),
-        "No link is a gateway's: its announcements are never answered (thingsboard)"),
+        "No link is a gateway's: its announcements are never answered").of(&[ANNOUNCING]),
 }
 
 object! { SERVICE_TIME:

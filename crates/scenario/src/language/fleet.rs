@@ -3,7 +3,7 @@
 use super::Scalar::{
     Bool, ClientId, Factor, File, Fraction, Rate, Reference, Secret, Template, Text, Time, Whole,
 };
-use super::{Kind, U32, judging, key, map, one, stream};
+use super::{COAP, Kind, MQTT, Owner, U32, judging, key, map, one, stream};
 
 object! { pub(super) FLEET:
     key("name", one(Text), "Its name in the result").or("devices"),
@@ -17,13 +17,15 @@ object! { pub(super) FLEET:
     key("client", map(&CLIENT), "How sessions are opened").or("{}"),
     key("credential", map(&CREDENTIAL), "How links prove who they are").or("{ kind: none }"),
     key("sockets", words!("per-device", "shared"),
-        "CoAP: whether each link has a socket of its own, or links share as few as message ids allow"),
+        "Whether each link has a socket of its own, or links share as few as message ids allow")
+        .of(&[COAP]),
     key("connect", map(&CONNECT), "How links are opened").or("{}"),
     key("reconnect", map(&RECONNECT), "How links are opened again").or("{}"),
     key("offline", map(&OFFLINE),
         "When all its devices are offline on purpose; they come back at `connect.rate`"),
     key("obey-retry-after", one(Bool),
-        "CoAP: whether devices are silent for as long as Max-Age of a 5.03 says; by default true"),
+        "Whether devices are silent for as long as Max-Age of a 5.03 says; by default true")
+        .of(&[COAP]),
     key("streams", Kind::List(&map(&stream::STREAM)), "What the devices send").or("[]"),
     key("slo", map(&judging::SLO), "What must hold for this fleet"),
 }
@@ -36,19 +38,19 @@ object! { GATEWAY:
 
 object! { CLIENT:
     key("id", one(ClientId),
-        "The MQTT client id of each link; \"\" leaves it to the server, with each CONNECT"),
-    key("version", words!("5", "3.1.1"), "The version of MQTT").or("5"),
-    key("clean-start", one(Bool), "Whether an earlier session is forgotten").or("true"),
-    key("session-expiry", one(Time), "How long the session outlives the link").or("0s"),
-    key("keep-alive", one(Time), "The keep-alive; 0s switches it off").or("60s"),
-    key("receive-maximum", one(Whole(1, 65_535)), "Unanswered messages a device takes"),
-    key("will", map(&WILL), "What the platform publishes when a link ends unasked"),
+        "The MQTT client id of each link; \"\" leaves it to the server, with each CONNECT").of(&[MQTT]),
+    key("version", words!("5", "3.1.1"), "The version of MQTT").or("5").of(&[MQTT]),
+    key("clean-start", one(Bool), "Whether an earlier session is forgotten").or("true").of(&[MQTT]),
+    key("session-expiry", one(Time), "How long the session outlives the link").or("0s").of(&[MQTT]),
+    key("keep-alive", one(Time), "The keep-alive; 0s switches it off").or("60s").of(&[MQTT]),
+    key("receive-maximum", one(Whole(1, 65_535)), "Unanswered messages a device takes").of(&[MQTT]),
+    key("will", map(&WILL), "What the platform publishes when a link ends unasked").of(&[MQTT]),
     key("authentication", map(&AUTHENTICATION),
-        "What links prove beyond their credential, by a method of MQTT 5"),
-    key("coap", map(&COAP), "The transmission parameters of CoAP (RFC 7252 section 4.8)"),
+        "What links prove beyond their credential, by a method of MQTT 5").of(&[MQTT]),
+    key("coap", map(&TRANSMISSION), "The transmission parameters of CoAP (RFC 7252 section 4.8)").of(&[COAP]),
 }
 
-object! { COAP:
+object! { TRANSMISSION:
     key("ack-timeout", one(Time),
         "ACK_TIMEOUT: how long the first copy of a CON waits, at least").or("2s"),
     key("ack-random-factor", one(Factor),
@@ -86,12 +88,16 @@ object! { WILL:
 object! { CREDENTIAL:
     key("kind", words!("none", "password", "token", "psk", "certificate"), "What it is").required(),
     key("user", Kind::Either(&[one(Reference), map(&OCTETS)]),
-        "The user name, or the identity of a psk; by default ${id}"),
+        "The user name, or the identity of a psk; by default ${id}")
+        .of(&[Owner::Kind(&["password", "psk"])]),
     key("secret", Kind::Either(&[one(Secret), map(&OCTETS)]),
-        "The password, or the key of a psk; or the access token, by default ${id}"),
+        "The password, or the key of a psk; or the access token, by default ${id}")
+        .of(&[Owner::Kind(&["password", "token", "psk"])]),
     key("cert", one(Template),
-        "The file of the certificate and its chain, or a folder with `${id}.pem` and `${id}.key`"),
-    key("key", one(Template), "The file of its key; by default that of the certificate"),
+        "The file of the certificate and its chain, or a folder with `${id}.pem` and `${id}.key`")
+        .of(&[Owner::Kind(&["certificate"])]),
+    key("key", one(Template), "The file of its key; by default that of the certificate")
+        .of(&[Owner::Kind(&["certificate"])]),
 }
 
 // Bytes that need not be text.

@@ -1,13 +1,14 @@
 //! The keys under `platform`, and those around it that are of later work.
 
 use muster_plan::ProvisionPlan;
+use muster_platform::{Dialect, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
-use super::{Key, Kind, Word, behaviour, fleet, key, later, map, one, word, work};
+use super::{Key, Kind, Owner, Word, behaviour, fleet, key, later, map, one, word, work};
 
 object! { pub(super) PLATFORM:
     key("kind", Kind::Word(KINDS), "What the system under test is").or("gateway"),
-    key("dialect", Kind::Word(DIALECTS), "What the reference gateway speaks"),
+    key("dialect", Kind::Word(DIALECTS), "What the reference gateway speaks").of(&[Owner::Gateway]),
     key("devices",
         Kind::Either(&[Kind::List(&Kind::Url(DEVICE_SCHEMES)), Kind::Url(DEVICE_SCHEMES)]),
         "Where devices connect: an address or a list; of several addresses of a name see `addresses`"),
@@ -19,10 +20,24 @@ object! { pub(super) PLATFORM:
     key("backend",
         Kind::Either(&[map(&BACKEND), Kind::List(&Kind::Either(&[map(&BACKEND), Kind::Url(BACKEND_SCHEMES)])), Kind::Url(BACKEND_SCHEMES)]),
         "The business application: one or its address, or a list, each an account of its own"),
-    key("behaviour", map(&behaviour::BEHAVIOUR), "How the gateway misbehaves"),
+    key("behaviour", map(&behaviour::BEHAVIOUR), "How the gateway misbehaves").of(&[Owner::Gateway]),
     key("max-payload", one(Size),
-        "The longest payload that the gateway takes over CoAP; a longer one is refused with 4.13"),
+        "The longest payload that the gateway takes over CoAP; a longer one is refused with 4.13")
+        .of(&[Owner::Gateway, WITH_REQUESTS]),
 }
+
+/// A backend whose consumers subscribe.
+const OF_MQTT: Owner = Owner::Backend(&["MQTT"]);
+/// A backend whose consumers read topics of Kafka.
+const OF_KAFKA: Owner = Owner::Backend(&["Kafka"]);
+/// Platforms that bound a request.
+const WITH_REQUESTS: Owner = Owner::Dialect(|of| of.requests(Protocol::Coap).limits.is_some());
+/// Platforms that know their devices.
+const PROVISIONED: Owner = Owner::Dialect(|of| of.is_provisioned);
+/// Platforms with a registry of Hono.
+const REGISTRY: Owner = Owner::Dialect(|of| of == Dialect::Hono);
+/// Platforms whose devices belong to gateways that the platform names.
+const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of == Dialect::SapEdge);
 
 const KINDS: &[Word] = &[
     word("gateway"),
@@ -65,22 +80,22 @@ const BACKEND_SCHEMES: &[Word] = &[
 ];
 
 object! { TLS:
-    CA,
+    CA.of(&[Owner::Deployed]),
     SERVER_NAME,
     INSECURE,
     TLS_VERSION,
     ALPN,
     RESUMPTION,
     key("client-ca", one(File),
-        "Whom the embedded gateway trusts when a device shows a certificate"),
+        "Whom the embedded gateway trusts when a device shows a certificate").of(&[Owner::Gateway]),
 }
 
 object! { BACKEND_TLS:
     CA,
-    SERVER_NAME,
+    SERVER_NAME.of(&[OF_MQTT]),
     INSECURE,
-    TLS_VERSION,
-    ALPN,
+    TLS_VERSION.of(&[OF_MQTT]),
+    ALPN.of(&[OF_MQTT]),
     RESUMPTION,
     key("cert", one(File), "The certificate that consumers show"),
     key("key", one(File), "Its key; by default in the same file"),
@@ -128,19 +143,20 @@ object! { BACKEND:
     key("tls", map(&BACKEND_TLS),
         "How the certificate there is checked; by default as that of the devices' address"),
     key("version", words!("5", "3.1.1"),
-        "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do"),
+        "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do").of(&[OF_MQTT]),
     key("user", one(Reference), "Its user name"),
     key("password", Kind::Either(&[one(Secret), map(&fleet::OCTETS)]), "Its password"),
     key("sasl", words!("plain", "scram-sha-256", "scram-sha-512"),
-        "How its consumers prove the password to Kafka; by default plain"),
-    key("filter", one(Text), "The topic filter it subscribes to"),
-    key("qos", one(Whole(0, 2)), "The quality of service it subscribes with"),
+        "How its consumers prove the password to Kafka; by default plain").of(&[OF_KAFKA]),
+    key("filter", one(Text), "The topic filter it subscribes to").of(&[OF_MQTT]),
+    key("qos", one(Whole(0, 2)), "The quality of service it subscribes with").of(&[OF_MQTT]),
     key("consumers", one(Whole(1, 1_000)), "Consumer sessions").or("1"),
     key("shared", one(Text),
         "The group whose consumers share the messages: a shared subscription, or a group of Kafka"),
     key("credit", one(Whole(1, 1_000_000)), "AMQP link credit").later(work::BACKENDS),
     key("topics", Kind::Table(&one(Whole(1, 100_000))),
-        "Kafka's topics and how many partitions each is created with where it is missing"),
+        "Kafka's topics and how many partitions each is created with where it is missing")
+        .of(&[OF_KAFKA]),
     key("pause", Kind::List(&map(&PAUSE)), "When the consumers stop reading"),
     key("commands", map(&COMMANDS), "Commands to the devices that have a stream of kind command"),
 }
@@ -163,17 +179,24 @@ object! { pub(super) PROVISION:
         "What a run does of itself: it creates the devices that are not there, looks whether they are there, or does nothing").or("auto"),
     key("remove", one(Bool),
         "Whether the run removes at its end what it has created, and nothing else").or("true"),
-    key("url", one(Web), "The platform's management API; without a path the platform's usual one"),
+    key("url", one(Web), "The platform's management API; without a path the platform's usual one")
+        .of(&[Owner::Deployed, PROVISIONED]),
     key("api", words!("v1", "pre-1.0"),
-        "The management API of a Hono: since its release 1.0, or before it; by default v1"),
+        "The management API of a Hono: since its release 1.0, or before it; by default v1")
+        .of(&[Owner::Deployed, REGISTRY]),
     key("mongodb", one(Secret),
-        "The connection string of the database of a Hono's registry, which is then written to in place of the management API"),
-    key("token", one(Secret), "The bearer token of the management API"),
-    key("user", one(Secret), "In place of a token, who calls the management API by HTTP Basic"),
-    key("password", one(Secret), "The password of `user`"),
+        "The connection string of the database of a Hono's registry, which is then written to in place of the management API")
+        .of(&[Owner::Deployed, REGISTRY]),
+    key("token", one(Secret), "The bearer token of the management API")
+        .of(&[Owner::Deployed, PROVISIONED]),
+    key("user", one(Secret), "In place of a token, who calls the management API by HTTP Basic")
+        .of(&[Owner::Deployed, PROVISIONED]),
+    key("password", one(Secret), "The password of `user`").of(&[Owner::Deployed, PROVISIONED]),
     key("tls", map(&PROVISION_TLS),
-        "How the certificate there is checked; by default as that of the devices' address"),
-    key("gateway", one(Text), "The alternate id of the gateway that the devices belong to"),
+        "How the certificate there is checked; by default as that of the devices' address")
+        .of(&[Owner::Deployed, PROVISIONED]),
+    key("gateway", one(Text), "The alternate id of the gateway that the devices belong to")
+        .of(&[WITH_GATEWAYS]),
     key("rate", one(Rate), "Calls of the management API a second, at the most").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Calls without an answer, at the most").or("8"),

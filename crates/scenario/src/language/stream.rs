@@ -1,42 +1,57 @@
 //! The keys of a stream.
 
 use super::Scalar::{Bool, File, Rate, Size, Template, Text, Time, Whole};
-use super::{Kind, U32, Word, judging, key, map, one, word};
+use super::{COAP, Kind, MQTT, Owner, U32, Word, judging, key, map, one, word};
 
-object! { pub(super) STREAM:
+object! { pub(crate) STREAM:
     key("name", one(Text), "Its name in the result; by default its kind"),
     key("kind", Kind::Word(KINDS), "What the platform takes it for").or("telemetry"),
-    key("rate", one(Rate), "Messages of the whole class"),
-    key("every", one(Time), "Or the period of one device"),
+    key("rate", one(Rate), "Messages of the whole class").of(&[UPLINK]),
+    key("every", one(Time), "Or the period of one device").of(&[UPLINK]),
     key("shape", Kind::Either(&[words!("constant"), map(&SHAPE)]),
-        "How the rate moves").or("constant"),
-    key("count", one(Whole(1, U32)), "Messages a device sends, then it stops"),
-    key("phase", words!("even", "hash", "together"), "How the devices share the time").or("even"),
+        "How the rate moves").or("constant").of(&[UPLINK]),
+    key("count", one(Whole(1, U32)), "Messages a device sends, then it stops").of(&[UPLINK]),
+    key("phase", words!("even", "hash", "together"), "How the devices share the time").or("even")
+        .of(&[UPLINK]),
     key("loop", Kind::Either(&[words!("open", "closed"), map(&IN_FLIGHT)]),
-        "What happens when a device is busy").or("open"),
-    key("topic", one(Template), "Where it is published; by default muster/${id}/<stream>"),
+        "What happens when a device is busy").or("open").of(&[UPLINK]),
+    key("topic", one(Template), "Where it is published; by default muster/${id}/<stream>")
+        .of(&[UPLINK]),
     key("filter", one(Text),
-        "What is subscribed to (kind receive); it may hold ${id}, ${index} and columns"),
-    key("qos", one(Whole(0, 2)), "The quality of service").or("1"),
-    key("retain", one(Bool), "Whether the platform keeps the last message").or("false"),
-    key("ack", words!("none", "transport", "application"), "Which answer makes a message accepted"),
+        "What is subscribed to; it may hold ${id}, ${index} and columns")
+        .of(&[Owner::Kind(&["receive"])]),
+    key("qos", one(Whole(0, 2)), "The quality of service").or("1").of(&[MQTT]),
+    key("retain", one(Bool), "Whether the platform keeps the last message").or("false")
+        .of(&[MQTT, UPLINK]),
+    key("ack", words!("none", "transport", "application"), "Which answer makes a message accepted")
+        .of(&[UPLINK]),
     key("timeout", one(Time), "How long an answer may take, from sent").or("10s"),
     key("ttd", one(Time),
-        "How long a device waits for a command once its query was taken (kind command-query); by default 10s"),
+        "How long a device waits for a command once its query was taken; by default 10s")
+        .of(&[Owner::Kind(&["command-query"])]),
     key("status", one(Whole(200, 599)),
-        "What a device's reply says became of a command, as a status of HTTP from 200 to 599 (kind command, hono); by default 200"),
+        "What a device's reply says became of a command, as a status of HTTP from 200 to 599; by default 200")
+        .of(&[Owner::Kind(&["command"]), WITH_STATUS]),
     key("confirmable", one(Bool),
-        "CoAP: whether it is sent until it is acknowledged (CON, not NON); by default true"),
-    key("retry", one(Whole(0, 255)), "How often the application tries again").or("0"),
-    key("deadline", one(Time), "Later arrivals are `late`"),
+        "Whether it is sent until it is acknowledged (CON, not NON); by default true")
+        .of(&[COAP]),
+    key("retry", one(Whole(0, 255)), "How often the application tries again").or("0").of(&[UPLINK]),
+    key("deadline", one(Time), "Later arrivals are `late`").of(&[UPLINK]),
     key("payload", Kind::Either(&[Kind::Word(PAYLOADS), map(&PAYLOAD)]),
-        "What is sent: a map, such as { size: 100 }, { template: ... } or { file: ... }").or("{ size: 100 }"),
+        "What is sent: a map, such as { size: 100 }, { template: ... } or { file: ... }").or("{ size: 100 }")
+        .of(&[UPLINK]),
     key("carrier", Kind::Either(&[Kind::Word(CARRIERS), map(&CARRIER)]),
-        "Where the message's id travels").or("payload"),
+        "Where the message's id travels").or("payload").of(&[UPLINK]),
     key("integrity", words!("body", "stamp"),
-        "What the check of the stamp covers: the whole body, or the stamp alone, which survives a platform that writes bodies anew; by default body, with a real ThingsBoard stamp").or("body"),
+        "What the check of the stamp covers: the whole body, or the stamp alone, which survives a platform that writes bodies anew; by default body, with a real ThingsBoard stamp").or("body")
+        .of(&[UPLINK]),
     key("slo", map(&judging::SLO), "What must hold for this stream"),
 }
+
+/// Streams of the devices' own messages.
+const UPLINK: Owner = Owner::Kind(&["telemetry", "event", "command-query"]);
+/// Platforms to which a device's reply says what became of a command.
+const WITH_STATUS: Owner = Owner::Dialect(|of| of.application.replies_with_status);
 
 const KINDS: &[Word] = &[
     word("telemetry"),

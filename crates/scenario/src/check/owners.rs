@@ -1,0 +1,152 @@
+//! Keys that have no meaning with the protocols, the dialect and the kinds of a scenario: each key of
+//! the language names its owners.
+
+use muster_plan::{Problem, Scheme};
+use muster_platform::Dialect;
+
+use super::join;
+use crate::language::{Kind, Object, Owner};
+use crate::source::Sources;
+use crate::tree::{Node, Value};
+
+/// The settings that decide which keys have a meaning.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given {
+    /// The protocol of the devices.
+    devices: &'static str,
+    /// The protocol of the nearest address of a backend.
+    backend: &'static str,
+    dialect: Dialect,
+    is_embedded: bool,
+    /// The nearest `kind`.
+    kind: &'static str,
+}
+
+impl Given {
+    pub(super) fn new(root: &Node) -> Self {
+        let of_platform = |key: &str| root.get("platform")?.get(key);
+        let word = |key: &str| of_platform(key).and_then(Node::text);
+        let devices = of_platform("devices").and_then(|node| match &node.value {
+            Value::List(items) => items.first(),
+            Value::Scalar { .. } | Value::Map(_) => Some(node),
+        });
+        let kind = word("kind").filter(|kind| *kind != "gateway");
+        let dialect = kind.or(word("dialect")).and_then(Dialect::named);
+        Self {
+            devices: protocol(devices),
+            backend: protocol(None),
+            dialect: dialect.unwrap_or_default(),
+            is_embedded: kind.is_none(),
+            kind: "",
+        }
+    }
+
+    /// What is given within a map.
+    pub(super) fn within(mut self, object: &'static Object, node: &Node) -> Self {
+        for key in object.keys {
+            let text = node.get(key.name).and_then(Node::text).or(key.default);
+            if let Kind::Url(_) = key.kind {
+                self.backend = protocol(node.get(key.name));
+            }
+            if let ("kind", Kind::Word(words)) = (key.name, &key.kind) {
+                let word = words.iter().find(|word| Some(word.name) == text);
+                self.kind = word.map_or("", |word| word.name);
+            }
+        }
+        self
+    }
+
+    fn has(&self, owner: &Owner) -> bool {
+        match owner {
+            Owner::Devices(protocols) => protocols.contains(&self.devices),
+            Owner::Backend(protocols) => protocols.contains(&self.backend),
+            Owner::Kind(kinds) => kinds.contains(&self.kind),
+            Owner::Dialect(has) => has(self.dialect),
+            Owner::Gateway => self.is_embedded,
+            Owner::Deployed => !self.is_embedded,
+        }
+    }
+
+    /// The problem of the first key of a map that belongs elsewhere, with those that belong there too.
+    pub(super) fn stray(
+        &self,
+        object: &'static Object,
+        node: &Node,
+        (sources, path): (&Sources, &str),
+    ) -> Option<Problem> {
+        let keys = node.entries().iter().filter_map(|entry| {
+            let owners = object.key(&entry.key)?.owners;
+            Some((entry, owners.iter().find(|owner| !self.has(owner))?))
+        });
+        let mut keys = keys.peekable();
+        let (first, owner) = *keys.peek()?;
+        let of = owner.name();
+        let names: Vec<String> = keys
+            .filter(|(_, owner)| owner.name() == of)
+            .map(|(entry, _)| format!("`{}`", entry.key))
+            .collect();
+        let (are, it) = match names[..] {
+            [_] => ("is a key", "it"),
+            _ => ("are keys", "them"),
+        };
+        let here = match owner {
+            Owner::Devices(_) => format!("these devices speak {}", self.devices),
+            Owner::Backend(_) => format!("this backend speaks {}", self.backend),
+            Owner::Kind(_) => format!("this is `kind: {}`", self.kind),
+            Owner::Dialect(_) => format!("this platform is {}", self.dialect),
+            Owner::Gateway => format!("this is `kind: {}`", self.dialect),
+            Owner::Deployed => "this is `kind: gateway`".to_owned(),
+        };
+        let what = format!("{} {are} of {of}, and {here}", names.join(", "));
+        let help = format!("remove {it}, or {}", owner.remedy());
+        Some(sources.problem(first.node.place, &join(path, &first.key), &what, &help))
+    }
+}
+
+/// The protocol of an address; MQTT where there is none.
+fn protocol(url: Option<&Node>) -> &'static str {
+    let text = url.and_then(Node::text).unwrap_or_default();
+    let name = text.split("://").next().unwrap_or_default();
+    let mut schemes = Scheme::ALL.into_iter();
+    let scheme = schemes.find(|scheme| scheme.name().eq_ignore_ascii_case(name));
+    scheme.unwrap_or(Scheme::Mqtt).protocol_name()
+}
+
+impl Owner {
+    /// Its name, for the schema and for problems.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Devices(names) | Self::Backend(names) => one_of(names.iter().copied()),
+            Self::Kind(kinds) => one_of(kinds.iter().map(|kind| format!("`kind: {kind}`"))),
+            Self::Dialect(has) => {
+                let all = Dialect::ALL.into_iter().filter(|dialect| has(*dialect));
+                one_of(all.map(|dialect| dialect.name))
+            }
+            Self::Gateway => "`kind: gateway`".to_owned(),
+            Self::Deployed => "platforms that run elsewhere".to_owned(),
+        }
+    }
+
+    fn remedy(&self) -> String {
+        match self {
+            Self::Devices(names) | Self::Backend(names) => {
+                let schemes = Scheme::ALL.into_iter();
+                let schemes = schemes.filter(|scheme| names.contains(&scheme.protocol_name()));
+                let schemes = schemes.map(|scheme| format!("`{}`", scheme.name()));
+                format!("connect with {}", one_of(schemes))
+            }
+            Self::Kind(_) | Self::Gateway => format!("use {}", self.name()),
+            Self::Dialect(_) => format!("use a platform of {}", self.name()),
+            Self::Deployed => "use another `platform.kind`".to_owned(),
+        }
+    }
+}
+
+/// The names as a choice, in words.
+fn one_of<T: std::fmt::Display>(names: impl Iterator<Item = T>) -> String {
+    let names: Vec<String> = names.map(|name| name.to_string()).collect();
+    match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
