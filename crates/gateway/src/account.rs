@@ -1,11 +1,14 @@
 //! What the gateway says it did, on raw payload bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use muster_transport::PeerIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::fate::Fate;
+use crate::lock::locked;
 
 /// The gateway's account of itself.
 ///
@@ -74,6 +77,9 @@ pub struct Subject {
 impl Subject {
     /// Most names that are noted of one subject: one is what there should be.
     pub const CLIENT_IDS_MAX: usize = 8;
+    /// Most subjects in the account: one for each of the devices that one process of a gateway can
+    /// have, several times over.
+    const MAX: usize = 100_000;
 
     pub(crate) fn note(&mut self, is_resumed: bool, client_id: &str) {
         self.connected += 1;
@@ -318,6 +324,71 @@ impl Count {
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The account as the gateway's threads write it.
+#[derive(Debug)]
+pub(crate) struct Book {
+    /// One for each thread.
+    counts: Vec<Counts>,
+    refused: Mutex<BTreeMap<u8, u64>>,
+    handshakes_failed: Mutex<BTreeMap<String, u64>>,
+    subjects: Mutex<BTreeMap<String, Subject>>,
+}
+
+impl Book {
+    pub(crate) fn new(threads: u16) -> Self {
+        Self {
+            counts: (0..threads).map(|_| Counts::default()).collect(),
+            refused: Mutex::default(),
+            handshakes_failed: Mutex::default(),
+            subjects: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn counts(&self, thread: u16) -> &Counts {
+        &self.counts[usize::from(thread)]
+    }
+
+    /// Notes a refused connection.
+    pub(crate) fn refused(&self, code: u8) {
+        *locked(&self.refused).entry(code).or_default() += 1;
+    }
+
+    /// Notes a connection whose layers failed; the causes are few.
+    pub(crate) fn handshake_failed(&self, cause: &str) {
+        let mut failed = locked(&self.handshakes_failed);
+        *failed.entry(cause.to_owned()).or_default() += 1;
+    }
+
+    /// Notes a client that showed a certificate.
+    pub(crate) fn certificate(&self, peer: PeerIdentity, client_id: &str) {
+        let mut subjects = locked(&self.subjects);
+        if subjects.len() < Subject::MAX || subjects.contains_key(&peer.subject) {
+            let subject = subjects.entry(peer.subject).or_default();
+            subject.note(peer.is_resumed, client_id);
+        }
+    }
+
+    /// The counts of all threads.
+    pub(crate) fn read_counts(&self) -> GatewayCounts {
+        let mut sum = GatewayCounts::default();
+        self.counts
+            .iter()
+            .for_each(|counts| sum.add(&counts.read()));
+        sum
+    }
+
+    /// Without what the book does not hold: subscriptions and misbehaviour.
+    pub(crate) fn read(&self) -> GatewayAccount {
+        GatewayAccount {
+            counts: self.read_counts(),
+            refused: locked(&self.refused).clone(),
+            handshakes_failed: locked(&self.handshakes_failed).clone(),
+            subjects: locked(&self.subjects).clone(),
+            ..GatewayAccount::default()
+        }
     }
 }
 

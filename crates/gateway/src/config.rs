@@ -330,6 +330,12 @@ impl GatewayConfig {
         }
     }
 
+    /// The code by which uplinks are refused on purpose.
+    pub(crate) fn reject_code(&self) -> u16 {
+        let refusal = self.dialect.server.refusal;
+        self.behaviour.reject.map_or(refusal, |reject| reject.code)
+    }
+
     /// Whether devices that it was not told of are refused.
     pub(crate) fn admits_only_provisioned(&self) -> bool {
         let management = self.management.as_ref();

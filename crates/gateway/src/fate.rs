@@ -1,7 +1,7 @@
 //! Which uplink is treated how: exact counts at positions that the seed chooses.
 
 use muster_model::behaviour::{Amount, Behaviour};
-use muster_model::{mix, unit};
+use muster_model::{Micros, mix, unit};
 
 /// How one uplink is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,6 +79,50 @@ impl Fate {
         }
     }
 
+    /// What subscribers get of the uplink.
+    pub(crate) fn delivery(self, behaviour: &Behaviour) -> Delivery {
+        match self {
+            Self::Behave
+            | Self::Ignore
+            | Self::AnswerLate
+            | Self::AnswerTwice
+            | Self::AnswerGarbled
+            | Self::AnswerUnknown => Delivery::Once,
+            Self::LoseAfterAccept | Self::Drop | Self::Reject => Delivery::Never,
+            Self::Duplicate => Delivery::Twice,
+            Self::Reorder => Delivery::Overtaken,
+            Self::Corrupt => Delivery::Corrupted,
+            Self::DeliverLate => Delivery::Late(behaviour.deliver_late.by),
+            Self::RejectButDeliver => match behaviour.reject_but_deliver.by {
+                Micros::ZERO => Delivery::Once,
+                by => Delivery::Late(by),
+            },
+        }
+    }
+
+    /// What the sender gets; `refusal` is the code of a negative answer.
+    pub(crate) fn response(self, behaviour: &Behaviour, refusal: u16) -> Response {
+        match self {
+            Self::Behave
+            | Self::LoseAfterAccept
+            | Self::Duplicate
+            | Self::Reorder
+            | Self::DeliverLate
+            | Self::Corrupt => Response::Accept,
+            Self::Drop | Self::Ignore => Response::Silence,
+            Self::AnswerLate => Response::AcceptLate(behaviour.answer_late.by),
+            Self::AnswerTwice => Response::AcceptTwice,
+            Self::AnswerGarbled => Response::Garbled,
+            Self::AnswerUnknown => Response::Misnamed,
+            Self::Reject | Self::RejectButDeliver => Response::Reject(refusal),
+        }
+    }
+
+    /// Whether only the answer is wrong.
+    pub(crate) const fn is_about_answer(self) -> bool {
+        matches!(self, Self::Ignore | Self::AnswerLate | Self::AnswerTwice)
+    }
+
     /// Whether a second transmission of the same message must meet the same end, so that what
     /// was lost or refused stays so.
     pub(crate) const fn is_lasting(self) -> bool {
@@ -108,6 +152,35 @@ impl Fate {
         };
         u64::from(count)
     }
+}
+
+/// What subscribers get of an uplink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    Never,
+    Once,
+    Twice,
+    /// With one bit flipped.
+    Corrupted,
+    /// After the next uplink of its sender and topic.
+    Overtaken,
+    Late(Micros),
+}
+
+/// What the sender of an uplink gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Response {
+    Accept,
+    AcceptTwice,
+    AcceptLate(Micros),
+    /// An acknowledgement by the application that cannot be read; of a protocol, the right one.
+    Garbled,
+    /// An acknowledgement by the application of a message that nobody sent; of a protocol, the right
+    /// one.
+    Misnamed,
+    /// With a code of the dialect.
+    Reject(u16),
+    Silence,
 }
 
 /// Deals out fates, one uplink after the other, by sampling without replacement: at each position
@@ -191,7 +264,6 @@ fn below(value: u64, bound: u64) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use muster_model::Micros;
     use muster_model::behaviour::{Delayed, Reject};
     use proptest::prelude::*;
 

@@ -9,11 +9,11 @@ use muster_transport::{Servers, TransportError};
 use serde::{Deserialize, Serialize};
 
 use crate::account::GatewayAccount;
+use crate::coap::{Credentials, Secure};
 use crate::config::GatewayConfig;
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
-use crate::vouched::Vouched;
 
 /// A running gateway; dropping it stops it.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Gateway {
         let _ = limits::raise_descriptors();
         let clock = config.clock();
         let layers = Servers::new(&config.layers())?;
-        let vouched = Vouched::of(&config)?.map(Arc::new);
+        let credentials = Credentials::new(&config)?;
         let mut addresses = ListenAddresses {
             coap: config.coap,
             coaps: config.coaps.as_ref().map(|dtls| dtls.listen),
@@ -111,17 +111,16 @@ impl Gateway {
             addresses.devices = io.listen(addresses.devices, port)?.1;
             if let Some(at) = &mut addresses.coap {
                 let (key, bound) = io.bind_udp(*at, port)?;
-                shard.hear_coap(io, key);
+                shard.coap().listen(io, key);
                 *at = bound;
             }
             if let (Some(at), Some(dtls)) = (&mut addresses.coaps, &shared.config.coaps) {
                 let (key, bound) = io.bind_udp(*at, port)?;
-                if !shard.hear_coaps(io, key, dtls, vouched.clone()) {
-                    return Err(StartError::Randomness);
-                }
+                let secure = Secure::new(dtls, &credentials).ok_or(StartError::Randomness)?;
+                shard.coap().listen_secure(io, key, secure);
                 *at = bound;
             }
-            shared.set_waker(index, io.waker());
+            shared.post(index).set_waker(io.waker());
             loops.push(event_loop);
         }
         let mut gateway = Self {

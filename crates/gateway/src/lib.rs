@@ -16,20 +16,32 @@
 //! ```
 
 mod account;
+mod alarm;
+mod broker;
 mod child;
+mod coap;
+mod commands;
 mod config;
+mod counted;
 mod fate;
 mod gateway;
 mod known;
+mod lock;
+mod mail;
 mod management;
 mod message;
+mod mqtt;
 mod plot;
+mod registry;
 mod resumable;
+mod router;
 mod routes;
 mod secrets;
 mod server;
 mod shard;
 mod shared;
+mod thread;
+mod uplink;
 mod vouched;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};

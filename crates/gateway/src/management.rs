@@ -5,7 +5,6 @@
 //! nothing in the gateway's account.
 
 mod counted;
-mod registry;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,10 +22,9 @@ use muster_platform::Dialect;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-pub(crate) use self::counted::Counted;
-pub(crate) use self::registry::Registry;
-use self::registry::{Kind, Page, Refusal};
-use crate::shared::{Shared, locked};
+use crate::lock::locked;
+use crate::registry::{Kind, Page, Refusal, Registry};
+use crate::shared::Shared;
 
 /// What stands before every path.
 pub const MANAGEMENT_PATH: &str = "/api/v1";

@@ -1,8 +1,13 @@
 //! A message that the gateway has to keep: queued, retained, in flight, or on its way to another
 //! thread.
 
+use std::sync::Arc;
+
 use muster_model::Micros;
-use muster_protocol::mqtt::{Properties, Property, Publish, Qos};
+use muster_protocol::mqtt::{Incoming, Properties, Property, Publish, Qos};
+
+use crate::account::hash;
+use crate::routes::SessionRef;
 
 /// A message with what it brought, in memory of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +57,11 @@ impl Message {
         }
     }
 
+    /// The name of the message in the account.
+    pub(crate) fn hash(&self) -> u64 {
+        hash(&self.payload)
+    }
+
     pub(crate) fn is_void(&self, now: Micros) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -83,6 +93,51 @@ impl Message {
             ..plain
         })
     }
+}
+
+/// A message on its way to subscribers, which gets memory of its own once somebody has to keep it.
+#[derive(Debug)]
+pub(crate) struct Parcel<'a> {
+    pub(crate) publish: &'a Publish<'a>,
+    /// Whose subscriptions with "no local" get no copy.
+    pub(crate) from: Option<SessionRef>,
+    /// The same message in memory of its own.
+    pub(crate) kept: Option<Arc<Message>>,
+}
+
+impl<'a> Parcel<'a> {
+    pub(crate) const fn new(publish: &'a Publish<'a>, from: Option<SessionRef>) -> Self {
+        Self {
+            publish,
+            from,
+            kept: None,
+        }
+    }
+
+    /// Whether the message has waited too long to be sent to anybody (MQTT-3.3.2-5).
+    pub(crate) fn is_void(&self, now: Micros) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|message| message.is_void(now))
+    }
+
+    pub(crate) fn keep(&mut self, now: Micros) -> Arc<Message> {
+        let kept = || Arc::new(Message::new(self.publish, now));
+        Arc::clone(self.kept.get_or_insert_with(kept))
+    }
+}
+
+/// A PUBLISH as it came.
+pub(crate) fn published<'a>(
+    incoming: &'a Incoming<'_>,
+    user: &'a mut Vec<(&'a str, &'a str)>,
+) -> Publish<'a> {
+    let plain = Publish {
+        qos: incoming.qos,
+        retain: incoming.retain,
+        ..Publish::new(&incoming.topic, incoming.payload)
+    };
+    with_properties(plain, incoming.properties, user)
 }
 
 /// A publish with the properties that travel with a message (section 3.3.2.3); those that belong

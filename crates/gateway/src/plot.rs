@@ -66,6 +66,13 @@ impl Plot {
         }
     }
 
+    /// Notes an uplink; true for the first one of all.
+    pub(crate) fn begin(&mut self, now: Micros) -> bool {
+        let is_first = self.begun.is_none();
+        self.begun.get_or_insert(now);
+        is_first
+    }
+
     /// Decides about an uplink; `hash` names its payload, `again` says that it has DUP.
     pub(crate) fn turn(&mut self, now: Micros, hash: u64, again: bool) -> Turn {
         let arrival = self.arrivals;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use muster_protocol::dtls::{Session, Sessions};
 use rustc_hash::FxHashMap;
 
-use crate::shared::locked;
+use crate::lock::locked;
 
 /// Sessions that are kept; for a further one the oldest is forgotten, whose device then opens its
 /// next in full.

@@ -20,6 +20,13 @@ pub(crate) struct SessionRef {
     pub(crate) key: SessionKey,
 }
 
+/// Copies in a session's queue above which publishers at QoS 1 and 2 are not read.
+pub(crate) const QUEUE_HIGH: usize = 20_000;
+/// Copies at which they are read again; far enough below that they do not flutter.
+pub(crate) const QUEUE_LOW: usize = QUEUE_HIGH / 2;
+/// Most copies in a queue: beyond it, copies at QoS 0 are dropped, and for an absent session all.
+pub(crate) const QUEUE_MAX: usize = 100_000;
+
 /// How full a session is, known to the threads that send to it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
@@ -29,6 +36,46 @@ pub(crate) struct Gauge {
     pub(crate) online: AtomicBool,
     /// Whether a publisher waits for room.
     pub(crate) congested: AtomicBool,
+}
+
+impl Gauge {
+    /// Whether publishers are to wait. The flag is set before the count is read again, and the reader
+    /// lowers the count before it looks at the flag: one of the two sees the other.
+    pub(crate) fn is_congested(&self) -> bool {
+        if self.waiting.load(Ordering::SeqCst) < QUEUE_HIGH {
+            return false;
+        }
+        self.congested.store(true, Ordering::SeqCst);
+        self.waiting.load(Ordering::SeqCst) > QUEUE_LOW
+    }
+}
+
+/// A client's session is wanted on another thread.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// The session it was.
+    pub(crate) of: SessionRef,
+    /// The session it becomes.
+    pub(crate) by: SessionRef,
+    /// The gauge of that one.
+    pub(crate) gauge: Arc<Gauge>,
+    /// Whether it is to be thrown away (section 3.1.2.4).
+    pub(crate) discard: bool,
+}
+
+/// How one copy goes to its subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) qos: Qos,
+    pub(crate) retain: bool,
+    pub(crate) id: Option<u32>,
+}
+
+impl Grant {
+    /// Whether a copy is dropped rather than waited for.
+    pub(crate) fn may_be_dropped(self) -> bool {
+        self.qos == Qos::AtMostOnce
+    }
 }
 
 /// A subscription as asked for (section 3.8.3.1).

@@ -1,233 +1,207 @@
-//! One thread of the gateway: its links, its sessions, its mail.
-
-mod acknowledging;
-mod admitting;
-mod alarms;
-mod answering;
-mod authenticating;
-mod coap;
-mod commanding;
-mod delivery;
-mod hearing;
-mod link;
-mod opening;
-mod session;
-mod subscribing;
-mod uplink;
-mod wire;
+//! One thread of the gateway: hands what happens to the part that it concerns.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use muster_model::Micros;
-use muster_net::{Closed, Handler, Io, Key, ListenerId, Written};
-use muster_protocol::layer::Layer;
-use muster_protocol::mqtt::{Input, ServerEvent, ServerLimits};
+use muster_model::behaviour::{CloseLinks, Stall};
+use muster_net::{Closed, Handler, Io, Key, ListenerId};
+use muster_protocol::layer::Ended;
+use muster_protocol::mqtt::{Input, ServerEvent};
 use muster_transport::Servers;
-use slotmap::{DefaultKey, SlotMap};
 
-use crate::account::Counts;
-use crate::routes::{Gauge, SessionKey, SessionRef};
-use crate::shared::{Mail, Shared};
+use crate::alarm::Alarm;
+use crate::broker::Broker;
+use crate::coap::{Coap, Datagram};
+use crate::commands;
+use crate::mail::Mail;
+use crate::mqtt::{self, Received, acknowledging};
+use crate::router::Router;
+use crate::shared::Shared;
+use crate::thread::{Context, Pause, Thread};
+use crate::uplink::{Answer, Asker};
 
-use alarms::Alarm;
-use answering::Asker;
-use coap::Coap;
-use delivery::Match;
-use link::{Link, Pause};
-
-pub(crate) use coap::{QUERIES_MAX, SPOKEN_FOR_MAX, Waiter};
-pub(crate) use session::Session;
-
-/// Most bytes gathered for one write: more would only wait in the kernel.
-const OUT_MAX: usize = 64 * 1024;
+/// Keeps the choice of links to close apart from other draws of the seed.
+const CLOSE_STREAM: u64 = 0xc105_e000;
 
 /// One thread of the gateway.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    index: u16,
     shared: Arc<Shared>,
-    limits: ServerLimits,
-    layers: Servers,
-    /// By the index of the connection's key.
-    links: Vec<Option<Box<Link>>>,
-    sessions: SlotMap<SessionKey, Session>,
+    thread: Thread,
+    router: Router,
     coap: Coap,
-    alarms: SlotMap<DefaultKey, Alarm>,
-    /// Links with something to write at the end of the turn.
-    dirty: Vec<Key>,
-    /// Publishers that wait for room in a full queue.
-    waiting: Vec<Key>,
-    /// Whose uplinks are to be overtaken.
-    overtaken: Vec<Asker>,
-    last_uplink: Micros,
-    /// Sessions that moved to another thread lately, for mail that was under way to them.
-    moved: VecDeque<(SessionRef, SessionRef, Arc<Gauge>)>,
-    outboxes: Vec<Vec<Mail>>,
     inbox: VecDeque<Mail>,
-    matches: Vec<Match>,
-    /// Acknowledgements by the application are written here.
-    answers: Vec<u8>,
-    /// The topics that data surface on are written here.
-    topic: String,
+}
+
+/// The parts of a thread at work.
+struct Parts<'a> {
+    ctx: Context<'a>,
+    router: &'a mut Router,
+    coap: &'a mut Coap,
 }
 
 impl Shard {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, layers: Servers) -> Self {
-        let threads = usize::from(shared.threads());
-        let limits = ServerLimits {
-            receive_maximum: shared.config.receive_maximum.max(1),
-            maximum_packet_size: shared.config.max_packet(),
-            ..ServerLimits::default()
-        };
-        let (transmission, max_payload) = (shared.config.transmission, shared.config.max_payload());
+        let config = &shared.config;
         Self {
-            index,
-            shared,
-            limits,
-            layers,
-            links: Vec::new(),
-            sessions: SlotMap::with_key(),
-            coap: Coap::new(transmission, max_payload),
-            alarms: SlotMap::new(),
-            dirty: Vec::new(),
-            waiting: Vec::new(),
-            overtaken: Vec::new(),
-            last_uplink: Micros::ZERO,
-            moved: VecDeque::new(),
-            outboxes: (0..threads).map(|_| Vec::new()).collect(),
+            thread: Thread::new(index, shared.threads()),
+            router: Router::new(Broker::new(config, layers)),
+            coap: Coap::new(config),
             inbox: VecDeque::new(),
-            matches: Vec::new(),
-            answers: Vec::new(),
-            topic: String::new(),
+            shared,
         }
     }
 
-    fn counts(&self) -> &Counts {
-        &self.shared.counts[usize::from(self.index)]
+    pub(crate) fn coap(&mut self) -> &mut Coap {
+        &mut self.coap
     }
 
-    fn link(&mut self, key: Key) -> Option<&mut Link> {
-        let link = self.links.get_mut(key.index())?.as_deref_mut()?;
-        (link.key == key).then_some(link)
+    fn parts<'a>(&'a mut self, io: &'a mut Io) -> Parts<'a> {
+        Parts {
+            ctx: self.thread.context(&self.shared, io),
+            router: &mut self.router,
+            coap: &mut self.coap,
+        }
     }
+}
 
-    fn session(&mut self, session: SessionRef) -> Option<&mut Session> {
-        self.sessions.get_mut(session.key)
+impl Parts<'_> {
+    /// Takes bytes through a link's layer to its session: how many are used up.
+    fn read(&mut self, key: Key, bytes: &mut [u8]) -> usize {
+        let ctx = &mut self.ctx;
+        let Some(link) = self.router.broker().links().get(key) else {
+            return bytes.len();
+        };
+        let was_open = link.wire.is_open();
+        let fed = link.wire.receive(bytes);
+        if !was_open
+            && link.wire.is_open()
+            && let Some(tls) = link.wire.tls()
+        {
+            ctx.counts().tls_handshakes.more();
+            if tls.is_resumed() == Some(true) {
+                ctx.counts().tls_resumed.more();
+            }
+        }
+        if let Some(Ended::Failed(error)) = &fed.end {
+            ctx.shared.account.handshake_failed(&error.to_string());
+        }
+        let mut input = Input::new(&bytes[..fed.plain]);
+        self.pump(key, &mut input);
+        let taken = input.consumed();
+        let (ctx, broker) = (&mut self.ctx, self.router.broker());
+        let Some(link) = broker.links().get(key) else {
+            return bytes.len();
+        };
+        let used = link.wire.keep(bytes, &fed, taken);
+        // A link that is not read yet has more to say than its last word.
+        if link.wire.has_ended && !ctx.is_paused(key) {
+            broker.end(ctx, key, true);
+        }
+        used
     }
 
     /// Takes packets as long as the link may be read.
-    fn pump(&mut self, io: &mut Io, key: Key, input: &mut Input<'_>) {
-        loop {
-            let now = io.now();
-            let Some(link) = self.link(key) else { return };
-            if link.is_paused() {
-                return;
-            }
-            let Some(event) = link.server.poll(now, input, &mut link.out) else {
-                return;
-            };
-            self.handle(io, key, event);
-        }
-    }
-
-    fn handle(&mut self, io: &mut Io, key: Key, event: ServerEvent<'_>) {
-        match event {
-            ServerEvent::Publish(incoming) => self.uplink(io, key, &incoming),
-            ServerEvent::Acked { token, reason } => self.acked(io, key, token, reason),
-            ServerEvent::Completed { token } => self.completed(io, key, token),
-            ServerEvent::Resend { token } => self.resend(io, key, token),
-            ServerEvent::Connect(connect) => self.connect(io, key, &connect),
-            ServerEvent::Subscribe(subscribe) => self.subscribe(io, key, &subscribe),
-            ServerEvent::Unsubscribe(unsubscribe) => self.unsubscribe(io, key, &unsubscribe),
-            ServerEvent::Ping => {}
-            ServerEvent::Auth(auth) => self.authenticate(io, key, &auth),
-            ServerEvent::Disconnect {
-                with_will,
-                session_expiry,
-                ..
-            } => {
-                self.goodbye(key, session_expiry);
-                self.end(io, key, with_will);
-            }
-            ServerEvent::KeepAliveExpired => {
-                self.counts().keep_alive_expired.more();
-                self.end(io, key, true);
-            }
-            ServerEvent::Malformed(_) => {
-                self.counts().malformed.more();
-                self.end(io, key, true);
-            }
-        }
-    }
-
-    /// Writes what has been gathered for a link, if the kernel takes it.
-    fn send(&mut self, io: &mut Io, key: Key) {
-        let Some(link) = self.link(key) else { return };
-        if link.is_held || link.out.is_empty() {
-            return;
-        }
-        link.wrap();
-        match io.write(key, &link.out) {
-            Written::Whole => link.clear(),
-            Written::Held => {
-                link.is_held = true;
-                link.clear();
-            }
-            // Told of later: `closed` follows. The other is only of datagrams.
-            Written::Lost | Written::Refused => link.clear(),
-            Written::Busy => {}
-            Written::Exhausted => self.end(io, key, true),
-        }
-    }
-
-    fn mark_dirty(&mut self, key: Key) {
-        if let Some(link) = self.link(key)
-            && !link.is_dirty
+    fn pump(&mut self, key: Key, input: &mut Input<'_>) {
+        while !self.ctx.is_paused(key)
+            && let Some(link) = self.router.broker().links().get(key)
+            && let Some(event) = link.server.poll(self.ctx.now(), input, &mut link.wire.out)
         {
-            link.is_dirty = true;
-            self.dirty.push(key);
-        }
-    }
-
-    fn pause(&mut self, io: &mut Io, key: Key, why: Pause) {
-        if let Some(link) = self.link(key) {
-            link.pauses |= why as u8;
-            io.pause_reading(key);
-        } else {
-            self.pause_socket(io, key, why as u8);
-        }
-    }
-
-    fn resume(&mut self, io: &mut Io, key: Key, why: Pause) {
-        if let Some(link) = self.link(key) {
-            link.pauses &= !(why as u8);
-            if !link.is_paused() {
-                io.resume_reading(key);
-            }
-        } else {
-            self.resume_socket(io, key, why as u8);
-        }
-    }
-
-    fn read_mail(&mut self, io: &mut Io) {
-        let mut inbox = std::mem::take(&mut self.inbox);
-        self.shared.collect(self.index, &mut inbox);
-        for mail in inbox.drain(..) {
-            match mail {
-                Mail::Deliver { to, grant, message } => self.arrived(io, to, grant, message),
-                Mail::Claim(claim) => self.claimed(io, claim),
-                Mail::Granted { to, session } => self.granted(io, to, session),
-                Mail::FirstUplink(at) => self.plan_alarms(io, at),
-                Mail::Room => self.resume_waiting(io),
-                Mail::Command { to, message } => {
-                    self.put_into_answer(io, to, &message);
-                }
+            let (ctx, router) = (&mut self.ctx, &mut *self.router);
+            let ServerEvent::Publish(incoming) = event else {
+                router.broker().handle(ctx, key, &event);
+                continue;
+            };
+            let Some(received) = Received::new(ctx, router.broker(), key, &incoming) else {
+                continue;
+            };
+            let is_command = ctx.shared.config.dialect.server.command;
+            if is_command(&incoming.topic).is_some() {
+                commands::take(ctx, router.broker(), self.coap, &received);
+            } else {
+                received.take(ctx, router);
             }
         }
-        self.inbox = inbox;
+    }
+
+    /// Answers an uplink, whoever asked.
+    fn respond(&mut self, asker: Asker, answer: Answer) {
+        let (ctx, broker) = (&mut self.ctx, self.router.broker());
+        match asker {
+            Asker::Publish(publish) => mqtt::respond(ctx, broker, publish, answer),
+            Asker::Application(asked) => acknowledging::respond(ctx, broker, asked, answer),
+            Asker::Request(request) => self.coap.respond(ctx, request, answer),
+        }
+    }
+
+    fn ring(&mut self, alarm: Alarm) {
+        let (ctx, router) = (&mut self.ctx, &mut *self.router);
+        match alarm {
+            Alarm::Link(key) => router.broker().check(ctx, key),
+            Alarm::Peer(peer) => self.coap.wake_peer(ctx, router, peer),
+            Alarm::Query(query) => self.coap.query_due(ctx, query),
+            Alarm::Settle(uplink) => {
+                let asker = uplink.origin.asker.clone();
+                let answer = router.settle(ctx, *uplink);
+                self.respond(asker, answer);
+            }
+            Alarm::Answer { asker, answer } => self.respond(asker, answer),
+            Alarm::Batch(key) => acknowledging::write_batch(ctx, router.broker(), key),
+            Alarm::Deliver { from, message } => {
+                router.broker().publish_kept(ctx, &message, from);
+            }
+            Alarm::Command { from, message } => {
+                commands::route(ctx, router.broker(), self.coap, &message, from);
+            }
+            Alarm::Unblock(key) => ctx.resume(key, Pause::Capacity),
+            Alarm::Will(session) => router.broker().publish_pending_will(ctx, session),
+            Alarm::Expire(session) => router.broker().remove_session(ctx, session),
+            Alarm::Overtaken => router.release_all(ctx),
+            Alarm::Stall(stall) => self.stall(stall),
+            Alarm::CloseLinks(CloseLinks { share, .. }) => {
+                let seed = ctx.shared.config.seed ^ CLOSE_STREAM;
+                let share = share.clamp(0.0, 1.0);
+                router.broker().close_share(ctx, seed, share);
+                self.coap.close_share(ctx, seed, share);
+            }
+        }
+    }
+
+    /// Stands still: the thread sleeps, as all others do, so that nothing is read or said. It
+    /// looks up now and then so that the gateway can be stopped meanwhile.
+    fn stall(&mut self, stall: Stall) {
+        const LOOK_UP: Duration = Duration::from_millis(20);
+        let ctx = &mut self.ctx;
+        if ctx.index() == 0 {
+            ctx.counts().stalled.more();
+        }
+        let until = ctx.now() + stall.lasts;
+        let left = |ctx: &Context<'_>| until - ctx.io.clock().now();
+        while left(ctx) > Micros::ZERO {
+            if ctx.shared.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(left(ctx).get()).min(LOOK_UP));
+        }
+        ctx.io.fresh_now();
+    }
+
+    fn read_mail(&mut self, mail: Mail) {
+        let (ctx, broker) = (&mut self.ctx, self.router.broker());
+        match mail {
+            Mail::Deliver { to, grant, message } => broker.arrived(ctx, to, grant, message),
+            Mail::Claim(claim) => broker.claimed(ctx, claim),
+            Mail::Granted { to, session } => broker.granted(ctx, to, session),
+            Mail::FirstUplink(at) => ctx.plan_incidents(at),
+            Mail::Room => ctx.resume_waiting(),
+            Mail::Command { to, message } => {
+                self.coap.put_into_answer(ctx, broker, to, &message);
+            }
+        }
     }
 }
 
@@ -238,66 +212,91 @@ impl Handler for Shard {
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
-        if self.links.len() <= key.index() {
-            self.links.resize_with(key.index() + 1, || None);
-        }
-        let mut link = Link::new(key, &self.limits, self.layers.layer());
-        link.pipe.layer.open(&mut link.out);
-        self.links[key.index()] = Some(Box::new(link));
-        self.watch(io, key, io.now() + Link::CONNECT_TIMEOUT);
+        let Parts {
+            mut ctx, router, ..
+        } = self.parts(io);
+        router.broker().links().accept(&mut ctx, key);
     }
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
-        let used = self.read(io, key, bytes);
-        self.send(io, key);
-        self.throttle(io, key);
+        let mut parts = self.parts(io);
+        let used = parts.read(key, bytes);
+        let Parts {
+            mut ctx, router, ..
+        } = parts;
+        router.broker().links().send(&mut ctx, key);
+        router.broker().links().throttle(&mut ctx, key);
         used
     }
 
-    fn datagram(&mut self, io: &mut Io, key: Key, from: SocketAddr, bytes: &mut [u8]) {
-        self.heard(io, key, from, bytes);
+    fn datagram(&mut self, io: &mut Io, socket: Key, from: SocketAddr, bytes: &mut [u8]) {
+        let Parts {
+            mut ctx,
+            router,
+            coap,
+        } = self.parts(io);
+        let datagram = Datagram {
+            socket,
+            from,
+            bytes,
+        };
+        coap.datagram(&mut ctx, router, datagram);
     }
 
     fn flushed(&mut self, io: &mut Io, key: Key) {
-        let Some(link) = self.link(key) else { return };
-        link.is_held = false;
-        self.send(io, key);
-        self.drain(io, key);
-        self.throttle(io, key);
+        let Parts {
+            mut ctx, router, ..
+        } = self.parts(io);
+        let broker = router.broker();
+        if let Some(link) = broker.links().get(key) {
+            link.wire.is_held = false;
+            broker.links().send(&mut ctx, key);
+            broker.drain(&mut ctx, key);
+            broker.links().throttle(&mut ctx, key);
+        }
     }
 
     fn closed(&mut self, io: &mut Io, key: Key, _why: Closed) {
-        self.end(io, key, true);
+        let Parts {
+            mut ctx, router, ..
+        } = self.parts(io);
+        router.broker().end(&mut ctx, key, true);
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
-        self.ring(io, token);
+        let mut parts = self.parts(io);
+        if let Some(alarm) = parts.ctx.take_alarm(token) {
+            parts.ring(alarm);
+        }
     }
 
     fn woken(&mut self, io: &mut Io) {
-        self.read_mail(io);
-        if self.shared.stopping.load(Ordering::Acquire) {
-            self.count_datagrams(io, true);
-            io.stop();
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let mut parts = self.parts(io);
+        parts.ctx.collect_mail(&mut inbox);
+        inbox.drain(..).for_each(|mail| parts.read_mail(mail));
+        let Parts { mut ctx, coap, .. } = parts;
+        if ctx.shared.stopping.load(Ordering::Acquire) {
+            coap.count_datagrams(&mut ctx, true);
+            ctx.io.stop();
         }
+        self.inbox = inbox;
     }
 
     fn turn(&mut self, io: &mut Io) -> Option<Micros> {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for key in dirty.drain(..) {
-            if let Some(link) = self.link(key) {
-                link.is_dirty = false;
-                self.send(io, key);
-            }
+        let Parts {
+            mut ctx,
+            router,
+            coap,
+        } = self.parts(io);
+        for exhausted in router.broker().links().flush(&mut ctx) {
+            router.broker().end(&mut ctx, exhausted, true);
         }
-        self.count_datagrams(io, false);
-        // Sending can end a link, whose will makes others dirty.
-        let settled = self.dirty.is_empty();
-        dirty.append(&mut self.dirty);
-        self.dirty = dirty;
-        for (shard, outbox) in self.outboxes.iter_mut().enumerate() {
-            self.shared.post(shard as u16, outbox);
-        }
-        (!settled).then_some(Micros::ZERO)
+        router.release_gone(&mut ctx);
+        coap.count_datagrams(&mut ctx, false);
+        ctx.send_mail();
+        // Links that ended leave wills and uplinks, which others are to get.
+        let is_settled = router.broker().links().is_settled();
+        (!is_settled).then_some(Micros::ZERO)
     }
 }

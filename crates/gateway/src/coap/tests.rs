@@ -1,19 +1,27 @@
 //! One thread's end of CoAP, moved by hand.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use muster_net::{Clock, Loop, LoopConfig, PortUse};
 use muster_platform::Dialect;
-use muster_protocol::coap::{Code, Header, Kind, Opt, OptionNumber, Token};
-use muster_protocol::mqtt::{Publish, Qos};
+use muster_protocol::coap::{Header, Kind, Opt, ServerCounts, ServerSettings, Token};
 use muster_transport::Servers;
 
+use super::endpoint::note;
+use super::peers::tests::Nobody;
 use super::*;
-use crate::config::GatewayConfig;
 use crate::message::Message;
 use crate::shared::Shared;
+use crate::thread::Thread;
 
 /// A thread that hears devices at a socket, as long as it is told what they say.
 struct Rig {
-    event_loop: Loop<Shard>,
+    event_loop: Loop<Nobody>,
+    shared: Shared,
+    thread: Thread,
+    router: Router,
+    coap: Coap,
     socket: Key,
 }
 
@@ -24,18 +32,30 @@ impl Rig {
             ..GatewayConfig::default()
         };
         let layers = Servers::new(&config.layers()).expect("none");
-        let shard = Shard::new(0, Arc::new(Shared::new(config)), layers);
-        let event_loop = Loop::new(Clock::start(), &LoopConfig::default(), shard);
+        let event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Nobody);
         let mut event_loop = event_loop.expect("a loop");
-        let (shard, io) = event_loop.parts();
+        let (_, io) = event_loop.parts();
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let (socket, _) = io.bind_udp(here, PortUse::Alone).expect("a port");
-        shard.hear_coap(io, socket);
-        Self { event_loop, socket }
+        let mut coap = Coap::new(&config);
+        coap.listen(io, socket);
+        Self {
+            event_loop,
+            thread: Thread::new(0, 1),
+            router: Router::new(Broker::new(&config, layers)),
+            shared: Shared::new(config),
+            coap,
+            socket,
+        }
+    }
+
+    fn parts(&mut self) -> (Context<'_>, &mut Router, &mut Coap) {
+        let ctx = self.thread.context(&self.shared, self.event_loop.parts().1);
+        (ctx, &mut self.router, &mut self.coap)
     }
 
     fn settle(&mut self, settings: ServerSettings) {
-        self.event_loop.parts().0.coap.settings = Arc::new(settings);
+        self.coap.endpoint.set_bounds(settings);
     }
 
     /// A device asks for a command in a NON, whose answer is a message of its own.
@@ -51,37 +71,43 @@ impl Rig {
         };
         let mut request = Vec::new();
         header.write_with(&options, b"{}", &mut request);
-        let (shard, io) = self.event_loop.parts();
-        shard.heard(io, self.socket, from, &mut request);
+        let socket = self.socket;
+        let (mut ctx, router, coap) = self.parts();
+        let datagram = Datagram {
+            socket,
+            from,
+            bytes: &mut request,
+        };
+        coap.datagram(&mut ctx, router, datagram);
     }
 
     /// How many copies of a command to a device went on.
     fn command(&mut self, device: &str) -> usize {
-        let (shard, io) = self.event_loop.parts();
         let topic = format!("command/T1/{device}/7f3a/set");
         let publish = Publish {
             qos: Qos::AtLeastOnce,
             ..Publish::new(&topic, b"on")
         };
-        let message = Arc::new(Message::new(&publish, io.now()));
-        shard.hand_to_query(io, &message)
+        let (mut ctx, router, coap) = self.parts();
+        let message = Arc::new(Message::new(&publish, ctx.now()));
+        coap.hand_to_query(&mut ctx, router.broker(), &message)
     }
 
     fn forget(&mut self, from: SocketAddr) {
-        let (shard, io) = self.event_loop.parts();
-        let peer = shard.coap.peers.at(self.socket, from).expect("it is there");
-        shard.forget_peer(io, peer);
+        let socket = self.socket;
+        let (mut ctx, _, coap) = self.parts();
+        coap.endpoint.forget_at(&mut ctx, socket, from);
+        coap.end_gone(&mut ctx);
     }
 
     fn counts(&mut self) -> crate::GatewayCounts {
-        self.event_loop.parts().0.counts().read()
+        self.shared.account.read_counts()
     }
 
     /// Queries that are kept, those that all threads know, and alarms.
     fn waiting(&mut self) -> [usize; 3] {
-        let shard = self.event_loop.parts().0;
-        let known = crate::shared::locked(&shard.shared.waiting).len();
-        [shard.coap.queries.len(), known, shard.alarms.len()]
+        let known = locked(&self.shared.waiting).len();
+        [self.coap.queries.len(), known, self.thread.alarms()]
     }
 }
 
@@ -140,8 +166,7 @@ fn the_account_has_copies_that_met_silence_and_answers_that_were_given_up() {
         copies_given_up: 2,
         ..ServerCounts::default()
     };
-    let shard = rig.event_loop.parts().0;
-    shard.note(&ServerCounts::default(), &after);
+    note(&rig.parts().0, &ServerCounts::default(), &after);
     let counts = rig.counts();
     assert_eq!((counts.unrepeatable, counts.separate_given_up), (3, 2));
 }

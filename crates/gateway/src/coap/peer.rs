@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_model::{Micros, mix};
-use muster_net::{Key, TimerId};
+use muster_net::Key;
 use muster_protocol::coap::{Server, ServerSettings};
 
-use super::securing::Guard;
-use crate::shard::uplink::Uplink;
+use super::guard::Guard;
+use crate::alarm::AlarmId;
 
 /// One peer of CoAP: an address that was heard.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(super) struct Peer {
     /// The socket that it is heard by.
     pub(super) socket: Key,
     pub(super) address: SocketAddr,
@@ -26,9 +26,7 @@ pub(crate) struct Peer {
     /// Bytes that its session kept for duplicates when that was last looked at.
     pub(super) kept: usize,
     /// When something is due of it.
-    pub(super) alarm: Option<(Micros, (TimerId, u64))>,
-    /// Uplinks that the next one of their topic is to overtake.
-    pub(in crate::shard) overtaken: Vec<Uplink>,
+    pub(super) alarm: Option<(Micros, AlarmId)>,
 }
 
 impl Peer {
@@ -52,7 +50,6 @@ impl Peer {
             name: None,
             kept: 0,
             alarm: None,
-            overtaken: Vec::new(),
         }
     }
 
@@ -60,6 +57,12 @@ impl Peer {
     /// be silent for long.
     pub(super) fn is_idle(&self, now: Micros) -> bool {
         let is_guarded = self.guard.is_some() && self.heard + Self::STALE > now;
-        !is_guarded && self.overtaken.is_empty() && self.coap.is_idle(now)
+        !is_guarded && self.coap.is_idle(now)
+    }
+
+    /// Whether its records name it.
+    pub(super) fn has_connection_id(&self) -> bool {
+        let guard = self.guard.as_ref();
+        guard.is_some_and(|guard| !guard.dtls.own_id().is_empty())
     }
 }

@@ -6,34 +6,12 @@ use muster_model::Micros;
 use muster_net::Key;
 use muster_protocol::coap::ServerCounts;
 use rustc_hash::FxHashMap;
-use slotmap::{DenseSlotMap, Key as _, KeyData, new_key_type};
+use slotmap::DenseSlotMap;
 
-use super::securing::Guard;
-use super::{Peer, bounds};
-
-new_key_type! {
-    /// Names one peer, and never another one after it.
-    pub(crate) struct PeerRef;
-}
-
-impl PeerRef {
-    /// Bytes of a connection id, which is the name.
-    pub(super) const ID: usize = 8;
-
-    pub(super) fn id(self) -> [u8; Self::ID] {
-        self.number().to_be_bytes()
-    }
-
-    /// The name as a number.
-    pub(in crate::shard) fn number(self) -> u64 {
-        self.data().as_ffi()
-    }
-
-    pub(super) fn of_id(id: &[u8]) -> Option<Self> {
-        let number = u64::from_be_bytes(id.try_into().ok()?);
-        Some(KeyData::from_ffi(number).into())
-    }
-}
+use super::bounds;
+use super::guard::Guard;
+use super::peer::Peer;
+use super::request::PeerRef;
 
 type Place = (Key, SocketAddr);
 
@@ -207,7 +185,7 @@ impl Peers {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use muster_net::{Clock, Closed, Handler, Io, ListenerId, Loop, LoopConfig, PortUse};
@@ -218,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    struct Nobody;
+    pub(in crate::coap) struct Nobody;
 
     impl Handler for Nobody {
         fn opened(&mut self, _: &mut Io, _: Key) {}
@@ -260,7 +238,7 @@ mod tests {
         assert!(gone.is_none());
         let address = SocketAddr::from(([127, 0, 0, 1], 7));
         assert_eq!(peers.at(socket, address), Some(met));
-        assert_eq!(PeerRef::of_id(&met.id()), Some(met));
+        assert_eq!(PeerRef::from_id(&met.id()), Some(met));
         assert!(peers.remove(met).is_some());
         assert_eq!(peers.at(socket, address), None);
         assert!(peers.get_mut(met).is_none() && peers.remove(met).is_none());

@@ -1,14 +1,25 @@
 //! The requests of one thread that wait, found by their names and by their peers.
 
+use muster_model::Micros;
+use muster_platform::Manner;
+use muster_protocol::coap::Pending;
 use rustc_hash::FxHashMap;
-use slotmap::{SlotMap, new_key_type};
+use slotmap::SlotMap;
 
-use super::PeerRef;
-use super::querying::Query;
+use super::request::{PeerRef, QueryRef};
+use crate::alarm::AlarmId;
 
-new_key_type! {
-    /// Names one request that waits, and never another one after it.
-    pub(crate) struct QueryRef;
+/// A request that wants a command in its answer.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) peer: PeerRef,
+    pub(super) pending: Pending,
+    pub(super) tenant: Box<str>,
+    pub(super) device: Box<str>,
+    pub(super) manner: Manner,
+    pub(super) waits: Micros,
+    pub(super) until: Micros,
+    pub(super) alarm: Option<AlarmId>,
 }
 
 /// Those of a peer are a chain, so that they are found when it is gone, and cost nothing where there

@@ -4,20 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use muster_net::{Key, TimerId};
+use muster_net::Key;
 use muster_protocol::mqtt::{SessionState, Token};
 use rustc_hash::FxHashMap;
 
+use crate::alarm::AlarmId;
 use crate::message::Message;
-use crate::routes::{Gauge, SessionRef, Subscription};
-use crate::shared::{Claim, Grant};
-
-/// Copies in a session's queue above which publishers at QoS 1 and 2 are not read.
-pub(crate) const QUEUE_HIGH: usize = 20_000;
-/// Copies at which they are read again; far enough below that they do not flutter.
-pub(crate) const QUEUE_LOW: usize = QUEUE_HIGH / 2;
-/// Most copies in a queue: beyond it, copies at QoS 0 are dropped, and for an absent session all.
-pub(crate) const QUEUE_MAX: usize = 100_000;
+use crate::routes::{Claim, Gauge, Grant, QUEUE_LOW, SessionRef, Subscription};
 
 /// What the gateway knows of a client beyond its connection.
 #[derive(Debug)]
@@ -35,12 +28,23 @@ pub(crate) struct Session {
     pub(crate) inflight: FxHashMap<u32, (Grant, Arc<Message>)>,
     pub(crate) state: SessionState,
     /// A will that waits out its delay.
-    pub(crate) pending_will: Option<(TimerId, u64, Box<Message>)>,
+    pub(crate) pending_will: Option<(AlarmId, Box<Message>)>,
     /// When it ends, if its client is away.
-    pub(crate) expiring: Option<(TimerId, u64)>,
+    pub(crate) expiring: Option<AlarmId>,
     /// A claim that came while the session itself was being claimed.
     pub(crate) claim: Option<Claim>,
     next_token: u32,
+}
+
+/// What a CONNECT asked for.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) client_id: Box<str>,
+    pub(crate) is_assigned: bool,
+    pub(crate) clean_start: bool,
+    pub(crate) expiry: u32,
+    /// Whether a session was found.
+    pub(crate) is_present: bool,
 }
 
 /// A message left with the gateway (section 3.1.2.5).
@@ -76,11 +80,6 @@ impl Session {
         Token(self.next_token)
     }
 
-    /// Whether deliveries have to be kept until they are answered.
-    pub(crate) fn is_persistent(&self) -> bool {
-        self.expiry > 0
-    }
-
     pub(crate) fn enqueue(&mut self, grant: Grant, message: Arc<Message>) {
         self.gauge.waiting.fetch_add(1, Ordering::SeqCst);
         self.queue.push_back((grant, message));
@@ -90,9 +89,32 @@ impl Session {
     /// to be told.
     pub(crate) fn dequeue(&mut self) -> Option<((Grant, Arc<Message>), bool)> {
         let first = self.queue.pop_front()?;
+        Some((first, self.lower()))
+    }
+
+    /// One copy waits no more; whether publishers that wait for room are to be told.
+    pub(crate) fn lower(&self) -> bool {
         let left = self.gauge.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
-        let tell = left <= QUEUE_LOW && self.gauge.congested.swap(false, Ordering::SeqCst);
-        Some((first, tell))
+        left <= QUEUE_LOW && self.gauge.congested.swap(false, Ordering::SeqCst)
+    }
+
+    /// Keeps a copy until it is answered, if it may have to be sent again.
+    pub(crate) fn keep(
+        &mut self,
+        token: Token,
+        grant: Grant,
+        message: impl FnOnce() -> Arc<Message>,
+    ) {
+        if self.expiry > 0 && !grant.may_be_dropped() {
+            self.inflight.insert(token.0, (grant, message()));
+        }
+    }
+
+    /// A copy in flight has its last answer.
+    pub(crate) fn completed(&mut self, token: Token) {
+        if self.expiry > 0 {
+            self.inflight.remove(&token.0);
+        }
     }
 
     /// Goes on with what an earlier session of the client left, on this thread or another.

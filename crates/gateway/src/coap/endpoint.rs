@@ -1,0 +1,359 @@
+//! The sockets that hear peers of CoAP, and the peers that were heard.
+
+mod securing;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use muster_model::Micros;
+use muster_net::{Io, Key, Written};
+use muster_protocol::coap::{
+    Code, Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings,
+};
+
+use super::bounds;
+use super::guard::Secure;
+use super::peer::Peer;
+use super::peers::{Met, Peers};
+use super::request::PeerRef;
+use crate::alarm::Alarm;
+use crate::config::GatewayConfig;
+use crate::thread::Context;
+use crate::uplink::Sender;
+
+/// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
+/// fewer.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// The sockets and the peers of one thread.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    /// With whether they speak DTLS.
+    sockets: Vec<(Key, bool)>,
+    peers: Peers,
+    settings: Arc<ServerSettings>,
+    /// What DTLS needs, if there is a socket of it.
+    secure: Option<Box<Secure>>,
+    /// Peers that were forgotten lately.
+    gone: Vec<PeerRef>,
+    /// The datagram that is being written.
+    out: Vec<u8>,
+}
+
+/// One datagram that came.
+#[derive(Debug)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) socket: Key,
+    pub(crate) from: SocketAddr,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+/// Whether a datagram will be sent. What finds no room is lost, as on a network.
+fn is_sent(written: Written) -> bool {
+    match written {
+        Written::Whole | Written::Held => true,
+        Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => false,
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(config: &GatewayConfig) -> Self {
+        let settings = bounds::of_a_peer(config.transmission, config.max_payload());
+        Self {
+            sockets: Vec::new(),
+            peers: Peers::new(),
+            settings: Arc::new(settings),
+            secure: None,
+            gone: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_socket(&mut self, io: &mut Io, key: Key) {
+        io.set_receive_buffer(key, RECEIVE_BUFFER);
+        self.sockets.push((key, false));
+    }
+
+    /// The same over DTLS.
+    pub(super) fn add_secure_socket(&mut self, io: &mut Io, key: Key, secure: Secure) {
+        io.set_receive_buffer(key, RECEIVE_BUFFER);
+        self.sockets.push((key, true));
+        self.secure = Some(Box::new(secure));
+    }
+
+    /// What the kernel did with datagrams, for the account.
+    pub(super) fn count_datagrams(&self, ctx: &mut Context<'_>, is_last: bool) {
+        if self.sockets.is_empty() {
+            return;
+        }
+        if is_last {
+            let sockets = self.sockets.iter();
+            sockets.for_each(|(socket, _)| ctx.io.count_drops(*socket));
+        }
+        let counts = ctx.io.counts();
+        let account = ctx.counts();
+        account.datagrams_dropped.set(counts.datagrams_dropped);
+        account.unreachable.set(counts.icmp_errors);
+    }
+
+    pub(super) fn is_secure(&self, socket: Key) -> bool {
+        self.sockets.contains(&(socket, true))
+    }
+
+    /// The peer that sent a datagram; none if nobody takes it.
+    pub(super) fn sender(
+        &mut self,
+        ctx: &mut Context<'_>,
+        datagram: &Datagram<'_>,
+    ) -> Option<PeerRef> {
+        let Datagram { socket, from, .. } = *datagram;
+        if self.is_secure(socket) {
+            return self.secure_sender(ctx, datagram);
+        }
+        let known = self.peers.at(socket, from);
+        known.or_else(|| {
+            let peer = self.new_peer(ctx, socket, from);
+            let met = self.peers.insert(ctx.now(), peer);
+            self.greeted(ctx, met)
+        })
+    }
+
+    fn new_peer(&self, ctx: &Context<'_>, key: Key, from: SocketAddr) -> Peer {
+        let seed = ctx.shared.config.seed ^ u64::from(ctx.index()) << 32;
+        Peer::new(key, from, Arc::clone(&self.settings), seed)
+    }
+
+    fn greeted(&mut self, ctx: &mut Context<'_>, met: Option<Met>) -> Option<PeerRef> {
+        let Some((met, gone)) = met else {
+            ctx.counts().peers_refused.more();
+            return None;
+        };
+        ctx.counts().peers.more();
+        if let Some((peer, gone)) = gone {
+            self.part_with(ctx, peer, &gone);
+        }
+        Some(met)
+    }
+
+    fn forget_peer(&mut self, ctx: &mut Context<'_>, peer: PeerRef) {
+        if let Some(gone) = self.peers.remove(peer) {
+            self.part_with(ctx, peer, &gone);
+        }
+    }
+
+    fn part_with(&mut self, ctx: &mut Context<'_>, peer: PeerRef, gone: &Peer) {
+        ctx.cancel_alarm(gone.alarm.map(|(_, alarm)| alarm));
+        ctx.note_gone(Sender::Peer(peer));
+        self.gone.push(peer);
+    }
+
+    pub(super) fn take_gone(&mut self) -> Vec<PeerRef> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// The peers whose sessions can be closed.
+    pub(super) fn sessions(&self) -> Vec<PeerRef> {
+        self.peers.guarded().collect()
+    }
+
+    pub(super) fn peer(&mut self, peer: PeerRef) -> Option<&mut Peer> {
+        self.peers.get_mut(peer)
+    }
+
+    fn place(&mut self, of: PeerRef) -> Option<(Key, SocketAddr)> {
+        self.peer(of).map(|peer| (peer.socket, peer.address))
+    }
+
+    /// Has the session of a peer do one thing; gives what it tells of.
+    pub(super) fn drive<'d>(
+        &mut self,
+        ctx: &mut Context<'_>,
+        of: PeerRef,
+        act: impl FnOnce(&mut Server, Micros, &mut Vec<u8>) -> Option<ServerEvent<'d>>,
+    ) -> Option<ServerEvent<'d>> {
+        let now = ctx.now();
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let done = self.peer(of).map(|peer| {
+            let before = *peer.coap.counts();
+            let event = act(&mut peer.coap, now, &mut out);
+            (event, before, *peer.coap.counts())
+        });
+        self.send_datagram(ctx, of, &out);
+        self.out = out;
+        let (event, before, after) = done?;
+        note(ctx, &before, &after);
+        event
+    }
+
+    /// Weighs what a peer keeps, and sets its alarm for what is due next.
+    pub(super) fn look_after(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+        if let Some((before, after)) = self.peers.weigh(of) {
+            note(ctx, &before, &after);
+        }
+        let Some(peer) = self.peer(of) else { return };
+        let guard = peer.guard.as_ref().and_then(|guard| guard.dtls.deadline());
+        let Some(deadline) = peer.coap.deadline().into_iter().chain(guard).min() else {
+            return;
+        };
+        let earlier = peer.alarm.filter(|(at, _)| *at > deadline);
+        if peer.alarm.is_some() && earlier.is_none() {
+            return;
+        }
+        ctx.cancel_alarm(earlier.map(|(_, alarm)| alarm));
+        peer.alarm = Some((deadline, ctx.set_alarm(deadline, Alarm::Peer(of))));
+    }
+
+    /// Answers yes: 2.04.
+    pub(super) fn change(&mut self, ctx: &mut Context<'_>, to: PeerRef, pending: Pending) {
+        let reply = Reply::new(Code::CHANGED, &[], b"");
+        if self.respond(ctx, to, pending, &reply) {
+            ctx.counts().accepted.more();
+        }
+    }
+
+    /// Answers yes, with the same datagram twice.
+    pub(super) fn change_twice(&mut self, ctx: &mut Context<'_>, to: PeerRef, pending: Pending) {
+        let reply = Reply::new(Code::CHANGED, &[], b"");
+        let Some(datagram) = self.write_reply(ctx, to, pending, &reply) else {
+            return;
+        };
+        ctx.counts().accepted.more();
+        for _ in 0..2 {
+            self.send_datagram(ctx, to, &datagram);
+        }
+        self.out = datagram;
+    }
+
+    /// Says that the answer comes separately; none if the peer is gone.
+    pub(super) fn separate(
+        &mut self,
+        ctx: &mut Context<'_>,
+        to: PeerRef,
+        pending: Pending,
+    ) -> Option<Pending> {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let put_off = self
+            .peer(to)
+            .map(|peer| peer.coap.acknowledge(pending, &mut out));
+        self.send_datagram(ctx, to, &out);
+        self.out = out;
+        if put_off.is_none() {
+            ctx.counts().unanswerable.more();
+        }
+        put_off
+    }
+
+    /// Answers; whether the peer is still there, and has room for one more answer.
+    pub(super) fn respond(
+        &mut self,
+        ctx: &mut Context<'_>,
+        to: PeerRef,
+        pending: Pending,
+        reply: &Reply<'_>,
+    ) -> bool {
+        let Some(datagram) = self.write_reply(ctx, to, pending, reply) else {
+            return false;
+        };
+        self.send_datagram(ctx, to, &datagram);
+        self.out = datagram;
+        self.look_after(ctx, to);
+        true
+    }
+
+    /// The datagram of an answer, in the buffer that is lent for it; none if the peer is gone, or
+    /// has so many answers of ours to acknowledge that there is no room for one more.
+    fn write_reply(
+        &mut self,
+        ctx: &Context<'_>,
+        to: PeerRef,
+        pending: Pending,
+        reply: &Reply<'_>,
+    ) -> Option<Vec<u8>> {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let now = ctx.now();
+        let written = self
+            .peer(to)
+            .map(|peer| peer.coap.respond(now, pending, reply, &mut out));
+        if !matches!(written, Some(Ok(()))) {
+            ctx.counts().unanswerable.more();
+            self.out = out;
+            return None;
+        }
+        if pending.is_separate() {
+            ctx.counts().separate.more();
+        }
+        Some(out)
+    }
+
+    /// Sends a message, if there is one, in a record where the peer has a session.
+    fn send_datagram(&mut self, ctx: &mut Context<'_>, to: PeerRef, datagram: &[u8]) {
+        let Some(peer) = self.peers.get_mut(to) else {
+            return;
+        };
+        if datagram.is_empty() {
+            return;
+        }
+        let (socket, address) = (peer.socket, peer.address);
+        let record = match (&mut peer.guard, &mut self.secure) {
+            (None, _) => Some(datagram),
+            (Some(guard), Some(secure)) => secure.seal(guard, datagram),
+            (Some(_), None) => None,
+        };
+        let sent = record.map(|record| ctx.io.send_to(socket, address, record));
+        if !sent.is_some_and(is_sent) {
+            ctx.counts().unsent.more();
+        }
+    }
+}
+
+/// Writes into the account what a session counted since.
+pub(super) fn note(ctx: &Context<'_>, before: &ServerCounts, after: &ServerCounts) {
+    if before == after {
+        return;
+    }
+    let counts = ctx.counts();
+    for (count, before, after) in [
+        (&counts.received_again, before.duplicates, after.duplicates),
+        (
+            &counts.unrepeatable,
+            before.unrepeatable,
+            after.unrepeatable,
+        ),
+        (&counts.malformed, before.malformed, after.malformed),
+        (&counts.stray, before.stray, after.stray),
+        (&counts.refused_requests, before.rejected, after.rejected),
+        (&counts.requests_forgotten, before.evicted, after.evicted),
+        (
+            &counts.bodies_given_up,
+            before.bodies_given_up,
+            after.bodies_given_up,
+        ),
+        (
+            &counts.retransmitted,
+            before.retransmitted,
+            after.retransmitted,
+        ),
+        (
+            &counts.separate_given_up,
+            before.copies_given_up,
+            after.copies_given_up,
+        ),
+    ] {
+        count.add(u64::from(after.wrapping_sub(before)));
+    }
+}
+
+#[cfg(test)]
+impl Endpoint {
+    pub(super) fn set_bounds(&mut self, settings: ServerSettings) {
+        self.settings = Arc::new(settings);
+    }
+
+    pub(super) fn forget_at(&mut self, ctx: &mut Context<'_>, socket: Key, from: SocketAddr) {
+        let peer = self.peers.at(socket, from).expect("it is there");
+        self.forget_peer(ctx, peer);
+    }
+}

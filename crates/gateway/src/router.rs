@@ -1,0 +1,236 @@
+//! What happens to an uplink between the protocol end that took it and those who subscribed: it is
+//! treated as the fault plan says.
+
+use std::sync::Arc;
+
+use muster_model::{Micros, mix};
+use muster_protocol::mqtt::Publish;
+use rustc_hash::FxHashMap;
+
+use crate::alarm::Alarm;
+use crate::broker::Broker;
+use crate::fate::{Delivery, Fate, Response};
+use crate::lock::locked;
+use crate::message::{Message, Parcel};
+use crate::plot::Turn;
+use crate::thread::{Context, Pause};
+use crate::uplink::{Answer, Origin, Sender, Uplink};
+
+/// How often it is looked whether uplinks wait in vain to be overtaken.
+const OVERTAKING_LOOK: Micros = Micros::from_millis(250);
+/// How long no uplink came when they do: then the traffic has ended.
+const OVERTAKING_QUIET: Micros = Micros::from_secs(1);
+
+/// Takes uplinks of all protocol ends.
+#[derive(Debug)]
+pub(crate) struct Router {
+    broker: Broker,
+    /// Uplinks that the next one of their sender and topic is to overtake.
+    held: FxHashMap<Sender, Vec<Uplink>>,
+    last_uplink: Micros,
+}
+
+impl Router {
+    pub(crate) fn new(broker: Broker) -> Self {
+        Self {
+            broker,
+            held: FxHashMap::default(),
+            last_uplink: Micros::ZERO,
+        }
+    }
+
+    pub(crate) fn broker(&mut self) -> &mut Broker {
+        &mut self.broker
+    }
+
+    /// Takes an uplink. The answer goes to whoever asked; if there is none yet, it comes with
+    /// [`Alarm::Settle`].
+    pub(crate) fn uplink(
+        &mut self,
+        ctx: &mut Context<'_>,
+        publish: &Publish<'_>,
+        origin: Origin,
+    ) -> Option<Answer> {
+        if !ctx.shared.behaves {
+            return self.misbehave(ctx, Arc::new(Message::new(publish, ctx.now())), origin);
+        }
+        let (response, mut copies) = (Response::Accept, 1);
+        if origin.asker.is_routed() {
+            let routed = self
+                .broker
+                .publish(ctx, Parcel::new(publish, origin.session));
+            ctx.counts().processed.more();
+            if routed.is_congested {
+                ctx.hold_back(origin.socket);
+            }
+            copies = routed.copies;
+        }
+        Some(Answer { response, copies })
+    }
+
+    /// The long way: something is wrong with this gateway.
+    fn misbehave(
+        &mut self,
+        ctx: &mut Context<'_>,
+        message: Arc<Message>,
+        origin: Origin,
+    ) -> Option<Answer> {
+        let (now, hash) = (ctx.now(), message.hash());
+        self.last_uplink = now;
+        let mut plot = locked(&ctx.shared.plot);
+        let is_first = plot.begin(now);
+        let turn = plot.turn(now, hash, origin.is_again);
+        drop(plot);
+        if is_first {
+            ctx.announce_first_uplink();
+        }
+        let away = |response| {
+            let copies = 0;
+            Some(Answer { response, copies })
+        };
+        let (fate, done, blocked_until) = match turn {
+            Turn::Taken {
+                fate,
+                done,
+                blocked_until,
+            } => (fate, done, blocked_until),
+            Turn::Dropped => {
+                ctx.counts().capacity_dropped.more();
+                return away(Response::Silence);
+            }
+            Turn::Rejected => {
+                ctx.counts().capacity_rejected.more();
+                return away(Response::Reject(ctx.shared.config.dialect.server.refusal));
+            }
+        };
+        if let Some(until) = blocked_until {
+            ctx.counts().capacity_blocked.more();
+            ctx.pause(origin.socket, Pause::Capacity);
+            ctx.set_alarm(until, Alarm::Unblock(origin.socket));
+        }
+        let uplink = Uplink {
+            origin,
+            message,
+            hash,
+            fate,
+        };
+        if done > now {
+            ctx.set_alarm(done, Alarm::Settle(Box::new(uplink)));
+            return None;
+        }
+        Some(self.settle(ctx, uplink))
+    }
+
+    /// Makes the uplink's fate come true; gives its answer.
+    pub(crate) fn settle(&mut self, ctx: &mut Context<'_>, uplink: Uplink) -> Answer {
+        let config = &ctx.shared.config;
+        let (fate, asker) = (uplink.fate, &uplink.origin.asker);
+        let response = fate.response(&config.behaviour, config.reject_code());
+        // Whether it is overtaken shows later. What is wrong with an answer cannot befall an uplink that
+        // has none.
+        let is_later = fate == Fate::Reorder && asker.is_routed();
+        let is_booked = !is_later && (!fate.is_about_answer() || asker.is_answered());
+        if fate != Fate::Behave && is_booked {
+            book(ctx, &uplink);
+        }
+        if !asker.is_routed() {
+            let copies = 1;
+            return Answer { response, copies };
+        }
+        // What is lost, dropped or refused goes no further.
+        if !fate.is_lasting() {
+            ctx.counts().processed.more();
+        }
+        let mut copies = 1;
+        match fate.delivery(&config.behaviour) {
+            Delivery::Never => {}
+            Delivery::Once => copies = self.deliver(ctx, &uplink),
+            Delivery::Twice => {
+                copies = self.deliver(ctx, &uplink);
+                self.deliver(ctx, &uplink);
+            }
+            Delivery::Corrupted => copies = self.deliver(ctx, &corrupted(ctx, uplink)),
+            Delivery::Overtaken => self.hold(ctx, uplink),
+            Delivery::Late(by) => {
+                let late = Alarm::Deliver {
+                    from: uplink.origin.session,
+                    message: uplink.message,
+                };
+                ctx.set_alarm(ctx.now() + by, late);
+            }
+        }
+        Answer { response, copies }
+    }
+
+    /// Delivers, and then what this uplink was to overtake.
+    fn deliver(&mut self, ctx: &mut Context<'_>, uplink: &Uplink) -> usize {
+        let (message, origin) = (&uplink.message, &uplink.origin);
+        let routed = self.broker.publish_kept(ctx, message, origin.session);
+        if routed.is_congested {
+            ctx.hold_back(origin.socket);
+        }
+        if let Some(held) = self.held.get_mut(&origin.asker.sender()) {
+            let overtaken = held.extract_if(.., |held| held.message.topic == message.topic);
+            let overtaken = overtaken.collect::<Vec<Uplink>>();
+            overtaken.iter().for_each(|held| book(ctx, held));
+            self.release(ctx, overtaken);
+        }
+        routed.copies
+    }
+
+    fn hold(&mut self, ctx: &mut Context<'_>, uplink: Uplink) {
+        if self.held.is_empty() {
+            ctx.set_alarm(ctx.now() + OVERTAKING_LOOK, Alarm::Overtaken);
+        }
+        let sender = uplink.origin.asker.sender();
+        self.held.entry(sender).or_default().push(uplink);
+    }
+
+    /// Delivers uplinks that nothing overtook, once the traffic has ended; they were not
+    /// reordered and are not booked.
+    pub(crate) fn release_all(&mut self, ctx: &mut Context<'_>) {
+        if ctx.now() < self.last_uplink + OVERTAKING_QUIET {
+            ctx.set_alarm(ctx.now() + OVERTAKING_LOOK, Alarm::Overtaken);
+            return;
+        }
+        for held in std::mem::take(&mut self.held).into_values() {
+            self.release(ctx, held);
+        }
+    }
+
+    /// The same with those whose sender is gone.
+    pub(crate) fn release_gone(&mut self, ctx: &mut Context<'_>) {
+        for sender in ctx.take_gone() {
+            let held = self.held.get_mut(&sender).map(std::mem::take);
+            self.release(ctx, held.unwrap_or_default());
+        }
+    }
+
+    fn release(&mut self, ctx: &mut Context<'_>, held: Vec<Uplink>) {
+        for uplink in held {
+            self.broker
+                .publish_kept(ctx, &uplink.message, uplink.origin.session);
+        }
+    }
+}
+
+/// Writes into the account what befell an uplink.
+fn book(ctx: &Context<'_>, uplink: &Uplink) {
+    let mut plot = locked(&ctx.shared.plot);
+    plot.misdeeds.book(uplink.fate, uplink.hash);
+}
+
+/// The uplink with one bit flipped; an empty payload has none to flip.
+fn corrupted(ctx: &Context<'_>, uplink: Uplink) -> Uplink {
+    let bits = uplink.message.payload.len() as u64 * 8;
+    if bits == 0 {
+        return uplink;
+    }
+    let mut message = (*uplink.message).clone();
+    let bit = mix(ctx.shared.config.seed, uplink.hash) % bits;
+    message.payload[(bit / 8) as usize] ^= 1 << (bit % 8);
+    Uplink {
+        message: Arc::new(message),
+        ..uplink
+    }
+}

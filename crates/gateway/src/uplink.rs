@@ -1,0 +1,100 @@
+//! The seam between a protocol end and the rest of the gateway: an uplink goes to `Router::uplink`, and
+//! an [`Answer`] comes back, at once or later.
+
+use std::sync::Arc;
+
+use muster_net::Key;
+use muster_protocol::mqtt::Pending;
+
+use crate::coap::request::{PeerRef, RequestRef};
+use crate::fate::{Fate, Response};
+use crate::message::Message;
+use crate::routes::SessionRef;
+
+/// Where the answer to an uplink goes: one variant for each way to answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Asker {
+    /// A PUBLISH, answered by its acknowledgement.
+    Publish(PublishRef),
+    /// A PUBLISH, answered by a message of the application.
+    Application(Asked),
+    /// A request over CoAP.
+    Request(RequestRef),
+}
+
+/// A PUBLISH; at QoS 0 it waits for nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PublishRef {
+    pub(crate) key: Key,
+    pub(crate) pending: Option<Pending>,
+}
+
+/// A message of a device that the application acknowledges.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The link by which the message came.
+    pub(crate) key: Key,
+    pub(crate) device: Arc<str>,
+    pub(crate) id: Option<Arc<[u8]>>,
+}
+
+/// Whose messages keep their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Sender {
+    Link(Key),
+    Peer(PeerRef),
+}
+
+impl Asker {
+    /// Whether an answer is waited for. A NON has one too, but nobody can tell whether it was lost.
+    pub(crate) fn is_answered(&self) -> bool {
+        match self {
+            Self::Publish(publish) => publish.pending.is_some(),
+            Self::Application(_) => true,
+            Self::Request(request) => request.pending.is_confirmable(),
+        }
+    }
+
+    /// Whether the uplink goes to subscribers: the application that acknowledges one keeps it.
+    pub(crate) fn is_routed(&self) -> bool {
+        !matches!(self, Self::Application(_))
+    }
+
+    pub(crate) fn sender(&self) -> Sender {
+        match self {
+            Self::Publish(PublishRef { key, .. }) | Self::Application(Asked { key, .. }) => {
+                Sender::Link(*key)
+            }
+            Self::Request(request) => Sender::Peer(request.peer),
+        }
+    }
+}
+
+/// Where an uplink comes from.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) asker: Asker,
+    /// The socket that is not read while the uplink has no room.
+    pub(crate) socket: Key,
+    /// Whose subscriptions with "no local" get no copy.
+    pub(crate) session: Option<SessionRef>,
+    /// Whether the sender marked it as sent before.
+    pub(crate) is_again: bool,
+}
+
+/// An uplink that is treated badly, or late.
+#[derive(Debug)]
+pub(crate) struct Uplink {
+    pub(crate) origin: Origin,
+    pub(crate) message: Arc<Message>,
+    pub(crate) hash: u64,
+    pub(crate) fate: Fate,
+}
+
+/// The answer to an uplink.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    pub(crate) response: Response,
+    /// Subscribers that there were.
+    pub(crate) copies: usize,
+}
