@@ -65,8 +65,8 @@ pub use schedule::{Schedule, StreamSchedule};
 pub use shape::{Phase, ScheduleSpec, Shape, Stage};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
 pub use template::{
-    Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, escape_json, escaped_for_json,
-    escaped_length, is_inside_string, needs_escapes,
+    Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, VARIABLES, escape_json,
+    escaped_for_json, escaped_length, is_inside_string, needs_escapes,
 };
 pub use text::{Lines, TextError, text};
 pub use unique::UniqueMs;

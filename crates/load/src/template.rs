@@ -17,6 +17,7 @@ use crate::unique::UniqueMs;
 
 pub use json::{escape_json, escaped_for_json, escaped_length, is_inside_string, needs_escapes};
 pub(crate) use number::push_padded;
+pub use parse::VARIABLES;
 
 /// The most characters of a `${hex:n}`: the 256 KiB that brokers commonly take at most.
 pub const MAX_HEX: u32 = 262_144;

@@ -1,5 +1,6 @@
 //! The JSON schema of a scenario (draft 2020-12), from the language's own table.
 
+use muster_load::VARIABLES;
 use serde_json::{Map, Value, json};
 
 use crate::language::{Key, Kind, Object, Owner, SCENARIO, Scalar, Status, Word};
@@ -14,6 +15,9 @@ pub fn json_schema() -> Value {
             "https://json-schema.org/draft/2020-12/schema".into(),
         );
         map.insert("title".to_owned(), "Muster scenario".into());
+        let variables = VARIABLES.map(|(name, meaning)| (format!("${{{name}}}"), meaning.into()));
+        let variables = Map::from_iter(variables);
+        map.insert("$defs".to_owned(), json!({ "variables": variables }));
     }
     schema
 }
@@ -102,15 +106,13 @@ fn choice(words: &[Word]) -> Value {
 }
 
 fn single(scalar: Scalar) -> Value {
-    let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let text = |pattern: &str, example: &str| json!({ "type": "string", "pattern": pattern, "examples": [example] });
     match scalar {
-        Scalar::Text
-        | Scalar::Template
-        | Scalar::ClientId
-        | Scalar::Secret
-        | Scalar::Reference
-        | Scalar::File => {
+        Scalar::Text | Scalar::Secret | Scalar::Reference | Scalar::File => {
             json!({ "type": ["string", "number", "boolean"] })
+        }
+        Scalar::Template | Scalar::ClientId => {
+            json!({ "type": ["string", "number", "boolean"], "$comment": "with variables" })
         }
         Scalar::Bool => json!({ "type": "boolean" }),
         Scalar::BoolOrAny => json!({ "enum": [true, false, units::ANY] }),
@@ -123,15 +125,20 @@ fn single(scalar: Scalar) -> Value {
         Scalar::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
         Scalar::Rate => text(
             "^[0-9][0-9._]* *[kM]? */ *((us|ms|s|m|min|h|d)|([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+)$",
+            "500/s",
         ),
-        Scalar::Time => text("^([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+$"),
-        Scalar::Percent => text("^[0-9][0-9.]* *%$"),
-        Scalar::Size => json!({ "type": ["integer", "string"], "minimum": 0 }),
-        Scalar::CountAtMost | Scalar::ShareAtMost => json!({ "type": ["integer", "string"] }),
-        Scalar::ShareAtLeast => text("^((>=)? *[0-9][0-9.]* *%|any)$"),
-        Scalar::Above => text("^> *[0-9][0-9.]* *% *for .+$"),
-        Scalar::Below => text("^< *[0-9][0-9.]* *% *for .+$"),
-        Scalar::Web => text("^https?://"),
+        Scalar::Time => text("^([0-9][0-9._]* *(us|ms|s|m|min|h|d) *)+$", "250ms"),
+        Scalar::Percent => text("^[0-9][0-9.]* *%$", "85%"),
+        Scalar::Size => {
+            json!({ "type": ["integer", "string"], "minimum": 0, "examples": ["4KiB"] })
+        }
+        Scalar::CountAtMost | Scalar::ShareAtMost => {
+            json!({ "type": ["integer", "string"], "examples": ["<= 0.1%"] })
+        }
+        Scalar::ShareAtLeast => text("^((>=)? *[0-9][0-9.]* *%|any)$", ">= 99.9%"),
+        Scalar::Above => text("^> *[0-9][0-9.]* *% *for .+$", "> 5% for 10s"),
+        Scalar::Below => text("^< *[0-9][0-9.]* *% *for .+$", "< 90% for 10s"),
+        Scalar::Web => text("^https?://", "https://host"),
     }
 }
 
@@ -213,8 +220,8 @@ mod tests {
                 "pattern" if rule == REFERENCE => {
                     value.as_str().is_some_and(|text| text.contains("${env:"))
                 }
-                "$schema" | "title" | "description" | "default" | "pattern"
-                | "patternProperties" => true,
+                "$schema" | "$defs" | "$comment" | "title" | "description" | "default"
+                | "examples" | "pattern" | "patternProperties" => true,
                 other => panic!("the schema uses `{other}`"),
             })
     }

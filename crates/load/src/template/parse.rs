@@ -17,6 +17,36 @@ const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, un
                    normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, json:name, or a column of the \
                    fleet's data";
 
+/// Variables of templates with their meanings, in the order of their names in [`ALL`].
+pub const VARIABLES: [(&str, &str); 17] = [
+    ("id", "Name of the device"),
+    ("index", "Index of the device in its fleet"),
+    ("index:08", "Index with leading zeros, here 8 digits"),
+    ("tenant", "Tenant of the device"),
+    (
+        "seq",
+        "Number of the message within its device and stream, from 0",
+    ),
+    ("due_ms", "Due instant in milliseconds since 1970"),
+    ("due_us", "Due instant in microseconds since 1970"),
+    ("due_iso", "Due instant as RFC 3339 text"),
+    (
+        "unique_ms",
+        "Due instant in milliseconds, a different one for each message of a device",
+    ),
+    ("stamp", "Id of the message, 30 characters; at most once"),
+    ("run", "Id of the run, in decimal"),
+    ("normal:mean:sd", "Random number of a normal distribution"),
+    ("uniform:a:b", "Random number between a and b"),
+    ("int:a:b", "Random whole number from a to b"),
+    ("hex:n", "n random hexadecimal digits"),
+    ("choice:a|b|c", "One of the words, at random"),
+    (
+        "json:name",
+        "Value of another variable, escaped for a JSON string",
+    ),
+];
+
 /// What is wrong with one variable, and what would be right.
 type Wrong = (String, String);
 
@@ -321,4 +351,19 @@ fn hex(length: &str) -> Result<Variable, Wrong> {
         let hint = format!("write `${{hex:n}}` with n from 1 to {MAX_HEX}");
         ("`hex` of no length".to_owned(), hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_that_an_error_names_has_a_meaning() {
+        let named: Vec<&str> = ALL.split(", ").take(VARIABLES.len()).collect();
+        assert_eq!(named, VARIABLES.map(|(name, _)| name));
+        for (name, _) in VARIABLES.into_iter().take(VARIABLES.len() - 1) {
+            let numbers = name.replace(":mean:sd", ":20:3").replace(":a:b", ":1:6");
+            assert!(variable(&numbers.replace(":n", ":8")).is_ok(), "{name}");
+        }
+    }
 }
