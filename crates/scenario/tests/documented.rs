@@ -138,7 +138,8 @@ fn sections(schema: &Value, place: &str, met: &mut BTreeMap<String, String>, pag
     };
     let at = page.len();
     let mut rest = String::new();
-    for (key, of) in keys {
+    let (plain, lists): (Vec<_>, Vec<_>) = keys.iter().partition(|(_, of)| of["items"].is_null());
+    for (key, of) in plain.into_iter().chain(lists) {
         sections(of, &dotted(key), met, &mut rest);
     }
     let mut table =
