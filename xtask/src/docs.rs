@@ -12,8 +12,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 
 use crate::project::{self, TextFile};
@@ -21,6 +23,8 @@ use crate::violation::Violation;
 
 /// Longest time of a block, in seconds.
 const LIMIT: &str = "60";
+/// Pages that are checked at the same time: their runs take most of their time to wait.
+const WORKERS: usize = 4;
 /// Exit code of a run whose machine was too busy.
 const INVALID: i32 = 3;
 /// Most runs of a block that ends with [`INVALID`].
@@ -67,10 +71,24 @@ pub fn check(root: &Path, options: &Options) -> Result<Vec<Violation>> {
         program.exists(),
         "there is no {named}: build it, or name another by --program"
     );
+    let (pages, next) = (pages(root)?, AtomicUsize::new(0));
+    let check_some = || -> Result<Vec<Violation>> {
+        let mut found = Vec::new();
+        while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            found.extend(check_page(root, &program, page)?);
+        }
+        Ok(found)
+    };
     let mut found = Vec::new();
-    for page in pages(root)? {
-        found.extend(check_page(root, &program, &page)?);
-    }
+    thread::scope(|scope| -> Result<()> {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(check_some)).collect();
+        for worker in workers {
+            let checked = worker.join().map_err(|_| anyhow!("a worker panicked"))?;
+            found.extend(checked?);
+        }
+        Ok(())
+    })?;
+    found.sort();
     Ok(found)
 }
 
