@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use muster_backend::{ConsumersError, ConsumersSpec, Seat};
 use muster_conduct::{
-    DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Scribe, Slice, Trouble, recorder_plan,
-    schedules,
+    Afterlife, DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Pulse, Scribe, Slice,
+    ThreadPulse, Trouble, recorder_plan, schedules,
 };
 use muster_fleet::{ShardError, ShardSpec};
 use muster_judge::{Incident, IncidentKind};
@@ -24,7 +24,7 @@ use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 
 use crate::consuming::consumer_threads;
 use crate::facts::FactsTally;
-use crate::{Afterlife, Assignment, FactsLog, LayersError, News, Pulse, ThreadPulse, link_lines};
+use crate::{Assignment, FactsLog, LayersError, News, link_lines};
 
 /// How often the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);

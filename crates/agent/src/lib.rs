@@ -18,5 +18,5 @@ pub use assignment::Assignment;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
 pub use layers::{LayersError, LinkLines, consumer_layers, link_lines};
-pub use news::{Afterlife, News, Pulse, ThreadPulse};
+pub use news::News;
 pub use worker::serve;

@@ -14,7 +14,6 @@ mod kafka;
 mod kafka;
 mod mqtt;
 mod northbound;
-mod security;
 
 pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat};
 #[cfg(feature = "kafka")]
@@ -22,4 +21,3 @@ pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
 pub use mqtt::{MqttConsumers, consumers_loop};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
-pub use security::Security;

@@ -14,4 +14,4 @@ mod worker;
 pub use force::{Force, ForceError};
 pub use line::{Line, LineAccount, Membership, Offset};
 pub use roster::{Spread, assignments};
-pub use run::{Incidents, Observer, RunData, Standing, Surroundings, carry_out};
+pub use run::{Observer, Surroundings, carry_out};

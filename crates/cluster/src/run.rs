@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use muster_agent::{Afterlife, News, Pulse};
+use muster_agent::News;
 use muster_conduct::{
-    Conductor, Delivery, Dispatch, Ending, Handover, Order, Phase, Progress, Timetable, Trouble,
+    Afterlife, Conductor, Delivery, Dispatch, Handover, Incidents, Order, Phase, Progress, Pulse,
+    RunData, Standing, Timetable, Trouble,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
-use muster_measure::{Account, Identity, Timeline, WindowDelta};
+use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
 
@@ -36,59 +37,6 @@ pub trait Observer {
     fn standing(&mut self, standing: &Standing);
 }
 
-/// How a run stands.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing {
-    /// When.
-    pub now: Micros,
-    /// In which phase.
-    pub phase: Phase,
-    /// How long that lasts at the most.
-    pub time_left: Micros,
-    /// Where the phases begin; not known while connecting.
-    pub timeline: Timeline,
-    /// All agents together.
-    pub progress: Progress,
-}
-
-/// Something that happened to the generator or its consumers, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incidents {
-    /// When.
-    pub at: Micros,
-    /// What.
-    pub trouble: Trouble,
-}
-
-/// All that a run left behind.
-#[derive(Debug)]
-pub struct RunData {
-    /// Those windows that the observer did not keep.
-    pub unkept: WindowDelta,
-    /// The identity sets; none if an agent was lost.
-    pub identity: Option<Identity>,
-    /// What sessions and consumers counted where it happened; none if an agent was lost.
-    pub account: Option<Account>,
-    /// The health of all processes.
-    pub health: GeneratorHealth,
-    /// Each process when it was over.
-    pub afterlives: Vec<Afterlife>,
-    /// What went wrong, in order.
-    pub incidents: Vec<Incidents>,
-    /// Where the phases began; [`Timeline::CONNECTING`] if nothing ever came due.
-    pub timeline: Timeline,
-    /// When settling ended.
-    pub end: Micros,
-    /// How consumers listened when settling ended; none if there were none, as in a part that has none.
-    pub listening: Option<Listening>,
-    /// Why the due messages ended.
-    pub ending: Ending,
-    /// The condition that ended them, if one did.
-    pub stop: Option<Stop>,
-    /// What came of the line to the other parts; none without one.
-    pub line: Option<LineAccount>,
-}
-
 /// Who stands around a run while it is conducted.
 pub struct Surroundings<'a> {
     /// Whether the user has asked for the end.
@@ -99,14 +47,14 @@ pub struct Surroundings<'a> {
     pub line: Option<Line>,
 }
 
-/// Conducts a run.
+/// Conducts a run: all that it left behind, and what came of the line to the other parts, if there was one.
 pub fn carry_out(
     force: &mut Force,
     timetable: Timetable,
     rules: &Rules,
     clock: Clock,
     surroundings: Surroundings<'_>,
-) -> RunData {
+) -> (RunData, Option<LineAccount>) {
     let Surroundings {
         interrupted,
         observer,
@@ -145,10 +93,7 @@ pub fn carry_out(
         }
     }
     let line = line.map(|line| line.close(clock, &run.own(), run.others.is_some()));
-    RunData {
-        line,
-        ..run.into_data()
-    }
+    (run.into_data(), line)
 }
 
 struct Run {
@@ -421,7 +366,6 @@ impl Run {
             listening: has_consumers.then_some(listening),
             ending: self.conductor.ending(),
             stop: self.stop,
-            line: None,
         }
     }
 }

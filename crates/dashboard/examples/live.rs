@@ -4,8 +4,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use muster_conduct::Phase;
-use muster_dashboard::{Dashboard, Health, Live, LiveRates, Quantiles};
+use muster_dashboard::Dashboard;
 use muster_model::Micros;
+use muster_result::{Health, Live, LiveRates, Quantiles};
 
 /// Four pictures a second.
 const TICK: u64 = 250;

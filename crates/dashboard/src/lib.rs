@@ -1,11 +1,12 @@
 //! What a running load test shows in a terminal: a screen that lives, or a line every five
 //! seconds.
 //!
-//! Layer 8, beside the straight line: it is told how the run stands as a [`Live`] value and draws
+//! Layer 8, beside the straight line: it is told how the run stands as a [`muster_result::Live`] value and draws
 //! it. It must never know where the figures come from, and nothing here changes the run.
 //!
 //! ```
-//! use muster_dashboard::{Live, Plain};
+//! use muster_dashboard::Plain;
+//! use muster_result::Live;
 //!
 //! let mut plain = Plain::default();
 //! let live = Live { name: "first".to_owned(), ..Live::default() };
@@ -14,12 +15,12 @@
 //! ```
 
 mod figure;
-mod live;
 mod plain;
+#[cfg(test)]
+mod sample;
 mod screen;
 mod terminal;
 
-pub use live::{Health, Live, LiveRates, Quantiles};
 pub use plain::{Brief, PLAIN_EVERY, Plain};
 pub use screen::Screen;
 pub use terminal::{Dashboard, Request};

@@ -3,8 +3,8 @@
 use muster_conduct::Phase;
 use muster_model::Micros;
 
-use crate::Live;
 use crate::figure::{at_least, count, duration, per_second, seconds};
+use muster_result::Live;
 
 /// Between two lines of the same phase.
 pub const PLAIN_EVERY: Micros = Micros::from_secs(5);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_last_line_tells_what_is_lost() {
-        let unknown = crate::live::sample();
+        let unknown = crate::sample::sample();
         let last = Plain::last_line(&Live {
             lost: Some(37),
             ..unknown.clone()
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_short_line_tells_the_state_of_the_slos() {
-        let mut live = crate::live::sample();
+        let mut live = crate::sample::sample();
         live.response.p99_over_s = 12;
         assert_eq!(
             brief(&live),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_line_shows_the_run_and_the_generators_faults() {
-        let live = crate::live::sample();
+        let live = crate::sample::sample();
         insta::assert_snapshot!(line(&live));
     }
 }

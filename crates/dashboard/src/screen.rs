@@ -11,8 +11,8 @@ use ratatui::symbols::bar;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Gauge, Padding, Paragraph, Wrap};
 
-use crate::Live;
 use crate::figure::{at_least, bytes, count, duration, latency, per_second, percent, seconds};
+use muster_result::Live;
 
 /// Samples kept for the traces: at one a second more than the widest terminal shows.
 const TRAIL: usize = 300;
@@ -366,7 +366,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::live::sample;
+    use crate::sample::sample;
 
     fn drawn(screen: &Screen, live: &Live, (width, height): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

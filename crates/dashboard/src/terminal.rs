@@ -11,7 +11,9 @@ use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
-use crate::{Live, Screen};
+use muster_result::Live;
+
+use crate::Screen;
 
 /// The live screen on the terminal of the process.
 ///

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_measure::{Record, encode_record};
+use muster_result::Archive;
 use rustix::fs::{FlockOperation, flock};
 
 /// A result folder that is being written.
@@ -166,6 +167,56 @@ fn check_room(path: &Path) -> Result<()> {
         ),
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// Reads the archive of a folder.
+pub(crate) fn read_archive(folder: &Path) -> Result<Archive> {
+    let path = folder.join("windows.bin");
+    if !path.exists() {
+        bail!("read {}: {}", folder.display(), no_result(folder));
+    }
+    let name = path.display().to_string();
+    let bytes = fs::read(&path).with_context(|| format!("read {name}"))?;
+    let mut archive = Archive::read(&bytes, &name)?;
+    archive.is_running = is_being_written(&path);
+    Ok(archive)
+}
+
+/// A part of the windows in a folder that cannot be read although their run came to its end, as the
+/// end of a sentence that begins with "failed to".
+pub(crate) fn damage(folder: &Path) -> Option<String> {
+    let name = folder.join("windows.bin").display().to_string();
+    match read_archive(folder) {
+        Err(error) => Some(format!("{error:#}")),
+        Ok(archive) => archive.damage(&name),
+    }
+}
+
+/// Whether a run still writes a file ([`Folder`] holds a lock on it).
+fn is_being_written(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    // The lock goes with the file.
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
+/// Why a folder is no result, and what to do.
+fn no_result(folder: &Path) -> String {
+    if folder.join("repeat.json").exists() {
+        let first = folder.join("1");
+        return format!(
+            "it holds the runs of a `--repeat`, each in a folder of its own, and what they come to in \
+             repeat.json; name one of them, such as {}",
+            first.display()
+        );
+    }
+    if !folder.is_dir() {
+        return "there is no such folder; name the one that `muster run` ended with".to_owned();
+    }
+    "it holds no result, neither result.json nor windows.bin; name the folder that `muster run` \
+     ended with"
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
 use muster_cluster::{Line, LineAccount, Membership, Offset};
-use muster_model::figure;
+use muster_model::{Micros, figure};
+use muster_result::{CLOCKS_APART, Header, NotedEvent};
 
 use crate::args::RunArgs;
-use crate::events::NotedEvent;
 use crate::target;
 
 /// Opens the line that the arguments name; none if they name none.
@@ -36,8 +36,20 @@ fn listeners(text: &str) -> Result<Vec<SocketAddr>> {
     })
 }
 
-/// What is worth a word of the line, at the end of settling; `clock` is this part's.
-pub(crate) fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
+/// The events of the line at the end of settling; none without one.
+pub(crate) fn noted(
+    account: Option<&LineAccount>,
+    header: &Header,
+    end: Micros,
+) -> Vec<NotedEvent> {
+    let clock = header.clocks.first().map_or("", String::as_str);
+    account.map_or_else(Vec::new, |account| {
+        events(account, end.as_secs_f64(), clock)
+    })
+}
+
+/// The same; `clock` is this part's.
+fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
     let event = |kind: &str, detail: String| NotedEvent {
         t_s: end_s,
         until_s: None,
@@ -64,9 +76,6 @@ pub(crate) fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<Note
     let apart = apart.map(|offset| event(CLOCKS_APART, measured(offset, clock)));
     silent.into_iter().chain(ignored).chain(apart).collect()
 }
-
-/// The event that says how far two clocks are apart.
-pub(crate) const CLOCKS_APART: &str = "clocks-apart";
 
 /// Two hosts have two clocks, however well they agree. On one host they can only differ if the
 /// parts were not given the same beginning.

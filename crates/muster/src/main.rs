@@ -2,26 +2,19 @@
 //!
 //! Layer 9: arguments, printing and exit codes. Everything else is a library below.
 
-mod archive;
 mod args;
 mod beginning;
 mod commands;
 mod counters;
-mod events;
 mod folder;
-mod hints;
-mod judged;
 mod line;
 mod lines;
-mod live;
 mod outcome;
 mod outputs;
 mod provisioned;
-mod published;
 mod registered;
 mod scenario_file;
 mod screen;
-mod series;
 mod signals;
 mod sockets;
 mod target;

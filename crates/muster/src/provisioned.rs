@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use muster_net::Clock;
 use muster_plan::{Plan, ProvisionMode};
 use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_result::NotedEvent;
 
-use crate::events::NotedEvent;
 use crate::outcome;
 
 /// Progress is told so many times, whatever there is to do.

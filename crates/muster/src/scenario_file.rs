@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use muster_plan::Plan;
+use muster_result::sha256;
 use muster_scenario::{Overrides, Reader, Source, parse};
-use sha2::{Digest, Sha256};
 
 use crate::args::ScenarioArgs;
 use crate::outcome;
@@ -73,12 +73,6 @@ fn literal_secret(set: &str) -> Option<&str> {
     };
     let is_secret = ["token", "password", "secret"].contains(&key);
     (is_secret && !value.contains("${")).then_some(path)
-}
-
-/// SHA-256 in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Files beside the scenario, and this process's environment.

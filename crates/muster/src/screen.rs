@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use muster_dashboard::{Brief, Dashboard, Live, Plain, Request};
+use muster_dashboard::{Brief, Dashboard, Plain, Request};
 use muster_model::Micros;
+use muster_result::Live;
 
 use crate::outcome;
 
@@ -153,7 +154,14 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::live::tests::view;
+
+    /// A view in which so many messages were sent.
+    fn view(sent: u64) -> Live {
+        Live {
+            sent,
+            ..Live::default()
+        }
+    }
 
     #[test]
     fn a_screen_that_stands_still_holds_nobody_up_and_then_shows_the_latest() {

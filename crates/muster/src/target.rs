@@ -22,13 +22,11 @@ use muster_plan::{
 use muster_scenario::Needs;
 use muster_transport::throwaway;
 
-use crate::archive::NotedTarget;
-use crate::events::NotedEvent;
-
 mod answering;
 
 use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
+use muster_result::{NotedEvent, NotedTarget};
 
 /// Where devices and consumers connect.
 #[derive(Debug, Clone)]

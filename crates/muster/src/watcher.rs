@@ -2,16 +2,14 @@
 
 use std::io::IsTerminal;
 
-use muster_agent::Pulse;
-use muster_cluster::{Observer, Standing};
-use muster_dashboard::Live;
+use muster_cluster::Observer;
+use muster_conduct::{Pulse, Standing};
 use muster_measure::{Record, WindowDelta};
 use muster_model::Micros;
+use muster_result::{Fixed, Live, Note, View, encoded};
 
-use crate::archive::{Note, encoded};
 use crate::args::RunArgs;
 use crate::folder::Folder;
-use crate::live::{Fixed, View};
 use crate::screen::Screen;
 
 /// Keeps the records of a run and shows how it stands.

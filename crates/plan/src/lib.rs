@@ -25,6 +25,7 @@ mod only_connecting;
 mod problem;
 mod provision;
 mod secret;
+mod security;
 mod stream;
 mod target;
 mod transport;
@@ -36,6 +37,7 @@ pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 pub use secret::{MASK, Secret};
+pub use security::Security;
 pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
 pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,

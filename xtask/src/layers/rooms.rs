@@ -47,7 +47,7 @@ const fn with_io(name: &'static str, layer: u8) -> Room {
 }
 
 /// Every crate of the workspace, in the order of the straight line.
-pub const ROOMS: [Room; 25] = [
+pub const ROOMS: [Room; 26] = [
     pure("model", 0),
     pure("load", 1),
     pure("protocol", 1),
@@ -59,6 +59,7 @@ pub const ROOMS: [Room; 25] = [
     pure("device", 4),
     pure("scenario", 4),
     pure("conduct", 5),
+    pure("result", 6),
     with_io("net", 5),
     with_io("transport", 5),
     with_io("fleet", 6),

@@ -3,12 +3,12 @@
 use muster_conduct::Trouble;
 use muster_model::Micros;
 use muster_net::Closed;
+use muster_plan::Security;
 use muster_protocol::layer::{Ended, Layer, Pipe};
 
 use super::consumer::State;
 use super::driver::MqttConsumers;
 use crate::northbound::Context;
-use crate::security::Security;
 
 /// Why a consumer was given up whose refusal has been told with its code.
 pub(super) const REFUSED: &str = "refused";

@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 use muster_conduct::Part;
 use muster_measure::Record;
 use muster_report::{html, text};
+use muster_result::{Archive, encoded};
 
-use crate::archive::{Archive, encoded};
 use crate::args::MergeArgs;
-use crate::folder::Folder;
+use crate::folder::{Folder, read_archive};
 use crate::outcome;
 
 /// Width of the summary in characters.
@@ -15,7 +15,7 @@ const WIDTH: usize = 100;
 
 /// Makes one result and one verdict of the parts of one run; the exit code is the verdict.
 pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
-    let parts = args.folders.iter().map(|folder| Archive::read(folder));
+    let parts = args.folders.iter().map(|folder| read_archive(folder));
     let parts = parts.collect::<Result<Vec<_>>>()?;
     for part in &parts {
         outcome::warn_unread(part.unread.as_deref());

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use muster_report::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun};
+use muster_result::series;
 
 use crate::args::RunArgs;
 use crate::commands::run::{Done, once};
 use crate::outputs::default_folder;
 use crate::scenario_file::Loaded;
-use crate::{folder, outcome, series};
+use crate::{folder, outcome};
 
 /// Runs a scenario so many times, one after the other; the exit code is that of the worst run.
 pub(crate) fn repeat(

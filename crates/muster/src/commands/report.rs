@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use muster_report::{Report, csv, hdr, hono_simulator, html, junit, sap, text};
 
-use crate::archive::Archive;
 use crate::args::{Format, ReportArgs};
+use crate::folder::{damage, read_archive};
 use crate::outcome;
 
 /// Width of the summary in characters.
@@ -17,7 +17,7 @@ const WIDTH: usize = 100;
 /// Shows a result in another form. The exit code is 0: the verdict is in the report.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
     if args.format == Format::Hdr {
-        let archive = Archive::read(&args.folder)?;
+        let archive = read_archive(&args.folder)?;
         outcome::warn_unread(archive.unread.as_deref());
         let log = hdr(&archive.windows, &archive.stream_names());
         std::io::stdout()
@@ -53,7 +53,7 @@ fn read(folder: &Path) -> Result<Report> {
         let json = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         match Report::from_json(&json) {
             Ok(report) => {
-                outcome::warn_unread(Archive::damage(folder).as_deref());
+                outcome::warn_unread(damage(folder).as_deref());
                 return Ok(report);
             }
             Err(error) => outcome::remark(&format!(
@@ -62,7 +62,7 @@ fn read(folder: &Path) -> Result<Report> {
             )),
         }
     }
-    let archive = Archive::read(folder)?;
+    let archive = read_archive(folder)?;
     outcome::warn_unread(archive.unread.as_deref());
     archive.report()
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use muster_agent::FactsLog;
 use muster_cluster::{Force, Line, Membership, Spread, Surroundings, assignments, carry_out};
 use muster_conduct::{Part, Timetable, Trial, timetable};
-use muster_dashboard::{Live, Plain};
+use muster_dashboard::Plain;
 use muster_measure::{Ledger, Record};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
@@ -17,16 +17,15 @@ use muster_plan::{
     Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan,
 };
 use muster_report::{Report, RunResult, html, text};
+use muster_result::{Archive, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
 
-use crate::archive::{Archive, Header, encoded};
 use crate::args::RunArgs;
 use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
-use crate::folder::Folder;
-use crate::live::Fixed;
+use crate::folder::{Folder, read_archive};
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
@@ -196,7 +195,7 @@ impl Ready {
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let mut watcher = Watcher::new(folder, fixed, args);
-        let data = carry_out(
+        let (data, line) = carry_out(
             &mut force,
             timetable,
             &plan.rules,
@@ -212,7 +211,9 @@ impl Ready {
         let told = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
         let (mut folder, last) = watcher.end();
-        let mut archive = Archive::of(header, data, noted.used, folder.path());
+        let of_line = line::noted(line.as_ref(), &header, data.end);
+        let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
+        archive.events.extend(of_line);
         archive.events.extend(noted.events);
         archive.events.extend(told.into_iter().flatten());
         archive.add_counted(counted);

@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::{Agent, Assignment, News};
-use muster_backend::Security;
 use muster_conduct::{
     Order, Progress, Scribe as FactWriter, Slice, Trial, Trouble as Diagnostic, roster,
 };
 use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
 use muster_net::Clock;
-use muster_plan::{BackendPlan, FleetPlan, Plan, Scheme};
+use muster_plan::{BackendPlan, FleetPlan, Plan, Scheme, Security};
 
 use super::Found;
-use crate::hints::DEVICE_TLS_KEYS;
 use crate::outcome;
 
 /// The wait for news before the clock is looked at again.
@@ -230,7 +228,7 @@ impl<'a> Links<'a> {
     }
 
     fn text(&self, failure: ConnectFailure, fleet: &FleetPlan, name: &str) -> String {
-        let security = Security::new(self.plan.platform.scheme(), DEVICE_TLS_KEYS);
+        let security = Security::of_devices(self.plan.platform.scheme());
         let detail = self.own_detail(name);
         let detail = detail.or_else(|| self.details.get(&failure.to_string()).cloned());
         match (failure, detail) {

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use muster_agent::Afterlife;
-use muster_conduct::{Ending, Part, PlanCalendar, recorder_plan, schedules};
+use muster_conduct::{Afterlife, Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{
     Evidence, GeneratorHealth, StreamEvidence, StreamRole, Warning, WarningKind, holds, judge,
 };
@@ -21,9 +20,8 @@ use muster_report::{
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
-use crate::events::{self, NotedEvent};
+use crate::events::{self, CLOCKS_APART, NotedEvent};
 use crate::hints::hints;
-use crate::line::CLOCKS_APART;
 use crate::live::PulseLog;
 use crate::published::published;
 
@@ -39,7 +37,7 @@ const DEVICES_MIN: u64 = 5_000;
 
 impl Archive {
     /// The report, judged by the rules that were fixed before the first message.
-    pub(crate) fn report(&self) -> Result<Report> {
+    pub fn report(&self) -> Result<Report> {
         let plan = &self.header.plan;
         let schedules = schedules(plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
         let summary = self.summary(&schedules);

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use muster_backend::Security;
 use muster_conduct::{Ending, roster};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_plan::{FleetPlan, Plan, Scheme};
+use muster_plan::{FleetPlan, Plan, Scheme, Security};
 
 use crate::events::NotedEvent;
 
@@ -15,9 +14,6 @@ use crate::events::NotedEvent;
 const DEVICE_REFUSED: &str = "device-refused";
 /// The event of a consumer that does not come up.
 pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
-
-/// The keys of a scenario by which devices check certificates.
-pub(crate) const DEVICE_TLS_KEYS: &str = "platform.tls";
 
 /// The key that decides where consumers connect.
 const BACKEND_URL: &str = "platform.backend.url";
@@ -28,7 +24,7 @@ pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) 
         Some(Ending::ConsumersUnreachable) => consumers(plan, events),
         Some(_) | None => Vec::new(),
     };
-    let security = Security::new(plan.platform.scheme(), DEVICE_TLS_KEYS);
+    let security = Security::of_devices(plan.platform.scheme());
     Hints {
         closed_in_handshake: security.hint_on_silence(),
         other_protocol: security.hint_on_nonsense(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_agent::Pulse;
+use muster_conduct::Pulse;
 use muster_judge::validity::{Lateness, accidents, command_shape, own_shed, shape};
 use muster_judge::{
     GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, Strain, ThreadHealth,

@@ -57,7 +57,7 @@ fn failure_ratio(report: &Report) -> Option<Figure> {
 }
 
 /// The headline figures of a run by name.
-pub(crate) fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
+pub fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
     let named = FIGURES.iter();
     named
         .map(|(name, pick)| ((*name).to_owned(), pick(report)))
@@ -66,14 +66,14 @@ pub(crate) fn figures(report: &Report) -> BTreeMap<String, Option<Figure>> {
 
 /// The spread of each headline figure over the runs that passed or failed; what none of them
 /// knows is left out.
-pub(crate) fn spread(runs: &[RepeatedRun]) -> Vec<Spread> {
+pub fn spread(runs: &[RepeatedRun]) -> Vec<Spread> {
     spread_over(runs, |result| {
         matches!(result, RunResult::Pass | RunResult::Fail)
     })
 }
 
 /// The same over the invalid runs.
-pub(crate) fn spread_of_invalid(runs: &[RepeatedRun]) -> Vec<Spread> {
+pub fn spread_of_invalid(runs: &[RepeatedRun]) -> Vec<Spread> {
     spread_over(runs, |result| result == RunResult::Invalid)
 }
 
@@ -120,7 +120,7 @@ fn middle(a: Figure, b: Figure) -> Figure {
 }
 
 /// The verdict on so many runs of those that were wanted.
-pub(crate) fn worst(runs: &[RepeatedRun], wanted: u32) -> RunResult {
+pub fn worst(runs: &[RepeatedRun], wanted: u32) -> RunResult {
     let stopped = if runs.len() < wanted as usize {
         RunResult::Invalid
     } else {

@@ -3,14 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use muster_cluster::Incidents;
-use muster_conduct::Trouble;
+use muster_conduct::{Incidents, Trouble};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
-
-use crate::line::CLOCKS_APART;
 
 /// What was found of topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
@@ -18,7 +15,10 @@ const NEW_TENANT: &str = "new-tenant";
 /// What others did to topics while the run went on.
 const TOPICS_CHANGED: &str = "topics-changed";
 /// The growth of the platform's own counters is not known.
-pub(crate) const COUNTERS_UNREAD: &str = "counters-unread";
+/// The event that says how far two clocks are apart.
+pub const CLOCKS_APART: &str = "clocks-apart";
+/// The event of counters of the platform whose growth is not known.
+pub const COUNTERS_UNREAD: &str = "counters-unread";
 
 /// What lasts until the consumer is back.
 const CONSUMER_AWAY: &str = "consumer-away";
@@ -38,11 +38,15 @@ const GAP_MIN: u32 = 2;
 
 /// An event in seconds since T0.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct NotedEvent {
-    pub(crate) t_s: f64,
-    pub(crate) until_s: Option<f64>,
-    pub(crate) kind: String,
-    pub(crate) detail: String,
+pub struct NotedEvent {
+    /// The begin.
+    pub t_s: f64,
+    /// The end; none if it has no length, or did not end.
+    pub until_s: Option<f64>,
+    /// The kind, such as `consumer-lost`.
+    pub kind: String,
+    /// The details in words.
+    pub detail: String,
 }
 
 /// Two processes work out the beginning of a run from the wall clock, each with an error below this.

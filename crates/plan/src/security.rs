@@ -1,6 +1,6 @@
 //! Hints at TLS that is missing or too much at an address.
 
-use muster_plan::Scheme;
+use crate::Scheme;
 use muster_protocol::layer::LayerError;
 
 /// The scheme of an address, and the keys of the scenario for TLS there.
@@ -15,6 +15,11 @@ impl Security {
     /// The scheme of an address, with the place of its keys of TLS, such as `platform.tls`.
     pub const fn new(scheme: Scheme, keys: &'static str) -> Self {
         Self { scheme, keys }
+    }
+
+    /// The scheme of the devices' addresses.
+    pub const fn of_devices(scheme: Scheme) -> Self {
+        Self::new(scheme, "platform.tls")
     }
 
     /// The remedy for a failed handshake, as the end of a sentence; empty where none is known.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_agent::Pulse;
+use muster_conduct::Pulse;
 
 /// Pulses that are kept of all processes together. Beyond it neighbours in time become one that
 /// shows the worse of both, as windows of a result do: a run of days that was killed is read back
@@ -56,7 +56,7 @@ impl Pulses {
 
 #[cfg(test)]
 mod tests {
-    use muster_agent::ThreadPulse;
+    use muster_conduct::ThreadPulse;
     use muster_model::Micros;
 
     use super::*;

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use muster_dashboard::Quantiles;
 use muster_judge::{Allowance, Latency, Percentile, Scope, Share, Slo, SloBound};
 use muster_measure::{
     Latency as Kept, Outcomes, Phase, RecorderPlan, State, StreamTrack, Timeline, WindowDelta,
 };
 use muster_model::{BackendId, Micros, StreamId, figure};
 
-use super::{Fixed, LAG_S, due_between};
+use super::{Fixed, LAG_S, Quantiles, due_between};
 
 /// What the SLOs are compared with.
 #[derive(Debug)]

@@ -1,14 +1,10 @@
 //! All that a run left behind, as it stands in `windows.bin`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use muster_agent::Afterlife;
-use muster_cluster::RunData;
-use muster_conduct::{Ending, Part};
+use muster_conduct::{Afterlife, Ending, Part, RunData};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_load::PayloadSpec;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
@@ -17,39 +13,12 @@ use muster_plan::{ClientId, ClientPlan, Credential, Plan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::counters::{Counted, NotedCounter};
+use sha2::{Digest, Sha256};
+
+use crate::counters::NotedCounter;
 use crate::events::{self, NotedEvent};
-use crate::line;
-use crate::scenario_file::sha256;
 
 mod pulses;
-/// Whether a run still writes a file ([`crate::folder::Folder`] holds a lock on it).
-fn is_being_written(path: &Path) -> bool {
-    use rustix::fs::{FlockOperation, flock};
-    let Ok(file) = fs::File::open(path) else {
-        return false;
-    };
-    // The lock goes with the file.
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-}
-
-/// Why a folder is no result, and what to do.
-fn no_result(folder: &Path) -> String {
-    if folder.join("repeat.json").exists() {
-        let first = folder.join("1");
-        return format!(
-            "it holds the runs of a `--repeat`, each in a folder of its own, and what they come to in \
-             repeat.json; name one of them, such as {}",
-            first.display()
-        );
-    }
-    if !folder.is_dir() {
-        return "there is no such folder; name the one that `muster run` ended with".to_owned();
-    }
-    "it holds no result, neither result.json nor windows.bin; name the folder that `muster run` \
-     ended with"
-        .to_owned()
-}
 
 #[cfg(test)]
 mod tests;
@@ -58,25 +27,30 @@ use pulses::Pulses;
 
 /// What is known before the first message: the first record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub struct Header {
     /// The plan without its secrets.
-    pub(crate) plan: Plan,
-    pub(crate) run: RunId,
-    pub(crate) part: Part,
-    pub(crate) scenario_sha256: String,
+    pub plan: Plan,
+    /// The run, which its parts share.
+    pub run: RunId,
+    /// The part of the run that this is.
+    pub part: Part,
+    /// A hash of the scenario's text.
+    pub scenario_sha256: String,
     /// Of the plan, its rules among them, as [`Header::digest`] has it.
-    pub(crate) resolved_sha256: String,
-    pub(crate) started: String,
-    /// JSON text.
-    pub(crate) environment: String,
-    pub(crate) co_located: bool,
+    pub resolved_sha256: String,
+    /// The instant of the beginning, as RFC 3339.
+    pub started: String,
+    /// The environment of the run, as JSON text.
+    pub environment: String,
+    /// True if target or backend shared a machine with the generator.
+    pub co_located: bool,
     /// The clocks that its instants were read from, one for each host.
-    pub(crate) clocks: Vec<String>,
+    pub clocks: Vec<String>,
 }
 
 /// What becomes known on the way: one record each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Note {
+pub enum Note {
     /// Where the phases begin.
     Timeline(Timeline),
     /// Something that happened.
@@ -102,35 +76,40 @@ pub(crate) struct Footer {
 
 /// What the target used, where it was watched, by name.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct NotedTarget {
-    pub(crate) cpu_s: BTreeMap<String, f64>,
-    pub(crate) memory_bytes: BTreeMap<String, u64>,
+pub struct NotedTarget {
+    /// CPU time in seconds.
+    pub cpu_s: BTreeMap<String, f64>,
+    /// The largest resident set in bytes.
+    pub memory_bytes: BTreeMap<String, u64>,
 }
 
 /// A whole run, or a part of one.
 #[derive(Debug)]
-pub(crate) struct Archive {
-    pub(crate) header: Header,
-    pub(crate) windows: WindowDelta,
+pub struct Archive {
+    /// The header.
+    pub header: Header,
+    /// All windows.
+    pub windows: WindowDelta,
     pub(crate) identity: Option<Identity>,
     pub(crate) account: Option<Account>,
     pub(crate) timeline: Timeline,
-    pub(crate) events: Vec<NotedEvent>,
+    /// The events of the run itself; those that the windows show are added in the report.
+    pub events: Vec<NotedEvent>,
     /// None where nobody read any.
-    pub(crate) counters: Option<Vec<NotedCounter>>,
+    pub counters: Option<Vec<NotedCounter>>,
     pub(crate) pulses: Pulses,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
     /// Why not all of it could be read, if so.
-    pub(crate) unread: Option<String>,
+    pub unread: Option<String>,
     /// Whether the run that writes it has not ended.
-    pub(crate) is_running: bool,
+    pub is_running: bool,
 }
 
 impl Header {
     /// Puts a mask where the plan has secrets, so that they never reach a disk.
-    pub(crate) fn without_secrets(mut plan: Plan) -> Plan {
+    pub fn without_secrets(mut plan: Plan) -> Plan {
         for backend in &mut plan.backends {
             backend.user = None;
             backend.password = None;
@@ -150,7 +129,7 @@ impl Header {
 
     /// The plan as it is written to a disk: without secrets, and without the messages, wills and client ids
     /// that hold a value of the environment, which may be one. No report needs them.
-    pub(crate) fn for_disk(plan: Plan) -> Plan {
+    pub fn for_disk(plan: Plan) -> Plan {
         let written: Option<Json> = serde_json::from_str(&plan.resolved).ok();
         // Of a text that cannot be read nothing is known, so that nothing is kept.
         let has_reference = |fleet: usize, pointer: &str| {
@@ -180,7 +159,7 @@ impl Header {
 
     /// A hash of what is run and by which rules it is judged, however that came about: by the
     /// scenario's text, `--set`, `--seed`, or the files it names. Labels and secrets do not count.
-    pub(crate) fn digest(plan: &Plan) -> String {
+    pub fn digest(plan: &Plan) -> String {
         let whole = plan;
         let mut plan = Self::without_secrets(whole.clone());
         for (fleet, of_whole) in plan.fleets.iter_mut().zip(&whole.fleets) {
@@ -201,7 +180,7 @@ fn refers_to_environment(written: &Json) -> bool {
 
 impl Header {
     /// Whether senders and consumers read one clock.
-    pub(crate) fn has_one_clock(&self) -> bool {
+    pub fn has_one_clock(&self) -> bool {
         self.clocks.len() <= 1
     }
 
@@ -216,19 +195,11 @@ impl Header {
 impl Archive {
     /// The archive of a run that has ended: its windows are those that were written meanwhile,
     /// and those that could not be.
-    pub(crate) fn of(header: Header, data: RunData, target: NotedTarget, folder: &Path) -> Self {
-        let written = Self::read(folder);
+    pub fn of(header: Header, data: RunData, target: NotedTarget, written: Result<Self>) -> Self {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
         let mut windows = written.map(|archive| archive.windows).unwrap_or_default();
         windows.merge(&data.unkept);
-        let mut events = events::of_incidents(&data.incidents);
-        let end_s = data.end.as_secs_f64();
-        let clock = header.clocks.first().map_or("", String::as_str);
-        events.extend(
-            data.line
-                .iter()
-                .flat_map(|line| line::events(line, end_s, clock)),
-        );
+        let events = events::of_incidents(&data.incidents);
         let devices_until = header.part.links.map(|_| data.end);
         Self {
             header,
@@ -256,7 +227,7 @@ impl Archive {
     }
 
     /// Adds what the platform's own counters said, if they were read.
-    pub(crate) fn add_counted(&mut self, counted: Option<Counted>) {
+    pub fn add_counted(&mut self, counted: Option<Counted>) {
         if let Some(counted) = counted {
             self.counters = Some(counted.counters);
             self.events.extend(counted.unread);
@@ -264,7 +235,7 @@ impl Archive {
     }
 
     /// The records that follow the windows at the end of a run.
-    pub(crate) fn last_records(&self) -> Vec<Record> {
+    pub fn last_records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self
             .events
             .iter()
@@ -291,28 +262,20 @@ impl Archive {
         records
     }
 
-    /// Reads the archive of a folder; a torn end is what a killed run leaves.
-    pub(crate) fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join("windows.bin");
-        if !path.exists() {
-            bail!("read {}: {}", folder.display(), no_result(folder));
-        }
-        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-        let mut records = Records::new(&bytes);
+    /// Reads the bytes of an archive; a torn end is what a killed run leaves. `name` is where they are kept.
+    ///
+    /// # Errors
+    /// If they hold no run, or one of another version.
+    pub fn read(bytes: &[u8], name: &str) -> Result<Self> {
+        let mut records = Records::new(bytes);
         if bytes.is_empty() {
-            bail!(
-                "read {}: this run was ended before it began, so that it has no result",
-                path.display()
-            );
+            bail!("read {name}: this run was ended before it began, so that it has no result");
         }
         let Some(Record::Header(header)) = records.next() else {
-            bail!(
-                "read {}: it does not begin with the header of a run",
-                path.display()
-            );
+            bail!("read {name}: it does not begin with the header of a run");
         };
         let header: Header =
-            decoded(&header).with_context(|| format!("read the header of {}", path.display()))?;
+            decoded(&header).with_context(|| format!("read the header of {name}"))?;
         let mut archive = Self {
             header,
             windows: WindowDelta::default(),
@@ -325,7 +288,7 @@ impl Archive {
             footer: None,
             records: 0,
             unread: None,
-            is_running: is_being_written(&path),
+            is_running: false,
         };
         let mut whole = 1;
         for record in records.by_ref() {
@@ -337,9 +300,9 @@ impl Archive {
             archive.timeline = archive.timeline.stopped(archive.windows.until);
         }
         if records.is_torn() {
-            let (at, path) = (records.bytes_read(), path.display());
+            let at = records.bytes_read();
             archive.unread = Some(format!(
-                "read {path} beyond record {whole} (byte {at} of {}): it is cut or damaged there",
+                "read {name} beyond record {whole} (byte {at} of {}): it is cut or damaged there",
                 bytes.len()
             ));
         }
@@ -347,22 +310,22 @@ impl Archive {
         Ok(archive)
     }
 
-    /// What of the windows in a folder cannot be read although their run came to its end, as the
-    /// end of a sentence that begins with "failed to".
-    pub(crate) fn damage(folder: &Path) -> Option<String> {
-        match Self::read(folder) {
-            Err(error) => Some(format!("{error:#}")),
-            Ok(archive) if archive.unread.is_none() && archive.footer.is_none() => Some(format!(
-                "read {} beyond record {}: it is cut there, before its last record",
-                folder.join("windows.bin").display(),
-                archive.records
-            )),
-            Ok(archive) => archive.unread,
-        }
+    /// A part that cannot be read although the run came to its end, as the end of a sentence that
+    /// begins with "failed to"; `name` is where the bytes are kept.
+    pub fn damage(self, name: &str) -> Option<String> {
+        let is_cut = self.unread.is_none() && self.footer.is_none();
+        self.unread.or_else(|| {
+            is_cut.then(|| {
+                format!(
+                    "read {name} beyond record {}: it is cut there, before its last record",
+                    self.records
+                )
+            })
+        })
     }
 
     /// Takes in another part of the same run.
-    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
+    pub fn merge(&mut self, other: Self) -> Result<()> {
         if other.header.run != self.header.run {
             bail!(
                 "merge the parts: run {:08x} and run {:08x} are not parts of one; give them the \
@@ -423,7 +386,7 @@ impl Archive {
     }
 
     /// What streams are called.
-    pub(crate) fn stream_names(&self) -> Vec<String> {
+    pub fn stream_names(&self) -> Vec<String> {
         let streams = self.header.plan.streams();
         streams
             .map(|(fleet, stream)| format!("{}/{}", fleet.name, stream.name))
@@ -471,8 +434,22 @@ impl Footer {
     }
 }
 
+/// What came of reading them.
+pub struct Counted {
+    /// Their growth.
+    pub counters: Vec<NotedCounter>,
+    /// Why it is not known how they grew, if so.
+    pub unread: Vec<NotedEvent>,
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A value as the bytes of a record.
-pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
+pub fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_stdvec(value).expect("a record's value has a binary form and memory for it")
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use muster_dashboard::Quantiles;
 use muster_judge::Percentile;
 use muster_measure::{Distribution, Percentiles, WindowDelta};
 use muster_model::{Micros, StreamId};
+
+use super::Quantiles;
 
 /// Seconds that are remembered, at most.
 pub(super) const SPAN_MAX_S: u32 = 300;

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use muster_agent::Pulse;
-use muster_cluster::Standing;
-use muster_conduct::{Timetable, recorder_plan, schedules};
-use muster_dashboard::{Health, Live, LiveRates, Quantiles};
+use muster_conduct::{Pulse, Standing, Timetable, recorder_plan, schedules};
 use muster_judge::{Figure, RuleResult, Rules, Strain};
 use muster_load::{Schedule, StreamSchedule};
 use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
@@ -17,11 +14,13 @@ use muster_plan::Plan;
 mod fitness;
 mod history;
 mod slos;
+mod standing;
 
 use fitness::Fitness;
 pub(crate) use fitness::PulseLog;
 use history::{History, SPAN_MAX_S};
 use slos::{Moment, SloWatch};
+pub use standing::{Health, Live, LiveRates, Quantiles};
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 const LAG_S: u32 = 2;
@@ -31,7 +30,7 @@ const REMEMBERED_S: u32 = LAG_S + 2;
 
 /// What does not change during a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Fixed {
+pub struct Fixed {
     pub(crate) name: String,
     pub(crate) target: String,
     pub(crate) schedules: Vec<Arc<StreamSchedule>>,
@@ -42,7 +41,7 @@ pub(crate) struct Fixed {
 
 impl Fixed {
     /// What a plan fixes; `target` is where the load goes.
-    pub(crate) fn of(plan: &Plan, target: String, timetable: Timetable) -> Result<Self> {
+    pub fn of(plan: &Plan, target: String, timetable: Timetable) -> Result<Self> {
         let schedules = schedules(plan).context("make a schedule")?;
         Ok(Self {
             name: plan.name.clone(),
@@ -58,7 +57,7 @@ impl Fixed {
 
 /// Sums over the whole run, and the windows of its last seconds.
 #[derive(Debug)]
-pub(crate) struct View {
+pub struct View {
     fixed: Fixed,
     recent: WindowDelta,
     history: History,
@@ -76,7 +75,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(fixed: Fixed) -> Self {
+    /// The view of a run that has not begun.
+    pub fn new(fixed: Fixed) -> Self {
         Self {
             fitness: Fitness::new(fixed.rules.clone(), fixed.recorder.clone()),
             arrived: vec![0; usize::from(fixed.recorder.backends)],
@@ -94,7 +94,7 @@ impl View {
     }
 
     /// Takes in what came.
-    pub(crate) fn add(&mut self, delta: &WindowDelta) {
+    pub fn add(&mut self, delta: &WindowDelta) {
         for window in delta.uplinks.values() {
             self.flow.merge(&window.flow);
         }
@@ -113,14 +113,14 @@ impl View {
     }
 
     /// Takes in how a process fares.
-    pub(crate) fn pulse(&mut self, agent: usize, pulse: &Pulse) {
+    pub fn pulse(&mut self, agent: usize, pulse: &Pulse) {
         self.fitness.pulse(agent, pulse);
         self.pulses.insert(agent, pulse.clone());
         self.faults = None;
     }
 
     /// How the run stands.
-    pub(crate) fn live(&mut self, standing: &Standing) -> Live {
+    pub fn live(&mut self, standing: &Standing) -> Live {
         if self.phase.is_none_or(|(phase, _)| phase != standing.phase) {
             self.phase = Some((standing.phase, standing.now));
         }
@@ -191,7 +191,7 @@ impl View {
 
     /// Why links do not come up, the most frequent cause first. A link that tries again counts once:
     /// no cause has more than these links.
-    pub(crate) fn failing(&self, most: u64) -> Vec<(String, u64)> {
+    pub fn failing(&self, most: u64) -> Vec<(String, u64)> {
         let causes = self.connect_failures.iter();
         let mut causes: Vec<(String, u64)> = causes
             .map(|(cause, count)| (cause.in_words(), (*count).min(most)))
@@ -424,9 +424,8 @@ fn due_between(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use muster_agent::ThreadPulse;
-    use muster_conduct::{Phase, Progress, timetable};
+mod tests {
+    use muster_conduct::{Phase, Progress, ThreadPulse, timetable};
     use muster_judge::{Incident, IncidentKind};
     use muster_measure::{ArrivalWindow, Latency, LinkWindow, UplinkWindow, WindowKey};
     use muster_model::{BackendId, FleetId, Outcome, ShedCause};
@@ -474,12 +473,6 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
             },
             progress: Progress::default(),
         }
-    }
-
-    /// Some view, with so many sent.
-    pub(crate) fn view(sent: u64) -> Live {
-        let live = View::new(fixed()).live(&standing(Phase::Measure, 20, 50));
-        Live { sent, ..live }
     }
 
     fn pulse(second: u64, wait: f64) -> Pulse {

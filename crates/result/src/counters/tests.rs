@@ -1,0 +1,101 @@
+//! Counters made by hand.
+
+use muster_scenario::{NoFiles, Overrides, Source, parse};
+
+use super::*;
+
+const SCENARIO: &str = "name: t
+platform: { kind: hono, devices: [ \"coap://h\" ] }
+fleet:
+  - name: f
+    tenant: t1
+    streams: [ { name: a, rate: 1/s }, { name: b, topic: t, rate: 1/s }, { name: e, kind: event, rate: 1/s } ]
+";
+
+fn plan() -> Plan {
+    let source = Source {
+        name: "t.yaml",
+        text: SCENARIO,
+    };
+    parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
+}
+
+fn noted(kind: &str, status: &str, grown: Option<u64>) -> NotedCounter {
+    NotedCounter {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        grown,
+    }
+}
+
+/// Ten messages of each stream: of telemetry two are rejected, and one has no answer.
+fn ledgers() -> [Ledger; 3] {
+    let accepted = |accepted| Ledger {
+        accepted,
+        ..Ledger::default()
+    };
+    let mut telemetry = accepted(7);
+    telemetry.timed_out = 1;
+    telemetry.rejected_by_code = [("4.13".to_owned(), 1), ("5.03".to_owned(), 1)].into();
+    [telemetry, accepted(10), accepted(10)]
+}
+
+fn rows(noted: &[NotedCounter]) -> Vec<CounterGrowth> {
+    let ledgers = ledgers();
+    compared(&plan(), noted, &ledgers.each_ref())
+}
+
+fn row<'a>(rows: &'a [CounterGrowth], kind: &str, status: &str) -> &'a CounterGrowth {
+    let mut rows = rows.iter();
+    let found = rows.find(|row| row.kind == kind && row.status == status);
+    found.expect("a row")
+}
+
+#[test]
+fn streams_of_one_type_are_summed_and_what_nobody_answered_may_count() {
+    for (grown, agrees) in [(16, false), (17, true), (18, true), (19, false)] {
+        let rows = rows(&[noted("telemetry", "forwarded", Some(grown))]);
+        let forwarded = row(&rows, "telemetry", "forwarded");
+        assert_eq!((forwarded.ledger, forwarded.unanswered), (17, 1));
+        assert_eq!(forwarded.agrees, Some(agrees), "{grown}");
+        assert_eq!(differing(forwarded).is_none(), agrees, "{grown}");
+    }
+}
+
+#[test]
+fn rejected_messages_are_told_apart_by_the_class_of_their_code() {
+    let rows = rows(&[noted("telemetry", "undeliverable", Some(1))]);
+    assert_eq!(rows.len(), 6, "two types, three statuses");
+    let of = |status| {
+        let row = row(&rows, "telemetry", status);
+        (row.grown, row.ledger, row.agrees)
+    };
+    assert_eq!(of("undeliverable"), (Some(1), 1, Some(true)));
+    // The adapter need not count what it refuses as wrong.
+    assert_eq!(of("unprocessable"), (Some(0), 1, None));
+    assert_eq!(row(&rows, "event", "forwarded").agrees, Some(false));
+}
+
+#[test]
+fn what_others_sent_is_told_and_what_is_not_known_is_no_difference() {
+    let mut alone = plan();
+    alone.fleets[0].streams.truncate(2);
+    let ledgers = ledgers();
+    let all = [
+        noted("telemetry", "forwarded", Some(17)),
+        noted("event", "forwarded", Some(3)),
+    ];
+    let rows = compared(&alone, &all, &ledgers.each_ref()[..2]);
+    let warning = differing(row(&rows, "event", "forwarded")).expect("it differs");
+    assert_eq!(warning.kind, WarningKind::CountersDiffer);
+    let told = "hono says 3 event forwarded, the ledger 0: ";
+    assert!(warning.detail.starts_with(told), "{}", warning.detail);
+    for noted in [&[][..], &[noted("telemetry", "forwarded", None)]] {
+        let rows = compared(&alone, noted, &ledgers.each_ref());
+        assert!(
+            rows.iter()
+                .all(|row| row.grown.is_none() && row.agrees.is_none())
+        );
+        assert_eq!(rows.iter().find_map(differing), None);
+    }
+}

@@ -1,0 +1,20 @@
+//! The result of a run: all that it left behind, and the report and verdict on it.
+//!
+//! Layer 6. An [`Archive`] is a run as it is kept: header, windows, identity sets, events and the
+//! last record. Its report is judged by the rules in its header, so that a run that has just ended,
+//! one that was killed and the merged parts of one are all read alike. [`View`] says how a run
+//! stands meanwhile. It must never know where the bytes of an archive are kept.
+
+mod archive;
+mod counters;
+mod events;
+mod hints;
+mod judged;
+mod live;
+mod published;
+pub mod series;
+
+pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
+pub use counters::NotedCounter;
+pub use events::{CLOCKS_APART, COUNTERS_UNREAD, NotedEvent};
+pub use live::{Fixed, Health, Live, LiveRates, Quantiles, View};
