@@ -13,6 +13,7 @@ mod command;
 mod credential;
 mod expected;
 mod fleet;
+mod hono;
 mod json;
 mod monitor;
 mod names;
@@ -67,7 +68,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
         for (view, fleet) in views.iter().zip(&fleets) {
             if is_embedded && platform.scheme().is_dtls() {
-                coap::gateway_knows(view, fleet, platform.tls.client_ca.is_some())?;
+                transport::gateway_knows(view, fleet, platform.tls.client_ca.is_some())?;
             }
         }
     }
@@ -225,7 +226,7 @@ fn fleets(
     let platform = root.get("platform")?;
     let is_embedded = platform.text_of("kind") == "gateway";
     let scheme = target::scheme(&platform);
-    let request_limits = coap::request_limits(&platform, dialect);
+    let request_limits = hono::request_limits(&platform, dialect);
     let mut next = Next::default();
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {

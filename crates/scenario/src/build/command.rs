@@ -8,7 +8,7 @@ use muster_platform::{
 };
 use muster_protocol::mqtt::{Qos, topic};
 
-use super::coap;
+use super::query;
 use super::stream::{Class, timeout};
 use super::templates::device_template;
 use crate::view::View;
@@ -225,11 +225,11 @@ const DONE: u16 = 200;
 
 /// The quality of service of what devices subscribe to and of their replies.
 fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
-    if class.seat.scheme.is_coap() {
+    if class.seat.scheme.protocol().asks() {
         if commands.to != CommandTarget::Absent {
-            coap::warn_of_deaf_devices(class.view, view);
+            query::warn_of_deaf_devices(class.view, view);
         }
-        return coap::replies(view);
+        return Some(Qos::AtLeastOnce);
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {

@@ -16,6 +16,7 @@ use super::addresses;
 use super::coap;
 use super::command::Commands;
 use super::credential::credential;
+use super::hono;
 use super::json;
 use super::names::{self, Rows};
 use super::offline::{self, offline};
@@ -81,7 +82,7 @@ pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
     let (credential, streams) = (credential?, streams?);
     let (client, connect, away) = (client?, connect?, away?);
     names::links_are_named(view, seat, (&credential, &client), &streams)?;
-    coap::warn_of_other_identities(&class, &credential, &streams);
+    hono::warn_of_other_identities(&class, &credential, &streams);
     let client = match client {
         ClientPlan::Mqtt(settings) => {
             offline::warn(view, &settings, &streams, (&away, links, &connect));

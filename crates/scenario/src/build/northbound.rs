@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use muster_plan::{
-    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl,
+    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl, Scheme,
 };
 use muster_platform::{Dialect, KafkaClass, KafkaRecords, TENANT};
 use muster_protocol::mqtt::{Qos, topic};
@@ -171,4 +171,14 @@ fn is_name(view: &View<'_>, name: &str) -> Option<()> {
     let help = "letters, digits, `.`, `_` and `-`, at most 249 of them";
     view.wrong(format!("`{name}` cannot name a topic of Kafka"), help);
     None
+}
+
+/// The business application finds the embedded gateway at a free port of its own.
+pub(super) fn is_beside(url: &View<'_>, endpoint: &Endpoint) {
+    if endpoint.scheme == Scheme::Mqtt && endpoint.port == 0 {
+        return;
+    }
+    let what =
+        format!("beside CoAP the embedded gateway has a broker at a free port, not {endpoint}");
+    url.wrong(what, "remove `url`");
 }

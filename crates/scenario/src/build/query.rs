@@ -7,6 +7,7 @@ use muster_protocol::mqtt::Qos;
 use super::coap;
 use super::command::one_device_a_link;
 use super::fleet::devices_per_link;
+use super::hono;
 use super::stream::{Class, overflow};
 use crate::view::View;
 
@@ -20,8 +21,10 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     }
     many_can_ask(class, view)?;
     if class.seat.scheme.is_coap() {
-        coap::asks(class, view, ttd)?;
+        let what = "of a query that is not confirmable nobody knows whether it was taken";
+        coap::is_confirmable(view, what)?;
     }
+    hono::waits(class, view, ttd)?;
     if !class.seat.dialect.has_northbound {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);
         view.get("kind")?
@@ -120,4 +123,31 @@ fn alone(
     };
     second.wrong(format!("`{}` {what}", first.name), help);
     None
+}
+
+/// Refuses streams that only devices which subscribe can have.
+pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    let scheme = class.seat.scheme;
+    if view.text_of("kind") != "receive" || !scheme.protocol().asks() {
+        return Some(());
+    }
+    let what = format!(
+        "over {} a device of {} subscribes to nothing: it hears the answers to its own requests",
+        scheme.protocol_name(),
+        class.seat.dialect
+    );
+    let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";
+    view.get("kind")?.wrong(what, help);
+    None
+}
+
+/// Says so where a fleet takes commands and never asks for one.
+pub(super) fn warn_of_deaf_devices(fleet: &View<'_>, commands: &View<'_>) {
+    let streams = fleet.list("streams");
+    let mut kinds = streams.iter().map(|stream| stream.text_of("kind"));
+    if kinds.all(|kind| kind != "command-query") {
+        let what = "a command comes in the answer to a query, and these devices ask for none";
+        let help = "add `{ kind: command-query, every: 10s }` to the streams of the fleet";
+        commands.warn(what, help);
+    }
 }

@@ -10,6 +10,7 @@ use super::body::body;
 use super::coap;
 use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
+use super::hono;
 use super::query;
 use super::shape;
 use super::subscriptions;
@@ -117,9 +118,8 @@ fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
 }
 
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
-    if class.seat.scheme.is_coap() {
-        coap::takes_kind(view)?;
-    }
+    query::takes_kind(class, view)?;
+    hono::takes(class, view)?;
     match view.text_of("kind") {
         "command" => command::command_stream(class, view, number),
         "receive" => command::receive_stream(class, view, number),
@@ -154,6 +154,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     is_found(view, ack, &body.carrier)?;
     if class.seat.scheme.is_coap() {
         coap::can_be_said(class, view, (&body, topic.as_ref()?), ack)?;
+        hono::warn_of_large_bodies(class, view, body.most);
     }
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),

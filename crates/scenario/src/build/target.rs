@@ -6,11 +6,10 @@ use muster_plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
     Secret, TlsPlan, all_surface,
 };
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour;
-use super::coap;
 use super::expected::due_from;
 use super::fleet;
 use super::northbound::{self, northbound};
@@ -27,7 +26,7 @@ const MAX_BACKENDS: usize = 255;
 /// messages of some stream.
 pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
     let dialect = dialect(view);
-    let endpoints = endpoints(view).filter(|_| coap::speaks(view, dialect).is_some());
+    let endpoints = endpoints(view).filter(|_| speaks(view, dialect).is_some());
     let tls = match view.get("tls") {
         Some(tls) => {
             transport::fits_datagrams(&tls, scheme(view)).and_then(|()| transport::tls(&tls))
@@ -69,6 +68,23 @@ pub(super) fn scheme(platform: &View<'_>) -> Scheme {
     let first = devices.first().map(|view| endpoint::read(view.text()));
     let first = first.and_then(Result::ok);
     first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
+}
+
+/// Whether the platform can be spoken to over the protocol that the addresses name.
+fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
+    let scheme = scheme(platform);
+    if dialect.speaks(scheme.protocol()) {
+        return Some(());
+    }
+    let (what, help) = if dialect.speaks(Protocol::Coap) {
+        ("is not yet spoken", "connect with `coap` or `coaps`")
+    } else {
+        let help = "use `kind: hono`, or `dialect: hono` with `kind: gateway`";
+        ("is not spoken", help)
+    };
+    let what = format!("{dialect} {what} over `{}`", scheme.name());
+    platform.list("devices").first()?.wrong(what, help);
+    None
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -323,7 +339,7 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     let is_gateway = platform.text_of("kind") == "gateway";
     let own = platform.list("devices").first().map_or("", View::text);
     if is_gateway && scheme(platform).is_coap() {
-        coap::is_northbound(&url, endpoint);
+        northbound::is_beside(&url, endpoint);
     } else if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
         url.wrong(what, "remove `url`");

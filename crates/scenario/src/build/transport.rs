@@ -165,3 +165,25 @@ pub(super) fn certificates_are_shown(
         .wrong(what, "connect with `mqtts`, `wss` or `coaps`");
     None
 }
+
+/// The embedded gateway asks devices over DTLS for a certificate if it knows who vouches for them, and
+/// then lets in nobody without one, but for shared keys.
+pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> Option<()> {
+    let (what, help) = match (&fleet.credential, asks) {
+        (Credential::Certificate { .. }, true) | (Credential::None, false) => return Some(()),
+        (Credential::Psk { .. } | Credential::Password { .. } | Credential::Token { .. }, _) => {
+            return Some(());
+        }
+        (Credential::Certificate { .. }, false) => (
+            "the embedded gateway asks no device for its certificate",
+            "add `platform.tls.client-ca`, the file of who vouches for them",
+        ),
+        (Credential::None, true) => (
+            "with `platform.tls.client-ca` the embedded gateway lets in no device that proves nothing",
+            "`credential: { kind: certificate, cert: ... }` or `kind: psk`, or remove `client-ca`",
+        ),
+    };
+    let credential = view.get("credential");
+    credential.as_ref().unwrap_or(view).wrong(what, help);
+    None
+}

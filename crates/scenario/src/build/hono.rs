@@ -1,0 +1,143 @@
+//! Devices of an Eclipse Hono, whatever protocol they speak.
+
+use muster_model::Micros;
+use muster_plan::{Credential, StreamKind, StreamPlan};
+use muster_platform::{Carrier, Dialect, Identity, RequestLimits};
+
+use super::coap;
+use super::stream::Class;
+use super::target;
+use crate::view::View;
+
+/// Refuses what Hono takes only if it is acknowledged.
+pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    if class.seat.dialect != Dialect::Hono || view.truth("confirmable") != Some(false) {
+        return Some(());
+    }
+    match view.text_of("kind") {
+        "event" => {
+            let what = "Hono takes no event that is not confirmable";
+            view.get("confirmable")?
+                .wrong(what, "remove it, or use `kind: telemetry`");
+            None
+        }
+        "command" => coap::is_confirmable(view, "Hono takes no reply that is not confirmable"),
+        _ => Some(()),
+    }
+}
+
+/// Hono is told for how many whole seconds a device waits for a command, and bounds them.
+pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
+    if class.seat.dialect != Dialect::Hono {
+        return Some(());
+    }
+    if !ttd.get().is_multiple_of(1_000_000) {
+        let what = "Hono is told in whole seconds for how long a device waits";
+        view.get("ttd")?.wrong(what, "such as 1s");
+        return None;
+    }
+    let limits = class.seat.request_limits;
+    if let Some(limits) = limits.filter(|limits| ttd > limits.ttd) {
+        let (who, help) = if class.seat.is_embedded {
+            ("the embedded gateway", "a shorter `ttd`".to_owned())
+        } else {
+            let help = format!(
+                "a shorter `ttd`, or a higher {}, if that is not done",
+                limits.ttd_key
+            );
+            ("by default Hono", help)
+        };
+        let what = format!(
+            "these devices wait {ttd} for a command, and {who} ends that after {}",
+            limits.ttd
+        );
+        view.get("ttd")?.warn(what, &help);
+    }
+    Some(())
+}
+
+/// What the platform takes in a request: the embedded gateway as it was told to, and Hono's adapter
+/// as it comes from its installation.
+pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<RequestLimits> {
+    let usual = dialect
+        .requests(target::scheme(platform).protocol())
+        .limits?;
+    let told = platform.get("max-payload");
+    let body = told.and_then(|_| platform.size("max-payload"));
+    Some(RequestLimits {
+        body: body.unwrap_or(usual.body),
+        ..usual
+    })
+}
+
+/// Says so where the platform would refuse the longest bodies.
+pub(super) fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usize) {
+    let limits = class.seat.request_limits;
+    let Some(limits) = limits.filter(|limits| most > limits.body as usize) else {
+        return;
+    };
+    let (who, help) = if class.seat.is_embedded {
+        (
+            "the embedded gateway",
+            "a smaller payload, or a higher `platform.max-payload`".to_owned(),
+        )
+    } else {
+        (
+            "by default Hono's adapter",
+            format!(
+                "a smaller payload, or a higher {}, if that is not done",
+                limits.body_key
+            ),
+        )
+    };
+    let what = format!(
+        "bodies of up to {most} bytes, and {who} refuses (4.13) what is above {}",
+        limits.body
+    );
+    if let Some(payload) = view.get("payload") {
+        payload.warn(what, &help);
+    }
+}
+
+/// Says so where the embedded gateway, which takes what stands before the `@` of an identity for the
+/// device's name, would know a device by another one, and the fleet needs that it does not. The
+/// identity is not shown: it may come from the environment.
+pub(super) fn warn_of_other_identities(
+    class: &Class<'_>,
+    credential: &Credential,
+    streams: &[StreamPlan],
+) {
+    let Credential::Psk { identity, .. } = credential else {
+        return;
+    };
+    let is_by_name = |of: &StreamPlan| {
+        let is_commanded = matches!(
+            of.kind,
+            StreamKind::CommandQuery { .. } | StreamKind::Command { .. }
+        );
+        is_commanded || of.carrier == Carrier::Order
+    };
+    let is_gateway = class.view.get("gateway").is_some();
+    if !class.seat.is_embedded || is_gateway || !streams.iter().any(is_by_name) {
+        return;
+    }
+    let variables = class.variables;
+    let other = variables.places_of(identity).find_map(|place| {
+        let (told, name) = (
+            variables.octets(identity, place).ok()?,
+            variables.name(place),
+        );
+        let told = String::from_utf8(told).ok()?;
+        let is_other = Identity::parse(&told).is_some_and(|it| it.auth_id != name);
+        is_other.then_some(name)
+    });
+    let user = class.view.get("credential").and_then(|of| of.get("user"));
+    if let (Some(name), Some(user)) = (other, user) {
+        let what = format!(
+            "the embedded gateway takes what stands before the `@` for the device's name, and here that \
+             is not `{name}`: no command reaches it, and its messages surface under the other name"
+        );
+        let help = "the same in `id` of the fleet, or `user: \"${id}@${tenant}\"`";
+        user.warn(what, help);
+    }
+}
