@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use muster_transport::PeerIdentity;
 use serde::{Deserialize, Serialize};
 
-use crate::fate::Fate;
 use crate::lock::locked;
 
 /// The gateway's account of itself.
@@ -389,35 +388,6 @@ impl Book {
             subjects: locked(&self.subjects).clone(),
             ..GatewayAccount::default()
         }
-    }
-}
-
-/// Which uplinks misbehaviours befell; sorted and named when it is read.
-#[derive(Debug, Default)]
-pub(crate) struct Misdeeds(BTreeMap<Fate, Vec<u64>>);
-
-impl Misdeeds {
-    pub(crate) fn book(&mut self, fate: Fate, hash: u64) {
-        self.0.entry(fate).or_default().push(hash);
-    }
-
-    pub(crate) fn read(&self) -> BTreeMap<String, Vec<u64>> {
-        self.named(Fate::name)
-    }
-
-    /// The same of commands.
-    pub(crate) fn read_commands(&self) -> BTreeMap<String, Vec<u64>> {
-        self.named(Fate::name_of_command)
-    }
-
-    fn named(&self, name: impl Fn(Fate) -> &'static str) -> BTreeMap<String, Vec<u64>> {
-        let mut named = BTreeMap::new();
-        for (fate, hashes) in &self.0 {
-            let mut hashes = hashes.clone();
-            hashes.sort_unstable();
-            named.insert(name(*fate).to_owned(), hashes);
-        }
-        named
     }
 }
 

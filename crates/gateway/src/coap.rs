@@ -61,7 +61,7 @@ impl Coap {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         Self {
             endpoint: Endpoint::new(config),
-            queries: Queries::new(),
+            queries: Queries::default(),
         }
     }
 

@@ -3,157 +3,6 @@
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_model::{Micros, mix, unit};
 
-/// How one uplink is treated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Fate {
-    Behave,
-    LoseAfterAccept,
-    Drop,
-    Ignore,
-    AnswerLate,
-    AnswerTwice,
-    AnswerGarbled,
-    AnswerUnknown,
-    Duplicate,
-    Reorder,
-    DeliverLate,
-    Corrupt,
-    Reject,
-    RejectButDeliver,
-}
-
-impl Fate {
-    const BAD: [Fate; 13] = [
-        Fate::LoseAfterAccept,
-        Fate::Drop,
-        Fate::Ignore,
-        Fate::AnswerLate,
-        Fate::AnswerTwice,
-        Fate::AnswerGarbled,
-        Fate::AnswerUnknown,
-        Fate::Duplicate,
-        Fate::Reorder,
-        Fate::DeliverLate,
-        Fate::Corrupt,
-        Fate::Reject,
-        Fate::RejectButDeliver,
-    ];
-
-    /// The name in the scenario and in the account.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Behave => "behave",
-            Self::LoseAfterAccept => "lose-after-accept",
-            Self::Drop => "drop",
-            Self::Ignore => "ignore",
-            Self::AnswerLate => "answer-late",
-            Self::AnswerTwice => "answer-twice",
-            Self::AnswerGarbled => "answer-garbled",
-            Self::AnswerUnknown => "answer-unknown",
-            Self::Duplicate => "duplicate",
-            Self::Reorder => "reorder",
-            Self::DeliverLate => "deliver-late",
-            Self::Corrupt => "corrupt",
-            Self::Reject => "reject",
-            Self::RejectButDeliver => "reject-but-deliver",
-        }
-    }
-
-    /// The name where it befell a command.
-    pub(crate) const fn name_of_command(self) -> &'static str {
-        match self {
-            Self::LoseAfterAccept => "lose-commands",
-            Self::Duplicate => "duplicate-commands",
-            Self::DeliverLate => "delay-commands",
-            Self::Behave
-            | Self::Drop
-            | Self::Ignore
-            | Self::AnswerLate
-            | Self::AnswerTwice
-            | Self::AnswerGarbled
-            | Self::AnswerUnknown
-            | Self::Reorder
-            | Self::Corrupt
-            | Self::Reject
-            | Self::RejectButDeliver => self.name(),
-        }
-    }
-
-    /// What subscribers get of the uplink.
-    pub(crate) fn delivery(self, behaviour: &Behaviour) -> Delivery {
-        match self {
-            Self::Behave
-            | Self::Ignore
-            | Self::AnswerLate
-            | Self::AnswerTwice
-            | Self::AnswerGarbled
-            | Self::AnswerUnknown => Delivery::Once,
-            Self::LoseAfterAccept | Self::Drop | Self::Reject => Delivery::Never,
-            Self::Duplicate => Delivery::Twice,
-            Self::Reorder => Delivery::Overtaken,
-            Self::Corrupt => Delivery::Corrupted,
-            Self::DeliverLate => Delivery::Late(behaviour.deliver_late.by),
-            Self::RejectButDeliver => match behaviour.reject_but_deliver.by {
-                Micros::ZERO => Delivery::Once,
-                by => Delivery::Late(by),
-            },
-        }
-    }
-
-    /// What the sender gets; `refusal` is the code of a negative answer.
-    pub(crate) fn response(self, behaviour: &Behaviour, refusal: u16) -> Response {
-        match self {
-            Self::Behave
-            | Self::LoseAfterAccept
-            | Self::Duplicate
-            | Self::Reorder
-            | Self::DeliverLate
-            | Self::Corrupt => Response::Accept,
-            Self::Drop | Self::Ignore => Response::Silence,
-            Self::AnswerLate => Response::AcceptLate(behaviour.answer_late.by),
-            Self::AnswerTwice => Response::AcceptTwice,
-            Self::AnswerGarbled => Response::Garbled,
-            Self::AnswerUnknown => Response::Misnamed,
-            Self::Reject | Self::RejectButDeliver => Response::Reject(refusal),
-        }
-    }
-
-    /// Whether only the answer is wrong.
-    pub(crate) const fn is_about_answer(self) -> bool {
-        matches!(self, Self::Ignore | Self::AnswerLate | Self::AnswerTwice)
-    }
-
-    /// Whether a second transmission of the same message must meet the same end, so that what
-    /// was lost or refused stays so.
-    pub(crate) const fn is_lasting(self) -> bool {
-        matches!(self, Self::LoseAfterAccept | Self::Drop | Self::Reject)
-    }
-
-    fn wanted(self, behaviour: &Behaviour, expected: u64) -> u64 {
-        let count = match self {
-            Self::Behave => 0,
-            Self::LoseAfterAccept => behaviour.lose_after_accept,
-            Self::Drop => behaviour.drop,
-            Self::Ignore => behaviour.ignore,
-            Self::AnswerLate => behaviour.answer_late.count,
-            Self::AnswerTwice => behaviour.answer_twice,
-            Self::AnswerGarbled => behaviour.answer_garbled,
-            Self::AnswerUnknown => behaviour.answer_unknown,
-            Self::Duplicate => behaviour.duplicate,
-            Self::Reorder => behaviour.reorder,
-            Self::DeliverLate => behaviour.deliver_late.count,
-            Self::Corrupt => behaviour.corrupt,
-            Self::Reject => {
-                return behaviour
-                    .reject
-                    .map_or(0, |reject| reject.amount.of(expected));
-            }
-            Self::RejectButDeliver => behaviour.reject_but_deliver.count,
-        };
-        u64::from(count)
-    }
-}
-
 /// What subscribers get of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
@@ -183,6 +32,111 @@ pub(crate) enum Response {
     Silence,
 }
 
+/// One way to treat uplinks.
+struct Spec {
+    fate: Fate,
+    /// The name in the scenario and in the account.
+    name: &'static str,
+    /// How many of the expected uplinks.
+    wanted: fn(&Behaviour, u64) -> u64,
+    delivery: fn(&Behaviour) -> Delivery,
+    /// By the code of a negative answer.
+    response: fn(&Behaviour, u16) -> Response,
+}
+
+macro_rules! fates {
+    ($($fate:ident $name:literal $wanted:expr, $delivery:expr, $response:expr;)*) => {
+        /// How one uplink is treated.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub(crate) enum Fate {
+            $($fate,)*
+        }
+
+        static SPECS: &[Spec] = &[$(
+            Spec {
+                fate: Fate::$fate,
+                name: $name,
+                wanted: $wanted,
+                delivery: $delivery,
+                response: $response,
+            },
+        )*];
+    };
+}
+
+fates! {
+    Behave "behave" |_, _| 0, |_| Delivery::Once, |_, _| Response::Accept;
+    LoseAfterAccept "lose-after-accept"
+        |b, _| b.lose_after_accept.into(), |_| Delivery::Never, |_, _| Response::Accept;
+    Drop "drop" |b, _| b.drop.into(), |_| Delivery::Never, |_, _| Response::Silence;
+    Ignore "ignore" |b, _| b.ignore.into(), |_| Delivery::Once, |_, _| Response::Silence;
+    AnswerLate "answer-late" |b, _| b.answer_late.count.into(),
+        |_| Delivery::Once, |b, _| Response::AcceptLate(b.answer_late.by);
+    AnswerTwice "answer-twice"
+        |b, _| b.answer_twice.into(), |_| Delivery::Once, |_, _| Response::AcceptTwice;
+    AnswerGarbled "answer-garbled"
+        |b, _| b.answer_garbled.into(), |_| Delivery::Once, |_, _| Response::Garbled;
+    AnswerUnknown "answer-unknown"
+        |b, _| b.answer_unknown.into(), |_| Delivery::Once, |_, _| Response::Misnamed;
+    Duplicate "duplicate"
+        |b, _| b.duplicate.into(), |_| Delivery::Twice, |_, _| Response::Accept;
+    Reorder "reorder" |b, _| b.reorder.into(), |_| Delivery::Overtaken, |_, _| Response::Accept;
+    DeliverLate "deliver-late" |b, _| b.deliver_late.count.into(),
+        |b| Delivery::Late(b.deliver_late.by), |_, _| Response::Accept;
+    Corrupt "corrupt" |b, _| b.corrupt.into(), |_| Delivery::Corrupted, |_, _| Response::Accept;
+    Reject "reject" |b, expected| b.reject.map_or(0, |reject| reject.amount.of(expected)),
+        |_| Delivery::Never, |_, code| Response::Reject(code);
+    RejectButDeliver "reject-but-deliver" |b, _| b.reject_but_deliver.count.into(),
+        |b| match b.reject_but_deliver.by {
+            Micros::ZERO => Delivery::Once,
+            by => Delivery::Late(by),
+        },
+        |_, code| Response::Reject(code);
+}
+
+impl Fate {
+    /// Those that can befall a command, by their names there.
+    const OF_COMMANDS: [(Fate, &'static str); 3] = [
+        (Fate::LoseAfterAccept, "lose-commands"),
+        (Fate::Duplicate, "duplicate-commands"),
+        (Fate::DeliverLate, "delay-commands"),
+    ];
+
+    fn spec(self) -> &'static Spec {
+        &SPECS[self as usize]
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The name where it befell a command.
+    pub(crate) fn name_of_command(self) -> &'static str {
+        let named = Self::OF_COMMANDS.iter().find(|(fate, _)| *fate == self);
+        named.map_or(self.name(), |(_, name)| name)
+    }
+
+    pub(crate) fn delivery(self, behaviour: &Behaviour) -> Delivery {
+        (self.spec().delivery)(behaviour)
+    }
+
+    /// `code` is that of a negative answer.
+    pub(crate) fn response(self, behaviour: &Behaviour, code: u16) -> Response {
+        (self.spec().response)(behaviour, code)
+    }
+
+    /// Whether only the answer is wrong.
+    pub(crate) const fn is_about_answer(self) -> bool {
+        matches!(self, Self::Ignore | Self::AnswerLate | Self::AnswerTwice)
+    }
+
+    /// Whether a second transmission of the same message must meet the same end, so that what
+    /// was lost or refused stays so.
+    pub(crate) const fn is_lasting(self) -> bool {
+        matches!(self, Self::LoseAfterAccept | Self::Drop | Self::Reject)
+    }
+}
+
 /// Deals out fates, one uplink after the other, by sampling without replacement: at each position
 /// the chance of a bad fate is bad fates left over positions left, so that all of them, and no
 /// more, have been dealt when the expected number of uplinks has come. (Selection sampling,
@@ -192,14 +146,16 @@ pub(crate) struct Fates {
     seed: u64,
     /// Chance of [`Fate::Reject`] where a share was asked for and nobody knows of how many.
     reject_chance: f64,
-    left: [u64; Fate::BAD.len()],
+    /// By the order of [`SPECS`].
+    left: Vec<u64>,
     positions_left: u64,
     next: u64,
 }
 
 impl Fates {
     pub(crate) fn new(behaviour: &Behaviour, seed: u64, expected: u64) -> Self {
-        let left = Fate::BAD.map(|fate| fate.wanted(behaviour, expected));
+        let wanted = SPECS.iter().map(|spec| (spec.wanted)(behaviour, expected));
+        let left: Vec<u64> = wanted.collect();
         let positions_left = expected.max(left.iter().sum());
         let reject_chance = match behaviour.reject.map(|reject| reject.amount) {
             Some(Amount::Share(share)) if expected == 0 => share,
@@ -214,40 +170,33 @@ impl Fates {
         }
     }
 
-    /// The position and fate of the next uplink.
-    pub(crate) fn deal(&mut self) -> (u64, Fate) {
+    /// The fate of the next uplink.
+    pub(crate) fn deal(&mut self) -> Fate {
         let position = self.next;
         self.next += 1;
         let bad: u64 = self.left.iter().sum();
         if bad == 0 {
             let is_rejected = unit(mix(self.seed, position)) < self.reject_chance;
-            return (
-                position,
-                if is_rejected {
-                    Fate::Reject
-                } else {
-                    Fate::Behave
-                },
-            );
+            return match is_rejected {
+                true => Fate::Reject,
+                false => Fate::Behave,
+            };
         }
         let draw = below(mix(self.seed, position), self.positions_left);
         self.positions_left -= 1;
-        (
-            position,
-            if draw < bad {
-                self.take(draw)
-            } else {
-                Fate::Behave
-            },
-        )
+        if draw < bad {
+            self.take(draw)
+        } else {
+            Fate::Behave
+        }
     }
 
     /// Takes the fate in which the drawn number lies when all that are left lie in a row.
     fn take(&mut self, mut draw: u64) -> Fate {
-        for (left, fate) in self.left.iter_mut().zip(Fate::BAD) {
+        for (left, spec) in self.left.iter_mut().zip(SPECS) {
             if draw < *left {
                 *left -= 1;
-                return fate;
+                return spec.fate;
             }
             draw -= *left;
         }
@@ -271,7 +220,7 @@ mod tests {
 
     fn dealt(behaviour: &Behaviour, seed: u64, expected: u64, uplinks: u64) -> Vec<Fate> {
         let mut fates = Fates::new(behaviour, seed, expected);
-        (0..uplinks).map(|_| fates.deal().1).collect()
+        (0..uplinks).map(|_| fates.deal()).collect()
     }
 
     proptest! {

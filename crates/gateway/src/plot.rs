@@ -1,10 +1,11 @@
 //! What is going to happen to each uplink: its fate, and when the gateway is done with it.
 
+use std::collections::BTreeMap;
+
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use rustc_hash::FxHashMap;
 
-use crate::account::Misdeeds;
 use crate::config::GatewayConfig;
 use crate::fate::{Fate, Fates};
 use crate::server::{Admission, OneServer, own_time};
@@ -12,9 +13,9 @@ use crate::server::{Admission, OneServer, own_time};
 /// The plan of misbehaviour, shared by all threads and asked once for each uplink.
 #[derive(Debug)]
 pub(crate) struct Plot {
-    pub(crate) misdeeds: Misdeeds,
+    misdeeds: Misdeeds,
     /// What befell commands.
-    pub(crate) command_misdeeds: Misdeeds,
+    command_misdeeds: Misdeeds,
     behaviour: Behaviour,
     seed: u64,
     fates: Fates,
@@ -27,6 +28,9 @@ pub(crate) struct Plot {
     /// for.
     lasting: FxHashMap<u64, Fate>,
 }
+
+/// Which uplinks misbehaviours befell.
+type Misdeeds = BTreeMap<Fate, Vec<u64>>;
 
 /// What is going to happen to one uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,18 +103,36 @@ impl Plot {
 
     /// Decides about a command, which comes once, and books what befalls it.
     pub(crate) fn command(&mut self, hash: u64) -> Fate {
-        let (_, fate) = self.command_fates.deal();
+        let fate = self.command_fates.deal();
         if fate != Fate::Behave {
-            self.command_misdeeds.book(fate, hash);
+            self.command_misdeeds.entry(fate).or_default().push(hash);
         }
         fate
+    }
+
+    /// Notes what befell an uplink.
+    pub(crate) fn book(&mut self, fate: Fate, hash: u64) {
+        self.misdeeds.entry(fate).or_default().push(hash);
+    }
+
+    /// The sorted hashes of the uplinks and commands that misbehaviours befell, by their names.
+    pub(crate) fn account(&self) -> BTreeMap<String, Vec<u64>> {
+        let uplinks = self.misdeeds.iter().map(|(fate, all)| (fate.name(), all));
+        let commands = self.command_misdeeds.iter();
+        let commands = commands.map(|(fate, all)| (fate.name_of_command(), all));
+        let sorted = |(name, hashes): (&str, &Vec<u64>)| {
+            let mut hashes = hashes.clone();
+            hashes.sort_unstable();
+            (name.to_owned(), hashes)
+        };
+        uplinks.chain(commands).map(sorted).collect()
     }
 
     fn fate(&mut self, hash: u64, again: bool) -> Fate {
         if again {
             return self.lasting.get(&hash).copied().unwrap_or(Fate::Behave);
         }
-        let (_, fate) = self.fates.deal();
+        let fate = self.fates.deal();
         if fate.is_lasting() {
             self.lasting.insert(hash, fate);
         }

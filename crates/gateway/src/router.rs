@@ -216,8 +216,7 @@ impl Router {
 
 /// Writes into the account what befell an uplink.
 fn book(ctx: &Context<'_>, uplink: &Uplink) {
-    let mut plot = locked(&ctx.shared.plot);
-    plot.misdeeds.book(uplink.fate, uplink.hash);
+    locked(&ctx.shared.plot).book(uplink.fate, uplink.hash);
 }
 
 /// The uplink with one bit flipped; an empty payload has none to flip.

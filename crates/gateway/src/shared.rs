@@ -124,10 +124,7 @@ impl Shared {
     pub(crate) fn account(&self) -> GatewayAccount {
         let mut account = self.account.read();
         account.subscriptions = self.routes.read().map_or(0, |routes| routes.len() as u64);
-        let plot = locked(&self.plot);
-        account.misbehaved = plot.misdeeds.read();
-        let of_commands = plot.command_misdeeds.read_commands();
-        account.misbehaved.extend(of_commands);
+        account.misbehaved = locked(&self.plot).account();
         account
     }
 }

@@ -57,7 +57,7 @@ impl Coap {
 
     /// A peer is gone, and what it asked waits no more: commands find nobody.
     pub(super) fn end_queries(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
-        while let Some(query) = self.queries.last_of(of)
+        while let Some(query) = self.queries.any_of(of)
             && let Some(ended) = self.queries.remove(query)
         {
             ctx.cancel_alarm(ended.alarm);
