@@ -6,7 +6,7 @@ use muster_model::behaviour::{CloseLinks, Stall};
 use muster_net::{Key, TimerId};
 
 use crate::coap::request::{PeerRef, QueryRef};
-use crate::fate::Response;
+use crate::fault::Response;
 use crate::message::Message;
 use crate::routes::SessionRef;
 use crate::uplink::{Answer, Asker, Uplink};

@@ -70,18 +70,18 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
     let gateway = match Gateway::start(config) {
         Ok(gateway) => gateway,
         Err(error) => {
-            say(&mut output, &Listening::Failed(error.to_string()))?;
+            write_line(&mut output, &Listening::Failed(error.to_string()))?;
             return Err(error.into());
         }
     };
-    say(&mut output, &Listening::At(gateway.addresses()))?;
+    write_line(&mut output, &Listening::At(gateway.addresses()))?;
     for line in lines {
         if line?.trim() == STOP {
             break;
         }
-        say(&mut output, &gateway.account())?;
+        write_line(&mut output, &gateway.account())?;
     }
-    say(&mut output, &gateway.stop())
+    write_line(&mut output, &gateway.stop())
 }
 
 /// The parent's end: a gateway in another process. Dropping it ends the process.
@@ -116,8 +116,8 @@ impl ChildGateway {
             answers,
             addresses: ListenAddresses::new(nowhere),
         };
-        gateway.tell(&serde_json::to_string(config)?)?;
-        match gateway.hear()? {
+        gateway.send(&serde_json::to_string(config)?)?;
+        match gateway.receive()? {
             Listening::At(addresses) => gateway.addresses = addresses,
             Listening::Failed(reason) => return Err(ChildError::Start(reason)),
         }
@@ -139,8 +139,8 @@ impl ChildGateway {
     /// # Errors
     /// [`ChildError`] if the process is gone.
     pub fn account(&mut self) -> Result<GatewayAccount, ChildError> {
-        self.tell(ASK)?;
-        self.hear()
+        self.send(ASK)?;
+        self.receive()
     }
 
     /// Stops it and gives its final account.
@@ -148,14 +148,14 @@ impl ChildGateway {
     /// # Errors
     /// [`ChildError`] if the process was gone already.
     pub fn stop(mut self) -> Result<GatewayAccount, ChildError> {
-        self.tell(STOP)?;
-        let account = self.hear()?;
+        self.send(STOP)?;
+        let account = self.receive()?;
         self.orders = None;
         self.child.wait()?;
         Ok(account)
     }
 
-    fn tell(&mut self, line: &str) -> Result<(), ChildError> {
+    fn send(&mut self, line: &str) -> Result<(), ChildError> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let orders = self.orders.as_mut().ok_or_else(gone)?;
         writeln!(orders, "{line}")?;
@@ -163,7 +163,7 @@ impl ChildGateway {
     }
 
     /// The next answer; a process that gives none in time (it hangs, or was frozen) is gone.
-    fn hear<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, ChildError> {
+    fn receive<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, ChildError> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
         let line = self
             .answers
@@ -196,7 +196,7 @@ impl Drop for ChildGateway {
     }
 }
 
-fn say(output: &mut impl Write, value: &impl Serialize) -> Result<(), ChildError> {
+fn write_line(output: &mut impl Write, value: &impl Serialize) -> Result<(), ChildError> {
     let line = serde_json::to_string(value)?;
     writeln!(output, "{line}")?;
     Ok(output.flush()?)

@@ -21,7 +21,7 @@ use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
 use crate::broker::Broker;
 use crate::config::GatewayConfig;
-use crate::fate::Response;
+use crate::fault::Response;
 use crate::lock::locked;
 use crate::message::Parcel;
 use crate::router::Router;
@@ -105,7 +105,7 @@ impl Coap {
             session.receive(now, bytes, out)
         });
         if let Some(event) = event {
-            self.told(ctx, router, from, &event);
+            self.handle(ctx, router, from, &event);
         }
         self.endpoint.look_after(ctx, from);
     }
@@ -119,7 +119,7 @@ impl Coap {
             .endpoint
             .drive(ctx, of, |session, now, out| session.wake(now, out))
         {
-            self.told(ctx, router, of, &event);
+            self.handle(ctx, router, of, &event);
         }
         self.endpoint.expire_session(ctx, of);
         self.endpoint.look_after(ctx, of);
@@ -146,7 +146,7 @@ impl Coap {
     }
 
     /// What the session of a peer tells of.
-    fn told(
+    fn handle(
         &mut self,
         ctx: &mut Context<'_>,
         router: &mut Router,
@@ -307,7 +307,7 @@ fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
         Wanted::Reply(reply) => (reply.tenant, reply.device),
         Wanted::Refused(_) => return wanted,
     };
-    match &shared.known {
+    match &shared.registered_devices {
         Some(known) if !known.has(tenant, device) => Wanted::Refused(UNKNOWN),
         Some(_) | None => wanted,
     }

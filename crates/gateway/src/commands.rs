@@ -9,7 +9,7 @@ use crate::account::command_hash;
 use crate::alarm::Alarm;
 use crate::broker::Broker;
 use crate::coap::Coap;
-use crate::fate::Fate;
+use crate::fault::Fault;
 use crate::lock::locked;
 use crate::message::{Message, Parcel, published};
 use crate::mqtt::{Received, reject};
@@ -31,10 +31,10 @@ pub(crate) fn take(
         return reject(ctx, broker, received.asker(), code);
     }
     let named = command_hash(&incoming.topic, incoming.payload);
-    let fate = if incoming.dup || ctx.shared.behaves {
-        Fate::Behave
+    let fault = if incoming.dup || ctx.shared.behaves {
+        Fault::Behave
     } else {
-        locked(&ctx.shared.plot).command(named)
+        locked(&ctx.shared.fault_plan).command(named)
     };
     if !incoming.dup {
         ctx.counts().commands.more();
@@ -43,12 +43,12 @@ pub(crate) fn take(
     let message = Arc::new(Message::new(&published(incoming, &mut user), ctx.now()));
     // Nothing else is asked for of commands.
     let mut copies = 1;
-    if fate == Fate::DeliverLate {
+    if fault == Fault::DeliverLate {
         let by = ctx.shared.config.behaviour.delay_commands.by;
         ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
-    } else if fate != Fate::LoseAfterAccept {
+    } else if fault != Fault::LoseAfterAccept {
         copies = route(ctx, broker, coap, &message, from);
-        if fate == Fate::Duplicate {
+        if fault == Fault::Duplicate {
             route_again(ctx, broker, coap, &message, from);
         }
     }

@@ -10,7 +10,7 @@ use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
 use crate::broker::Broker;
 use crate::config::SlowReader;
-use crate::fate::Response;
+use crate::fault::Response;
 use crate::message::{Parcel, published};
 use crate::router::Router;
 use crate::routes::SessionRef;
@@ -74,7 +74,7 @@ impl<'a> Received<'a> {
         let (name, came) = (self.name(), &incoming.topic);
         match (server.surfaced_reply)(name, came, incoming.payload, &mut topic) {
             Some(payload) => self.reply(ctx, router.broker(), &topic, payload),
-            None => self.hear(ctx, router),
+            None => self.uplink(ctx, router),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Received<'a> {
         broker.links().ack(ctx, self.asker(), code);
     }
 
-    fn hear(&self, ctx: &mut Context<'_>, router: &mut Router) {
+    fn uplink(&self, ctx: &mut Context<'_>, router: &mut Router) {
         let (dialect, incoming) = (ctx.shared.config.dialect, self.incoming);
         let limit = dialect.publishing().payload_limit;
         if limit.is_some_and(|limit| incoming.payload.len() > limit) {
@@ -193,7 +193,7 @@ impl<'a> Received<'a> {
 
     /// An uplink that the application acknowledges: the transport's answer says only that it came.
     fn ask(&self, ctx: &mut Context<'_>, router: &mut Router, device: &str, id: Option<&[u8]>) {
-        acknowledging::take_over_transport(ctx, router.broker(), self.asker());
+        acknowledging::acknowledge_transport(ctx, router.broker(), self.asker());
         let asked = self.asked(device, id);
         let mut user = Vec::new();
         let publish = published(self.incoming, &mut user);

@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 
 use crate::alarm::Alarm;
 use crate::broker::Broker;
-use crate::fate::{Delivery, Fate, Response};
+use crate::fault::{Delivery, Fault, Response};
+use crate::fault_plan::Treatment;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
-use crate::plot::Turn;
 use crate::thread::{Context, Pause};
 use crate::uplink::{Answer, Origin, Sender, Uplink};
 
@@ -77,10 +77,10 @@ impl Router {
     ) -> Option<Answer> {
         let (now, hash) = (ctx.now(), message.hash());
         self.last_uplink = now;
-        let mut plot = locked(&ctx.shared.plot);
-        let is_first = plot.begin(now);
-        let turn = plot.turn(now, hash, origin.is_again);
-        drop(plot);
+        let mut plan = locked(&ctx.shared.fault_plan);
+        let is_first = plan.begin(now);
+        let treatment = plan.treat(now, hash, origin.is_again);
+        drop(plan);
         if is_first {
             ctx.announce_first_uplink();
         }
@@ -88,17 +88,17 @@ impl Router {
             let copies = 0;
             Some(Answer { response, copies })
         };
-        let (fate, done, blocked_until) = match turn {
-            Turn::Taken {
-                fate,
+        let (fault, done, blocked_until) = match treatment {
+            Treatment::Taken {
+                fault,
                 done,
                 blocked_until,
-            } => (fate, done, blocked_until),
-            Turn::Dropped => {
+            } => (fault, done, blocked_until),
+            Treatment::Dropped => {
                 ctx.counts().capacity_dropped.more();
                 return away(Response::Silence);
             }
-            Turn::Rejected => {
+            Treatment::Rejected => {
                 ctx.counts().capacity_rejected.more();
                 return away(Response::Reject(ctx.shared.config.dialect.server.refusal));
             }
@@ -112,7 +112,7 @@ impl Router {
             origin,
             message,
             hash,
-            fate,
+            fault,
         };
         if done > now {
             ctx.set_alarm(done, Alarm::Settle(Box::new(uplink)));
@@ -121,16 +121,16 @@ impl Router {
         Some(self.settle(ctx, uplink))
     }
 
-    /// Makes the uplink's fate come true; gives its answer.
+    /// Makes the uplink's fault come true; gives its answer.
     pub(crate) fn settle(&mut self, ctx: &mut Context<'_>, uplink: Uplink) -> Answer {
         let config = &ctx.shared.config;
-        let (fate, asker) = (uplink.fate, &uplink.origin.asker);
-        let response = fate.response(&config.behaviour, config.reject_code());
+        let (fault, asker) = (uplink.fault, &uplink.origin.asker);
+        let response = fault.response(&config.behaviour, config.reject_code());
         // Whether it is overtaken shows later. What is wrong with an answer cannot befall an uplink that
         // has none.
-        let is_later = fate == Fate::Reorder && asker.is_routed();
-        let is_booked = !is_later && (!fate.is_about_answer() || asker.is_answered());
-        if fate != Fate::Behave && is_booked {
+        let is_later = fault == Fault::Reorder && asker.is_routed();
+        let is_booked = !is_later && (!fault.is_about_answer() || asker.is_answered());
+        if fault != Fault::Behave && is_booked {
             book(ctx, &uplink);
         }
         if !asker.is_routed() {
@@ -138,11 +138,11 @@ impl Router {
             return Answer { response, copies };
         }
         // What is lost, dropped or refused goes no further.
-        if !fate.is_lasting() {
+        if !fault.is_lasting() {
             ctx.counts().processed.more();
         }
         let mut copies = 1;
-        match fate.delivery(&config.behaviour) {
+        match fault.delivery(&config.behaviour) {
             Delivery::Never => {}
             Delivery::Once => copies = self.deliver(ctx, &uplink),
             Delivery::Twice => {
@@ -216,7 +216,7 @@ impl Router {
 
 /// Writes into the account what befell an uplink.
 fn book(ctx: &Context<'_>, uplink: &Uplink) {
-    locked(&ctx.shared.plot).book(uplink.fate, uplink.hash);
+    locked(&ctx.shared.fault_plan).book(uplink.fault, uplink.hash);
 }
 
 /// The uplink with one bit flipped; an empty payload has none to flip.

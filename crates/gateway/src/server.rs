@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use muster_model::behaviour::{Capacity, Full, Service, ServiceTime};
 use muster_model::{Micros, mix, unit};
 
-/// Keeps draws for service times apart from those for fates.
+/// Keeps draws for service times apart from those for faults.
 const SERVICE_STREAM: u64 = 0x5e41;
 /// Keeps draws for the time each uplink takes by itself apart from both.
 const OWN_TIME_STREAM: u64 = 0x0a11;

@@ -13,11 +13,11 @@ use crate::coap::bounds::{QUERIES_MAX, SPOKEN_FOR_MAX};
 use crate::coap::request::Waiter;
 use crate::config::GatewayConfig;
 use crate::counted::Counted;
-use crate::known::Known;
+use crate::fault_plan::FaultPlan;
 use crate::lock::locked;
 use crate::mail::Post;
 use crate::message::Message;
-use crate::plot::Plot;
+use crate::registered_devices::RegisteredDevices;
 use crate::registry::Registry;
 use crate::routes::{Routes, SessionRef};
 
@@ -29,17 +29,17 @@ const ANNOUNCED_MAX: usize = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
-    /// Whether there is no misbehaviour to plot, so that uplinks take the short way.
+    /// Whether there is no misbehaviour to plan, so that uplinks take the short way.
     pub(crate) behaves: bool,
     pub(crate) routes: RwLock<Routes>,
     /// Where the session of a client id lives.
     pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
     pub(crate) retained: Mutex<Retained>,
-    pub(crate) plot: Mutex<Plot>,
+    pub(crate) fault_plan: Mutex<FaultPlan>,
     /// Of devices that a gateway announced, what that gateway's link logged in as.
     pub(crate) gateways: Mutex<FxHashMap<Box<str>, Arc<str>>>,
     /// The devices that it knows over CoAP; none is all.
-    pub(crate) known: Option<Known>,
+    pub(crate) registered_devices: Option<RegisteredDevices>,
     /// Requests that wait for a command, by their devices.
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
@@ -65,10 +65,10 @@ impl Shared {
             registry: Mutex::default(),
             retained: Mutex::default(),
             gateways: Mutex::default(),
-            known: config.devices.as_deref().map(Known::new),
+            registered_devices: config.devices.as_deref().map(RegisteredDevices::new),
             waiting: Mutex::new(Waiting::new(QUERIES_MAX, SPOKEN_FOR_MAX)),
             requests: AtomicU32::default(),
-            plot: Mutex::new(Plot::new(&config)),
+            fault_plan: Mutex::new(FaultPlan::new(&config)),
             counted: Mutex::default(),
             account: Book::new(threads),
             stopping: AtomicBool::new(false),
@@ -124,7 +124,7 @@ impl Shared {
     pub(crate) fn account(&self) -> GatewayAccount {
         let mut account = self.account.read();
         account.subscriptions = self.routes.read().map_or(0, |routes| routes.len() as u64);
-        account.misbehaved = locked(&self.plot).account();
+        account.misbehaved = locked(&self.fault_plan).account();
         account
     }
 }

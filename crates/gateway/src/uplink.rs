@@ -7,7 +7,7 @@ use muster_net::Key;
 use muster_protocol::mqtt::Pending;
 
 use crate::coap::request::{PeerRef, RequestRef};
-use crate::fate::{Fate, Response};
+use crate::fault::{Fault, Response};
 use crate::message::Message;
 use crate::routes::SessionRef;
 
@@ -88,7 +88,7 @@ pub(crate) struct Uplink {
     pub(crate) origin: Origin,
     pub(crate) message: Arc<Message>,
     pub(crate) hash: u64,
-    pub(crate) fate: Fate,
+    pub(crate) fault: Fault,
 }
 
 /// The answer to an uplink.

@@ -114,7 +114,7 @@ impl Endpoint {
         known.or_else(|| {
             let peer = self.new_peer(ctx, socket, from);
             let met = self.peers.insert(ctx.now(), peer);
-            self.greeted(ctx, met)
+            self.admitted(ctx, met)
         })
     }
 
@@ -123,25 +123,25 @@ impl Endpoint {
         Peer::new(key, from, Arc::clone(&self.settings), seed)
     }
 
-    fn greeted(&mut self, ctx: &mut Context<'_>, met: Option<Met>) -> Option<PeerRef> {
+    fn admitted(&mut self, ctx: &mut Context<'_>, met: Option<Met>) -> Option<PeerRef> {
         let Some((met, gone)) = met else {
             ctx.counts().peers_refused.more();
             return None;
         };
         ctx.counts().peers.more();
         if let Some((peer, gone)) = gone {
-            self.part_with(ctx, peer, &gone);
+            self.discard(ctx, peer, &gone);
         }
         Some(met)
     }
 
     fn forget_peer(&mut self, ctx: &mut Context<'_>, peer: PeerRef) {
         if let Some(gone) = self.peers.remove(peer) {
-            self.part_with(ctx, peer, &gone);
+            self.discard(ctx, peer, &gone);
         }
     }
 
-    fn part_with(&mut self, ctx: &mut Context<'_>, peer: PeerRef, gone: &Peer) {
+    fn discard(&mut self, ctx: &mut Context<'_>, peer: PeerRef, gone: &Peer) {
         ctx.cancel_alarm(gone.alarm.map(|(_, alarm)| alarm));
         ctx.note_gone(Sender::Peer(peer));
         self.gone.push(peer);

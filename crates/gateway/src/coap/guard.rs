@@ -5,17 +5,17 @@ use std::sync::Arc;
 use muster_protocol::dtls::{Context, CookieSecret, Crypto, Datagrams, Dtls, Settings};
 use muster_transport::{AwsLc, TransportError};
 
+use crate::client_certificates::ClientCertificates;
 use crate::config::{GatewayConfig, GatewayDtls};
 use crate::resumable::Resumable;
 use crate::secrets::Secrets;
-use crate::vouched::Vouched;
 
 /// How the gateway and its devices know each other over DTLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     secrets: Arc<Secrets>,
     /// Own and devices' certificates, where there are any.
-    vouched: Option<Arc<Vouched>>,
+    client_certificates: Option<Arc<ClientCertificates>>,
     /// The sessions that devices may resume.
     resumable: Resumable,
 }
@@ -28,7 +28,7 @@ impl Credentials {
         let of_others = dtls.and_then(|dtls| dtls.secret.as_deref());
         Ok(Self {
             secrets: Arc::new(Secrets::new(&config.users, of_others)),
-            vouched: Vouched::of(config)?.map(Arc::new),
+            client_certificates: ClientCertificates::of(config)?.map(Arc::new),
             resumable: Resumable::default(),
         })
     }
@@ -88,13 +88,15 @@ impl Secure {
     pub(super) fn parts(&mut self) -> (Context<'_, AwsLc>, &mut Datagrams) {
         let Credentials {
             secrets,
-            vouched,
+            client_certificates,
             resumable,
         } = &mut self.credentials;
         let context = Context {
             crypto: &mut self.crypto,
             settings: &self.settings,
-            certificates: vouched.as_deref().map(|vouched| vouched as _),
+            certificates: client_certificates
+                .as_deref()
+                .map(|client_certificates| client_certificates as _),
             keys: (!secrets.is_empty()).then_some(&**secrets as _),
             sessions: Some(resumable),
         };

@@ -20,7 +20,7 @@ pub(super) struct Peer {
     /// Its session of DTLS, where it has one.
     pub(super) guard: Option<Box<Guard>>,
     /// When it was heard last by that.
-    pub(super) heard: Micros,
+    pub(super) last_received: Micros,
     /// What its credentials call it; none without any.
     pub(super) name: Option<Arc<str>>,
     /// Bytes that its session kept for duplicates when that was last looked at.
@@ -46,7 +46,7 @@ impl Peer {
             address,
             coap: Server::new(settings, seed),
             guard: None,
-            heard: Micros::ZERO,
+            last_received: Micros::ZERO,
             name: None,
             kept: 0,
             alarm: None,
@@ -56,7 +56,7 @@ impl Peer {
     /// Whether nothing is lost if it is forgotten. A session of DTLS is lost with it, and so it has to
     /// be silent for long.
     pub(super) fn is_idle(&self, now: Micros) -> bool {
-        let is_guarded = self.guard.is_some() && self.heard + Self::STALE > now;
+        let is_guarded = self.guard.is_some() && self.last_received + Self::STALE > now;
         !is_guarded && self.coap.is_idle(now)
     }
 

@@ -7,7 +7,7 @@ use muster_protocol::mqtt::{Publish, Qos, reason};
 use crate::alarm::Alarm;
 use crate::broker::Broker;
 use crate::broker::link::{Acknowledgement, Batch};
-use crate::fate::Response;
+use crate::fault::Response;
 use crate::message::Parcel;
 use crate::thread::Context;
 use crate::uplink::{Answer, Asked, Asker, PublishRef};
@@ -66,7 +66,7 @@ pub(super) fn unreadable(
     asked: &Asked,
 ) {
     ctx.counts().unreadable.more();
-    take_over_transport(ctx, broker, publish);
+    acknowledge_transport(ctx, broker, publish);
     let refusal = Acknowledgement {
         id: None,
         code: UNREADABLE,
@@ -76,7 +76,7 @@ pub(super) fn unreadable(
 }
 
 /// The transport's answer says only that the message came.
-pub(super) fn take_over_transport(ctx: &Context<'_>, broker: &mut Broker, publish: PublishRef) {
+pub(super) fn acknowledge_transport(ctx: &Context<'_>, broker: &mut Broker, publish: PublishRef) {
     if broker.links().ack_uncounted(publish, reason::SUCCESS) {
         ctx.counts().transport_acknowledged.more();
     }

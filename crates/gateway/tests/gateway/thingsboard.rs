@@ -122,7 +122,7 @@ fn data_surface_as_they_came_under_the_name_of_their_link() {
     }
 }
 
-/// A gateway that plots the fate of each uplink, and lets none of these meet a bad one.
+/// A gateway that plans a fault for each uplink, but none for these.
 fn odd() -> Behaviour {
     Behaviour {
         service_time: Some(muster_model::behaviour::ServiceTime::Fixed(

@@ -11,10 +11,10 @@ use muster_protocol::dtls::{
 use muster_transport::{AwsLc, PeerIdentity};
 
 use super::{Datagram, Endpoint, is_sent};
+use crate::client_certificates::device_of;
 use crate::coap::guard::{Guard, Secure};
 use crate::coap::request::PeerRef;
 use crate::thread::Context;
-use crate::vouched::device_of;
 
 /// The records of a datagram.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Endpoint {
             }
         };
         let met = self.peers.insert_opening(now, peer, guard);
-        self.greeted(ctx, met)
+        self.admitted(ctx, met)
     }
 
     /// Opens a datagram of a session.
@@ -131,7 +131,7 @@ impl Endpoint {
     ) -> Records<'a> {
         let Datagram { from, bytes, .. } = datagram;
         if let Some(peer) = self.peer(of) {
-            peer.heard = ctx.now();
+            peer.last_received = ctx.now();
         }
         Records {
             of,

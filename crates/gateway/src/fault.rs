@@ -34,7 +34,7 @@ pub(crate) enum Response {
 
 /// One way to treat uplinks.
 struct Spec {
-    fate: Fate,
+    fault: Fault,
     /// The name in the scenario and in the account.
     name: &'static str,
     /// How many of the expected uplinks.
@@ -44,17 +44,17 @@ struct Spec {
     response: fn(&Behaviour, u16) -> Response,
 }
 
-macro_rules! fates {
-    ($($fate:ident $name:literal $wanted:expr, $delivery:expr, $response:expr;)*) => {
+macro_rules! faults {
+    ($($fault:ident $name:literal $wanted:expr, $delivery:expr, $response:expr;)*) => {
         /// How one uplink is treated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub(crate) enum Fate {
-            $($fate,)*
+        pub(crate) enum Fault {
+            $($fault,)*
         }
 
         static SPECS: &[Spec] = &[$(
             Spec {
-                fate: Fate::$fate,
+                fault: Fault::$fault,
                 name: $name,
                 wanted: $wanted,
                 delivery: $delivery,
@@ -64,7 +64,7 @@ macro_rules! fates {
     };
 }
 
-fates! {
+faults! {
     Behave "behave" |_, _| 0, |_| Delivery::Once, |_, _| Response::Accept;
     LoseAfterAccept "lose-after-accept"
         |b, _| b.lose_after_accept.into(), |_| Delivery::Never, |_, _| Response::Accept;
@@ -94,12 +94,12 @@ fates! {
         |_, code| Response::Reject(code);
 }
 
-impl Fate {
+impl Fault {
     /// Those that can befall a command, by their names there.
-    const OF_COMMANDS: [(Fate, &'static str); 3] = [
-        (Fate::LoseAfterAccept, "lose-commands"),
-        (Fate::Duplicate, "duplicate-commands"),
-        (Fate::DeliverLate, "delay-commands"),
+    const OF_COMMANDS: [(Fault, &'static str); 3] = [
+        (Fault::LoseAfterAccept, "lose-commands"),
+        (Fault::Duplicate, "duplicate-commands"),
+        (Fault::DeliverLate, "delay-commands"),
     ];
 
     fn spec(self) -> &'static Spec {
@@ -112,7 +112,7 @@ impl Fate {
 
     /// The name where it befell a command.
     pub(crate) fn name_of_command(self) -> &'static str {
-        let named = Self::OF_COMMANDS.iter().find(|(fate, _)| *fate == self);
+        let named = Self::OF_COMMANDS.iter().find(|(fault, _)| *fault == self);
         named.map_or(self.name(), |(_, name)| name)
     }
 
@@ -137,14 +137,14 @@ impl Fate {
     }
 }
 
-/// Deals out fates, one uplink after the other, by sampling without replacement: at each position
-/// the chance of a bad fate is bad fates left over positions left, so that all of them, and no
-/// more, have been dealt when the expected number of uplinks has come. (Selection sampling,
+/// Picks faults, one uplink after the other, by sampling without replacement: at each position
+/// the chance of a bad fault is bad faults left over positions left, so that all of them, and no
+/// more, have been picked when the expected number of uplinks has come. (Selection sampling,
 /// Knuth, The Art of Computer Programming, volume 2, section 3.4.2, algorithm S.)
 #[derive(Debug)]
-pub(crate) struct Fates {
+pub(crate) struct FaultPicks {
     seed: u64,
-    /// Chance of [`Fate::Reject`] where a share was asked for and nobody knows of how many.
+    /// Chance of [`Fault::Reject`] where a share was asked for and nobody knows of how many.
     reject_chance: f64,
     /// By the order of [`SPECS`].
     left: Vec<u64>,
@@ -152,7 +152,7 @@ pub(crate) struct Fates {
     next: u64,
 }
 
-impl Fates {
+impl FaultPicks {
     pub(crate) fn new(behaviour: &Behaviour, seed: u64, expected: u64) -> Self {
         let wanted = SPECS.iter().map(|spec| (spec.wanted)(behaviour, expected));
         let left: Vec<u64> = wanted.collect();
@@ -170,16 +170,16 @@ impl Fates {
         }
     }
 
-    /// The fate of the next uplink.
-    pub(crate) fn deal(&mut self) -> Fate {
+    /// The fault of the next uplink.
+    pub(crate) fn pick(&mut self) -> Fault {
         let position = self.next;
         self.next += 1;
         let bad: u64 = self.left.iter().sum();
         if bad == 0 {
             let is_rejected = unit(mix(self.seed, position)) < self.reject_chance;
             return match is_rejected {
-                true => Fate::Reject,
-                false => Fate::Behave,
+                true => Fault::Reject,
+                false => Fault::Behave,
             };
         }
         let draw = below(mix(self.seed, position), self.positions_left);
@@ -187,20 +187,20 @@ impl Fates {
         if draw < bad {
             self.take(draw)
         } else {
-            Fate::Behave
+            Fault::Behave
         }
     }
 
-    /// Takes the fate in which the drawn number lies when all that are left lie in a row.
-    fn take(&mut self, mut draw: u64) -> Fate {
+    /// Takes the fault in which the drawn number lies when all that are left lie in a row.
+    fn take(&mut self, mut draw: u64) -> Fault {
         for (left, spec) in self.left.iter_mut().zip(SPECS) {
             if draw < *left {
                 *left -= 1;
-                return spec.fate;
+                return spec.fault;
             }
             draw -= *left;
         }
-        Fate::Behave
+        Fault::Behave
     }
 }
 
@@ -218,13 +218,13 @@ mod tests {
 
     use super::*;
 
-    fn dealt(behaviour: &Behaviour, seed: u64, expected: u64, uplinks: u64) -> Vec<Fate> {
-        let mut fates = Fates::new(behaviour, seed, expected);
-        (0..uplinks).map(|_| fates.deal()).collect()
+    fn picked(behaviour: &Behaviour, seed: u64, expected: u64, uplinks: u64) -> Vec<Fault> {
+        let mut faults = FaultPicks::new(behaviour, seed, expected);
+        (0..uplinks).map(|_| faults.pick()).collect()
     }
 
     proptest! {
-        /// When the expected uplinks have come, each fate was dealt exactly as often as asked.
+        /// When the expected uplinks have come, each fault was picked exactly as often as asked.
         #[test]
         fn counts_are_exact(
             seed: u64, lose in 0u32..40, drop in 0u32..40, late in 0u32..40, reject in 0u32..40,
@@ -239,14 +239,14 @@ mod tests {
             };
             let expected = u64::from(lose + drop + late + reject) + spare;
             let mut counts = BTreeMap::new();
-            for fate in dealt(&behaviour, seed, expected, expected + 50) {
-                *counts.entry(fate).or_insert(0u32) += 1;
+            for fault in picked(&behaviour, seed, expected, expected + 50) {
+                *counts.entry(fault).or_insert(0u32) += 1;
             }
-            let count = |fate| counts.get(&fate).copied().unwrap_or(0);
-            prop_assert_eq!(count(Fate::LoseAfterAccept), lose);
-            prop_assert_eq!(count(Fate::Drop), drop);
-            prop_assert_eq!(count(Fate::AnswerLate), late);
-            prop_assert_eq!(count(Fate::Reject), reject);
+            let count = |fault| counts.get(&fault).copied().unwrap_or(0);
+            prop_assert_eq!(count(Fault::LoseAfterAccept), lose);
+            prop_assert_eq!(count(Fault::Drop), drop);
+            prop_assert_eq!(count(Fault::AnswerLate), late);
+            prop_assert_eq!(count(Fault::Reject), reject);
         }
     }
 
@@ -257,9 +257,9 @@ mod tests {
             ..Behaviour::default()
         };
         let places = |seed| -> Vec<usize> {
-            let fates = dealt(&behaviour, seed, 100_000, 100_000);
-            (0..fates.len())
-                .filter(|at| fates[*at] == Fate::Drop)
+            let faults = picked(&behaviour, seed, 100_000, 100_000);
+            (0..faults.len())
+                .filter(|at| faults[*at] == Fault::Drop)
                 .collect()
         };
         assert_eq!(places(1), places(1));
@@ -279,9 +279,9 @@ mod tests {
             ..Behaviour::default()
         };
         assert!(
-            dealt(&behaviour, 3, 500, 500)
+            picked(&behaviour, 3, 500, 500)
                 .iter()
-                .all(|fate| *fate == Fate::Reject)
+                .all(|fault| *fault == Fault::Reject)
         );
     }
 
@@ -292,8 +292,11 @@ mod tests {
             reject: Some(Reject { code: 0x97, amount }),
             ..Behaviour::default()
         };
-        let fates = dealt(&behaviour, 3, 0, 100_000);
-        let rejected = fates.iter().filter(|fate| **fate == Fate::Reject).count();
+        let faults = picked(&behaviour, 3, 0, 100_000);
+        let rejected = faults
+            .iter()
+            .filter(|fault| **fault == Fault::Reject)
+            .count();
         assert!((9_600..10_400).contains(&rejected), "{rejected}");
     }
 }

@@ -9,9 +9,9 @@ use crate::config::GatewayConfig;
 /// The gateway's certificate, and those of devices: who shows one is called by its common name, which
 /// is written like the identity of a shared key.
 #[derive(Debug)]
-pub(crate) struct Vouched(DtlsCertificates);
+pub(crate) struct ClientCertificates(DtlsCertificates);
 
-impl Vouched {
+impl ClientCertificates {
     /// What a gateway has for DTLS; none if it knows devices by shared keys alone.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Vouched {
     }
 }
 
-impl Certificates for Vouched {
+impl Certificates for ClientCertificates {
     fn chain(&self) -> &[Box<[u8]>] {
         self.0.chain()
     }

@@ -1,4 +1,4 @@
-//! What is going to happen to each uplink: its fate, and when the gateway is done with it.
+//! What is going to happen to each uplink: its fault, and when the gateway is done with it.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use muster_model::behaviour::Behaviour;
 use rustc_hash::FxHashMap;
 
 use crate::config::GatewayConfig;
-use crate::fate::{Fate, Fates};
+use crate::fault::{Fault, FaultPicks};
 use crate::server::{Admission, OneServer, own_time};
 
 /// The plan of misbehaviour, shared by all threads and asked once for each uplink.
 #[derive(Debug)]
-pub(crate) struct Plot {
-    misdeeds: Misdeeds,
+pub(crate) struct FaultPlan {
+    uplink_faults: FaultLog,
     /// What befell commands.
-    command_misdeeds: Misdeeds,
+    command_faults: FaultLog,
     behaviour: Behaviour,
     seed: u64,
-    fates: Fates,
-    command_fates: Fates,
+    picks: FaultPicks,
+    command_picks: FaultPicks,
     server: Option<OneServer>,
     arrivals: u64,
     /// When the first uplink came.
     begun: Option<Micros>,
-    /// Fates that a second transmission must meet again, by payload hash: no more than were asked
+    /// FaultPicks that a second transmission must meet again, by payload hash: no more than were asked
     /// for.
-    lasting: FxHashMap<u64, Fate>,
+    lasting: FxHashMap<u64, Fault>,
 }
 
 /// Which uplinks misbehaviours befell.
-type Misdeeds = BTreeMap<Fate, Vec<u64>>;
+type FaultLog = BTreeMap<Fault, Vec<u64>>;
 
 /// What is going to happen to one uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Its fate comes true at that instant.
+pub(crate) enum Treatment {
+    /// Its fault comes true at that instant.
     Taken {
-        fate: Fate,
+        fault: Fault,
         done: Micros,
         blocked_until: Option<Micros>,
     },
@@ -47,16 +47,16 @@ pub(crate) enum Turn {
     Rejected,
 }
 
-impl Plot {
+impl FaultPlan {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         let behaviour = config.behaviour;
         Self {
-            misdeeds: Misdeeds::default(),
-            command_misdeeds: Misdeeds::default(),
+            uplink_faults: FaultLog::default(),
+            command_faults: FaultLog::default(),
             behaviour,
             seed: config.seed,
-            fates: Fates::new(&behaviour, config.seed, config.expected_uplinks),
-            command_fates: Fates::new(
+            picks: FaultPicks::new(&behaviour, config.seed, config.expected_uplinks),
+            command_picks: FaultPicks::new(
                 &behaviour.of_commands(),
                 config.seed,
                 config.expected_commands,
@@ -78,7 +78,7 @@ impl Plot {
     }
 
     /// Decides about an uplink; `hash` names its payload, `again` says that it has DUP.
-    pub(crate) fn turn(&mut self, now: Micros, hash: u64, again: bool) -> Turn {
+    pub(crate) fn treat(&mut self, now: Micros, hash: u64, again: bool) -> Treatment {
         let arrival = self.arrivals;
         self.arrivals += 1;
         let admission = match &mut self.server {
@@ -88,38 +88,41 @@ impl Plot {
         let (served, blocked_until) = match admission {
             Admission::Done(done) => (done, None),
             Admission::Blocked { done, until } => (done, Some(until)),
-            Admission::Dropped => return Turn::Dropped,
-            Admission::Rejected => return Turn::Rejected,
+            Admission::Dropped => return Treatment::Dropped,
+            Admission::Rejected => return Treatment::Rejected,
         };
         let after = now - *self.begun.get_or_insert(now);
         let own = |time| own_time(time, self.seed, arrival, after);
         let done = served + self.behaviour.service_time.map_or(Micros::ZERO, own);
-        Turn::Taken {
-            fate: self.fate(hash, again),
+        Treatment::Taken {
+            fault: self.fault(hash, again),
             done,
             blocked_until,
         }
     }
 
     /// Decides about a command, which comes once, and books what befalls it.
-    pub(crate) fn command(&mut self, hash: u64) -> Fate {
-        let fate = self.command_fates.deal();
-        if fate != Fate::Behave {
-            self.command_misdeeds.entry(fate).or_default().push(hash);
+    pub(crate) fn command(&mut self, hash: u64) -> Fault {
+        let fault = self.command_picks.pick();
+        if fault != Fault::Behave {
+            self.command_faults.entry(fault).or_default().push(hash);
         }
-        fate
+        fault
     }
 
     /// Notes what befell an uplink.
-    pub(crate) fn book(&mut self, fate: Fate, hash: u64) {
-        self.misdeeds.entry(fate).or_default().push(hash);
+    pub(crate) fn book(&mut self, fault: Fault, hash: u64) {
+        self.uplink_faults.entry(fault).or_default().push(hash);
     }
 
     /// The sorted hashes of the uplinks and commands that misbehaviours befell, by their names.
     pub(crate) fn account(&self) -> BTreeMap<String, Vec<u64>> {
-        let uplinks = self.misdeeds.iter().map(|(fate, all)| (fate.name(), all));
-        let commands = self.command_misdeeds.iter();
-        let commands = commands.map(|(fate, all)| (fate.name_of_command(), all));
+        let uplinks = self
+            .uplink_faults
+            .iter()
+            .map(|(fault, all)| (fault.name(), all));
+        let commands = self.command_faults.iter();
+        let commands = commands.map(|(fault, all)| (fault.name_of_command(), all));
         let sorted = |(name, hashes): (&str, &Vec<u64>)| {
             let mut hashes = hashes.clone();
             hashes.sort_unstable();
@@ -128,15 +131,15 @@ impl Plot {
         uplinks.chain(commands).map(sorted).collect()
     }
 
-    fn fate(&mut self, hash: u64, again: bool) -> Fate {
+    fn fault(&mut self, hash: u64, again: bool) -> Fault {
         if again {
-            return self.lasting.get(&hash).copied().unwrap_or(Fate::Behave);
+            return self.lasting.get(&hash).copied().unwrap_or(Fault::Behave);
         }
-        let fate = self.fates.deal();
-        if fate.is_lasting() {
-            self.lasting.insert(hash, fate);
+        let fault = self.picks.pick();
+        if fault.is_lasting() {
+            self.lasting.insert(hash, fault);
         }
-        fate
+        fault
     }
 }
 
@@ -155,14 +158,14 @@ mod tests {
             expected_uplinks: 1,
             ..GatewayConfig::default()
         };
-        let mut plot = Plot::new(&config);
-        let taken = |fate| Turn::Taken {
-            fate,
+        let mut plan = FaultPlan::new(&config);
+        let taken = |fault| Treatment::Taken {
+            fault,
             done: Micros(5),
             blocked_until: None,
         };
-        assert_eq!(plot.turn(Micros(5), 77, false), taken(Fate::Drop));
-        assert_eq!(plot.turn(Micros(5), 77, true), taken(Fate::Drop));
-        assert_eq!(plot.turn(Micros(5), 78, true), taken(Fate::Behave));
+        assert_eq!(plan.treat(Micros(5), 77, false), taken(Fault::Drop));
+        assert_eq!(plan.treat(Micros(5), 77, true), taken(Fault::Drop));
+        assert_eq!(plan.treat(Micros(5), 78, true), taken(Fault::Behave));
     }
 }

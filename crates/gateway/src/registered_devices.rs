@@ -6,9 +6,9 @@ use crate::config::KnownDevice;
 
 /// All of them, by their tenants.
 #[derive(Debug)]
-pub(crate) struct Known(FxHashMap<Box<str>, FxHashSet<Box<str>>>);
+pub(crate) struct RegisteredDevices(FxHashMap<Box<str>, FxHashSet<Box<str>>>);
 
-impl Known {
+impl RegisteredDevices {
     pub(crate) fn new(devices: &[KnownDevice]) -> Self {
         let mut known = FxHashMap::<Box<str>, FxHashSet<Box<str>>>::default();
         for KnownDevice { tenant, device } in devices {
