@@ -326,16 +326,16 @@ object! { pub(crate) SCENARIO:
     key("platform", map(&platform::PLATFORM),
         "The system under test; without it the embedded reference gateway").or("{}"),
     key("provision", map(&platform::PROVISION),
-        "What the platform is told of the devices before they connect, and after the run"),
+        "Creation of the devices at the platform before they connect, and removal after the run"),
     key("hooks", map(&platform::HOOKS), "Commands before and after the run").later(work::HOOKS),
     key("fleet", Kind::List(&map(&fleet::FLEET)), "The devices").required(),
-    key("phases", map(&judging::PHASES), "How long each phase lasts").or("{}"),
+    key("phases", map(&judging::PHASES), "Length of each phase").or("{}"),
     key("cold", map(&judging::COLD), "A first part that is kept apart"),
-    key("monitor", Kind::List(&map(&platform::MONITOR)), "What else is watched"),
-    key("slo", map(&judging::SLO), "What must hold for a pass"),
+    key("monitor", Kind::List(&map(&platform::MONITOR)), "Further processes and pages to watch"),
+    key("slo", map(&judging::SLO), "Rules for a pass"),
     key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
     key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),
-    key("stop-if", map(&judging::STOP_IF), "What ends the measured phase early"),
+    key("stop-if", map(&judging::STOP_IF), "Conditions that end the measured phase early"),
 }
 
 #[cfg(test)]

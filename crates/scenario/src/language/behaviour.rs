@@ -15,7 +15,7 @@ object! { pub(super) BEHAVIOUR:
     key("capacity", Kind::Either(&[one(Rate), map(&CAPACITY)]),
         "One server with a queue, through which every message passes"),
     key("queue", COUNT, "Places before that server"),
-    key("full", words!("drop", "reject", "block"), "What happens when the queue is full"),
+    key("full", words!("drop", "reject", "block"), "Behaviour when the queue is full"),
     key("lose-after-accept", COUNT, "Accepted, never delivered"),
     key("drop", COUNT, "Never answered, never delivered"),
     key("ignore", COUNT, "Delivered, never answered"),
@@ -51,7 +51,7 @@ object! { SERVICE_TIME:
 object! { DRIFT:
     key("from", one(Time), "At the first message").required(),
     key("to", one(Time), "In the end").required(),
-    key("over", one(Time), "How long it takes to get there").required(),
+    key("over", one(Time), "Time to get there").required(),
 }
 
 object! { CAPACITY:

@@ -7,27 +7,27 @@ use super::{COAP, Kind, MQTT, Owner, U32, judging, key, map, one, stream};
 
 object! { pub(super) FLEET:
     key("name", one(Text), "Its name in the result").or("devices"),
-    key("count", one(Whole(1, U32)), "How many devices").or("1"),
+    key("count", one(Whole(1, U32)), "Number of devices").or("1"),
     key("first", one(Whole(0, U32)), "Index of the first device").or("0"),
     key("id", one(Template),
         "The devices' names, by ${index} or a column of `data`; by default <fleet>-${index:08}"),
     key("tenant", one(Text), "The tenant"),
     key("data", one(File), "A table whose columns become variables, one row a device"),
     key("gateway", map(&GATEWAY), "Links that each carry several devices"),
-    key("client", map(&CLIENT), "How sessions are opened").or("{}"),
-    key("credential", map(&CREDENTIAL), "How links prove who they are").or("{ kind: none }"),
+    key("client", map(&CLIENT), "MQTT session of each link").or("{}"),
+    key("credential", map(&CREDENTIAL), "Credential of each link").or("{ kind: none }"),
     key("sockets", words!("per-device", "shared"),
         "Whether each link has a socket of its own, or links share as few as message ids allow")
         .of(&[COAP]),
-    key("connect", map(&CONNECT), "How links are opened").or("{}"),
-    key("reconnect", map(&RECONNECT), "How links are opened again").or("{}"),
+    key("connect", map(&CONNECT), "Opening of links").or("{}"),
+    key("reconnect", map(&RECONNECT), "Opening of links after they ended").or("{}"),
     key("offline", map(&OFFLINE),
         "When all its devices are offline on purpose; they come back at `connect.rate`"),
     key("obey-retry-after", one(Bool),
         "Whether devices are silent for as long as Max-Age of a 5.03 says; by default true")
         .of(&[COAP]),
-    key("streams", Kind::List(&map(&stream::STREAM)), "What the devices send").or("[]"),
-    key("slo", map(&judging::SLO), "What must hold for this fleet"),
+    key("streams", Kind::List(&map(&stream::STREAM)), "Messages of the devices").or("[]"),
+    key("slo", map(&judging::SLO), "Rules for this fleet"),
 }
 
 object! { GATEWAY:
@@ -40,11 +40,11 @@ object! { CLIENT:
     key("id", one(ClientId),
         "The MQTT client id of each link; \"\" leaves it to the server, with each CONNECT").of(&[MQTT]),
     key("version", words!("5", "3.1.1"), "The version of MQTT").or("5").of(&[MQTT]),
-    key("clean-start", one(Bool), "Whether an earlier session is forgotten").or("true").of(&[MQTT]),
-    key("session-expiry", one(Time), "How long the session outlives the link").or("0s").of(&[MQTT]),
+    key("clean-start", one(Bool), "Drops an earlier session").or("true").of(&[MQTT]),
+    key("session-expiry", one(Time), "Time that the session outlives the link").or("0s").of(&[MQTT]),
     key("keep-alive", one(Time), "The keep-alive; 0s switches it off").or("60s").of(&[MQTT]),
     key("receive-maximum", one(Whole(1, 65_535)), "Unanswered messages a device takes").of(&[MQTT]),
-    key("will", map(&WILL), "What the platform publishes when a link ends unasked").of(&[MQTT]),
+    key("will", map(&WILL), "Message that the platform publishes when a link ends without DISCONNECT").of(&[MQTT]),
     key("authentication", map(&AUTHENTICATION),
         "What links prove beyond their credential, by a method of MQTT 5").of(&[MQTT]),
     key("coap", map(&TRANSMISSION), "The transmission parameters of CoAP (RFC 7252 section 4.8)").of(&[COAP]),
@@ -111,7 +111,7 @@ object! { pub(super) OCTETS:
 object! { CONNECT:
     key("rate", one(Rate), "New links, of the whole fleet").or("500/s"),
     key("pending", one(Whole(1, 1_000_000)), "Handshakes under way").or("128"),
-    key("timeout", one(Time), "How long a handshake may take").or("10s"),
+    key("timeout", one(Time), "Time-out of a handshake").or("10s"),
     key("lifetime", one(Time), "Reconnect on purpose after it; 0s is never").or("0s"),
     key("from", Kind::List(&one(Text)),
         "Addresses of this machine that links come from, in turn; by default the kernel's choice").or("[]"),
@@ -119,7 +119,7 @@ object! { CONNECT:
 
 object! { OFFLINE:
     key("at", one(Time), "When they leave, from the start of warm-up").required(),
-    key("for", one(Time), "How long they stay away").required(),
+    key("for", one(Time), "Length of the absence").required(),
     key("abrupt", one(Bool),
         "Whether links are reset without a DISCONNECT, so that the platform publishes their wills").or("false"),
 }

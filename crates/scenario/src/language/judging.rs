@@ -41,7 +41,7 @@ object! { pub(super) SLO:
     key("replies-lost", one(CountAtMost), "Replies to commands accepted, and not arrived"),
     key("receive-loss", one(CountAtMost),
         "Messages that streams of kind receive were to get, and did not"),
-    key("stable", one(BoolOrAny), "Whether the backlog may not grow"),
+    key("stable", one(BoolOrAny), "The backlog must not grow"),
 }
 
 object! { pub(super) VALIDITY:

@@ -7,20 +7,20 @@ use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, 
 use super::{Key, Kind, Owner, Word, behaviour, fleet, key, later, map, one, word, work};
 
 object! { pub(super) PLATFORM:
-    key("kind", Kind::Word(KINDS), "What the system under test is").or("gateway"),
-    key("dialect", Kind::Word(DIALECTS), "What the reference gateway speaks").of(&[Owner::Gateway]),
+    key("kind", Kind::Word(KINDS), "The kind of the system under test").or("gateway"),
+    key("dialect", Kind::Word(DIALECTS), "The dialect of the reference gateway").of(&[Owner::Gateway]),
     key("devices",
         Kind::Either(&[Kind::List(&Kind::Url(DEVICE_SCHEMES)), Kind::Url(DEVICE_SCHEMES)]),
         "Where devices connect: an address or a list; of several addresses of a name see `addresses`"),
     key("addresses", words!("first", "all"),
         "Of several addresses of a device name: the first that answers, or all that do, in turn").or("first"),
     key("tls", map(&TLS),
-        "How the platform's certificate is checked, and what is said of ourselves"),
-    key("about", map(&ABOUT), "What the target is, copied into the result"),
+        "Check of the platform's certificate, and TLS settings of the client"),
+    key("about", map(&ABOUT), "Description of the target, copied into the result"),
     key("backend",
         Kind::Either(&[map(&BACKEND), Kind::List(&Kind::Either(&[map(&BACKEND), Kind::Url(BACKEND_SCHEMES)])), Kind::Url(BACKEND_SCHEMES)]),
         "The business application: one or its address, or a list, each an account of its own"),
-    key("behaviour", map(&behaviour::BEHAVIOUR), "How the gateway misbehaves").of(&[Owner::Gateway]),
+    key("behaviour", map(&behaviour::BEHAVIOUR), "Misbehaviour of the gateway").of(&[Owner::Gateway]),
     key("max-payload", one(Size),
         "The longest payload that the gateway takes over CoAP; a longer one is refused with 4.13")
         .of(&[Owner::Gateway, WITH_REQUESTS]),
@@ -114,7 +114,7 @@ const SERVER_NAME: Key = key(
 const INSECURE: Key = key(
     "insecure",
     one(Bool),
-    "Whether any certificate will do; every report says so",
+    "Accepts any certificate; every report says so",
 )
 .or("false");
 const TLS_VERSION: Key = key(
@@ -130,7 +130,7 @@ const ALPN: Key = key(
 const RESUMPTION: Key = key(
     "session-resumption",
     one(Bool),
-    "Whether a link that connects again resumes its own session; by default over TLS, and not over DTLS",
+    "A link that connects again resumes its TLS session; by default over TLS, and not over DTLS",
 );
 
 object! { ABOUT:
@@ -141,7 +141,7 @@ object! { BACKEND:
     key("name", one(Text), "Its name in the result"),
     key("url", Kind::Url(BACKEND_SCHEMES), "Where the business application connects"),
     key("tls", map(&BACKEND_TLS),
-        "How the certificate there is checked; by default as that of the devices' address"),
+        "Check of the certificate there; by default as that of the devices' address"),
     key("version", words!("5", "3.1.1"),
         "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do").of(&[OF_MQTT]),
     key("user", one(Reference), "Its user name"),
@@ -169,7 +169,7 @@ object! { PAUSE:
 object! { COMMANDS:
     key("rate", one(Rate),
         "Commands to all devices together; none with to: waiting, where a command answers each query"),
-    key("mode", words!("one-way", "two-way"), "Whether a reply is wanted").or("one-way"),
+    key("mode", words!("one-way", "two-way"), "One-way, or with a reply").or("one-way"),
     key("to", words!("online", "waiting", "absent", "all"),
         "Which devices: those that connect, those that ask, names that nobody plays, or both by turns").or("online"),
 }
@@ -193,14 +193,14 @@ object! { pub(super) PROVISION:
         .of(&[Owner::Deployed, PROVISIONED]),
     key("password", one(Secret), "The password of `user`").of(&[Owner::Deployed, PROVISIONED]),
     key("tls", map(&PROVISION_TLS),
-        "How the certificate there is checked; by default as that of the devices' address")
+        "Check of the certificate there; by default as that of the devices' address")
         .of(&[Owner::Deployed, PROVISIONED]),
     key("gateway", one(Text), "The alternate id of the gateway that the devices belong to")
         .of(&[WITH_GATEWAYS]),
     key("rate", one(Rate), "Calls of the management API a second, at the most").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Calls without an answer, at the most").or("8"),
-    key("timeout", one(Time), "How long one call may take").or("30s"),
+    key("timeout", one(Time), "Time-out of one call").or("30s"),
 }
 
 object! { PROVISION_TLS:

@@ -5,27 +5,27 @@ use super::{COAP, Kind, MQTT, Owner, U32, Word, judging, key, map, one, word};
 
 object! { pub(crate) STREAM:
     key("name", one(Text), "Its name in the result; by default its kind"),
-    key("kind", Kind::Word(KINDS), "What the platform takes it for").or("telemetry"),
+    key("kind", Kind::Word(KINDS), "Kind of message").or("telemetry"),
     key("rate", one(Rate), "Messages of the whole class").of(&[UPLINK]),
     key("every", one(Time), "Or the period of one device").of(&[UPLINK]),
     key("shape", Kind::Either(&[words!("constant"), map(&SHAPE)]),
-        "How the rate moves").or("constant").of(&[UPLINK]),
+        "Change of the rate over time").or("constant").of(&[UPLINK]),
     key("count", one(Whole(1, U32)), "Messages a device sends, then it stops").of(&[UPLINK]),
-    key("phase", words!("even", "hash", "together"), "How the devices share the time").or("even")
+    key("phase", words!("even", "hash", "together"), "Distribution of the devices over a period").or("even")
         .of(&[UPLINK]),
     key("loop", Kind::Either(&[words!("open", "closed"), map(&IN_FLIGHT)]),
-        "What happens when a device is busy").or("open").of(&[UPLINK]),
+        "Behaviour when a device is busy").or("open").of(&[UPLINK]),
     key("topic", one(Template), "Where it is published; by default muster/${id}/<stream>")
         .of(&[UPLINK]),
     key("filter", one(Text),
-        "What is subscribed to; it may hold ${id}, ${index} and columns")
+        "Topic filter of the subscription; it may hold ${id}, ${index} and columns")
         .of(&[Owner::Kind(&["receive"])]),
     key("qos", one(Whole(0, 2)), "The quality of service").or("1").of(&[MQTT]),
-    key("retain", one(Bool), "Whether the platform keeps the last message").or("false")
+    key("retain", one(Bool), "The platform keeps the last message (retained)").or("false")
         .of(&[MQTT, UPLINK]),
     key("ack", words!("none", "transport", "application"), "Which answer makes a message accepted")
         .of(&[UPLINK]),
-    key("timeout", one(Time), "How long an answer may take, from sent").or("10s"),
+    key("timeout", one(Time), "Time-out of an answer, from sent").or("10s"),
     key("ttd", one(Time),
         "How long a device waits for a command once its query was taken; by default 10s")
         .of(&[Owner::Kind(&["command-query"])]),
@@ -35,7 +35,7 @@ object! { pub(crate) STREAM:
     key("confirmable", one(Bool),
         "Whether it is sent until it is acknowledged (CON, not NON); by default true")
         .of(&[COAP]),
-    key("retry", one(Whole(0, 255)), "How often the application tries again").or("0").of(&[UPLINK]),
+    key("retry", one(Whole(0, 255)), "Further attempts by the application").or("0").of(&[UPLINK]),
     key("deadline", one(Time), "Later arrivals are `late`").of(&[UPLINK]),
     key("payload", Kind::Either(&[Kind::Word(PAYLOADS), map(&PAYLOAD)]),
         "What is sent: a map, such as { size: 100 }, { template: ... } or { file: ... }").or("{ size: 100 }")
@@ -45,7 +45,7 @@ object! { pub(crate) STREAM:
     key("integrity", words!("body", "stamp"),
         "What the check of the stamp covers: the whole body, or the stamp alone, which survives a platform that writes bodies anew; by default body, with a real ThingsBoard stamp").or("body")
         .of(&[UPLINK]),
-    key("slo", map(&judging::SLO), "What must hold for this stream"),
+    key("slo", map(&judging::SLO), "Rules for this stream"),
 }
 
 /// Streams of the devices' own messages.
@@ -93,19 +93,19 @@ object! { SHAPE:
 object! { RAMP:
     key("from", one(Rate), "The first value").required(),
     key("to", one(Rate), "The last value; by default the stream's rate"),
-    key("over", one(Time), "How long it takes").required(),
+    key("over", one(Time), "Duration").required(),
 }
 
 object! { STAGE:
     key("to", one(Rate), "The rate at the end of the line").required(),
     key("over", one(Time), "How long the line takes").or("0s"),
-    key("hold", one(Time), "How long the rate then holds").or("0s"),
+    key("hold", one(Time), "Time at this rate afterwards").or("0s"),
 }
 
 object! { SPIKE:
     key("to", one(Rate), "The rate within it").required(),
     key("at", one(Time), "When it begins, after warm-up").required(),
-    key("for", one(Time), "How long it lasts").required(),
+    key("for", one(Time), "Duration").required(),
 }
 
 object! { SINE:
@@ -121,7 +121,7 @@ object! { BURST:
 
 object! { IN_FLIGHT:
     key("in-flight", one(Whole(1, 65_535)), "Unanswered messages a device").required(),
-    key("overflow", words!("queue", "shed"), "What happens beyond them").or("queue"),
+    key("overflow", words!("queue", "shed"), "Behaviour beyond them").or("queue"),
     key("bound", one(Whole(1, 10_000_000)), "Places in a device's queue"),
 }
 
