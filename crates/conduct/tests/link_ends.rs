@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_conduct::{Placement, Progress, Slice, Tape, recorder_plan, schedules};
-use muster_device::{Mqtt, SLOT_MAX, Shard, Then};
+use muster_device::{Mqtt, Note, SLOT_MAX, Shard, Then};
 use muster_measure::Recorder;
 use muster_model::{Cause, ConnectFailure, Micros, Reason, RunId};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -230,18 +230,19 @@ fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
             shard.opened(0, now, &mut Vec::new());
             let _ = shard.received(0, now, CONNACK, &mut Vec::new());
         }
-        let taken = shard.recording().refusals().take_takeover();
+        let mut notes = shard.recording().refusals().take().into_iter();
+        let taken = notes.find_map(|note| match note {
+            Note::TakenOver(text) => Some(text),
+            _ => None,
+        });
         assert_eq!(
             taken.is_some(),
             told,
             "{keys} {lasts} s {ends:?}: {taken:?}"
         );
         assert!(taken.is_none_or(|text| text.contains("`client.id`")));
-        assert_eq!(
-            shard.recording().refusals().take_takeover(),
-            None,
-            "it is told once"
-        );
+        let again = shard.recording().refusals().take();
+        assert!(again.is_empty(), "it is told once: {again:?}");
     }
 }
 
@@ -253,13 +254,12 @@ fn a_subscription_at_a_lower_qos_is_told_once_with_both() {
                     phases: { measure: 1s }\n";
         let answers = [0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, granted];
         let (mut shard, _) = connected_as(text, &answers);
-        let lower = shard.recording().refusals().take_lower_qos();
-        assert_eq!(lower.is_some(), told.is_some(), "{lower:?}");
-        assert!(
-            lower
-                .unwrap_or_default()
-                .ends_with(told.unwrap_or_default())
-        );
-        assert_eq!(shard.recording().refusals().take_lower_qos(), None);
+        let notes = shard.recording().refusals().take();
+        match (notes.as_slice(), told) {
+            ([], None) => {}
+            ([Note::LowerQos(text)], Some(told)) => assert!(text.ends_with(told), "{text}"),
+            _ => panic!("{notes:?}"),
+        }
+        assert!(shard.recording().refusals().take().is_empty());
     }
 }

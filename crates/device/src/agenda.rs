@@ -136,28 +136,20 @@ impl Entry {
     }
 
     fn take(&mut self, origin: Micros) -> Option<DueMessage> {
-        let stream = self.stream;
-        match &mut self.source {
+        let (device, seq, due) = match &mut self.source {
             Source::Open(cursor) => {
                 let due = cursor.peek()?;
                 cursor.advance();
-                Some(DueMessage {
-                    stream,
-                    device: due.device,
-                    seq: due.seq,
-                    due: origin + due.due,
-                })
+                (due.device, due.seq, origin + due.due)
             }
-            Source::Closed(closed) => {
-                let (device, seq, due) = closed.take()?;
-                Some(DueMessage {
-                    stream,
-                    device,
-                    seq,
-                    due,
-                })
-            }
-        }
+            Source::Closed(closed) => closed.take()?,
+        };
+        Some(DueMessage {
+            stream: self.stream,
+            device,
+            seq,
+            due,
+        })
     }
 }
 
@@ -173,7 +165,7 @@ struct ClosedLoop {
     origin: Micros,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClosedDevice {
     due: Micros,
     seq: u32,
@@ -185,13 +177,7 @@ impl ClosedLoop {
         Self {
             schedule,
             first: devices.start,
-            devices: vec![
-                ClosedDevice {
-                    due: Micros::ZERO,
-                    seq: 0
-                };
-                count
-            ],
+            devices: vec![ClosedDevice::default(); count],
             waiting: BinaryHeap::with_capacity(count),
             ready: VecDeque::with_capacity(count),
             origin: Micros::ZERO,
@@ -209,29 +195,23 @@ impl ClosedLoop {
         }
     }
 
+    /// The first device that is ready, and the first that waits for its period, by their instants.
+    fn firsts(&self) -> [Option<Micros>; 2] {
+        let ready = self.ready.front();
+        let ready = ready.map(|place| self.devices[*place as usize].due);
+        [ready, self.waiting.peek().map(|Reverse((due, _))| *due)]
+    }
+
     fn next(&self) -> Option<Micros> {
-        let ready = self
-            .ready
-            .front()
-            .map(|place| self.devices[*place as usize].due);
-        let waiting = self.waiting.peek().map(|Reverse((due, _))| *due);
-        match (ready, waiting) {
-            (Some(ready), Some(waiting)) => Some(ready.min(waiting)),
-            (ready, waiting) => ready.or(waiting),
-        }
+        self.firsts().into_iter().flatten().min()
     }
 
     fn take(&mut self) -> Option<(DeviceId, u32, Micros)> {
-        let waiting = self.waiting.peek().map(|Reverse((due, _))| *due);
-        let ready = self
-            .ready
-            .front()
-            .map(|place| self.devices[*place as usize].due);
-        let place = match (ready, waiting) {
-            (Some(ready), waiting) if waiting.is_none_or(|due| ready <= due) => {
+        let place = match self.firsts() {
+            [Some(ready), waiting] if waiting.is_none_or(|due| ready <= due) => {
                 self.ready.pop_front()?
             }
-            (_, _) => self.waiting.pop()?.0.1,
+            [_, _] => self.waiting.pop()?.0.1,
         };
         let device = self.devices[place as usize];
         Some((DeviceId(self.first + place), device.seq, device.due))

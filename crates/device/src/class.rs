@@ -7,7 +7,8 @@ use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Announcement, Dialect, Roster, Uplink};
 
-use crate::{BackOff, Client, Qos};
+use crate::client::Client;
+use crate::ramp::BackOff;
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
@@ -87,6 +88,17 @@ pub enum Kind {
         /// To what.
         filter: Template,
     },
+}
+
+/// The promise with which a message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Qos {
+    /// Sent once; the protocol does not answer.
+    AtMostOnce,
+    /// The protocol answers, and the message may come twice.
+    AtLeastOnce,
+    /// The protocol answers twice, so that the message comes once.
+    ExactlyOnce,
 }
 
 /// Whose word ends an attempt.

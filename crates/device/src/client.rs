@@ -5,7 +5,7 @@ use muster_model::{DeviceId, Micros};
 use muster_plan::Login;
 use muster_platform::Roster;
 
-use crate::Offline;
+use crate::ramp::Offline;
 
 /// How the sessions of a fleet are opened.
 #[derive(Debug)]

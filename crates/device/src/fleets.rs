@@ -7,7 +7,7 @@ use muster_platform::ApplicationId;
 
 use crate::agenda::DueMessage;
 use crate::class::{Class, ClassStream};
-use crate::offline::Offline;
+use crate::ramp::Offline;
 
 /// The fleets of a shard. Only the start of the run is not known from the beginning.
 #[derive(Debug)]
@@ -201,6 +201,10 @@ impl<C> Fleets<C> {
             stream,
             seq,
         }
+    }
+
+    pub(crate) fn id_of(&self, message: &DueMessage) -> MessageId {
+        self.message_id(message.device, message.stream, message.seq)
     }
 
     /// The message that an id names on a link: its stream, lane and number.

@@ -220,6 +220,31 @@ impl<K: Copy + PartialEq> Messages<K> {
         std::iter::successors(first, |id| self.slots.after(*id))
     }
 
+    /// The query of a device that waits for its answer.
+    pub(crate) fn query_of<C>(
+        &self,
+        fleets: &Fleets<C>,
+        link: u32,
+        device: DeviceId,
+    ) -> Option<SlotId> {
+        self.flight(link).find(|id| {
+            let slot = self.slots.get(*id);
+            slot.device == device && fleets.stream(slot.stream).is_query()
+        })
+    }
+
+    /// The message of a link that has waited longest for the application's word: its stream, lane and
+    /// number.
+    pub(crate) fn oldest<C>(
+        &self,
+        fleets: &Fleets<C>,
+        link: u32,
+    ) -> Option<(StreamId, usize, u32)> {
+        let mut slots = self.flight(link).map(|id| self.slots.get(id));
+        let slot = slots.find(|slot| fleets.stream(slot.stream).is_acknowledged())?;
+        Some((slot.stream, fleets.lane_of(link, slot.stream), slot.seq))
+    }
+
     /// Messages that wait in a lane.
     #[inline]
     pub(crate) fn queued(&self, lane: usize) -> u32 {

@@ -2,7 +2,8 @@
 
 use muster_measure::{Account, Counts};
 use muster_model::{
-    Attempt, Command, ConnectFailure, LinkEvent, LinkFact, LinkId, Micros, Reception, StreamId,
+    Answer, Answering, Attempt, Command, ConnectFailure, LinkEvent, LinkFact, LinkId, MessageId,
+    Micros, Query, QueryOutcome, Reception, StreamId,
 };
 
 use crate::refusals::Refusals;
@@ -63,6 +64,33 @@ impl<S: Sink> Recording<S> {
     pub(crate) fn command(&mut self, stream: StreamId, command: Command) {
         self.account.command(stream).tell(&command);
         self.sink.command(&command);
+    }
+
+    /// A reply to a command that is final as soon as it is due.
+    pub(crate) fn answered_at_once(&mut self, id: MessageId, now: Micros, outcome: Answering) {
+        let answer = Answer {
+            id,
+            due: now,
+            sent: None,
+            ended: now,
+            outcome,
+            own: Micros::ZERO,
+        };
+        self.command(id.stream, Command::Answer(answer));
+    }
+
+    /// The final word on a query that was sent, beside that on the message that asked.
+    pub(crate) fn query(&mut self, attempt: &Attempt, has_command: bool) {
+        let outcome = QueryOutcome::of(attempt.outcome).filter(|_| !has_command);
+        let query = Query {
+            id: attempt.id,
+            due: attempt.due,
+            taken: attempt.taken.unwrap_or(attempt.due),
+            ended: attempt.ended,
+            outcome: outcome.unwrap_or(QueryOutcome::Received),
+            own: attempt.own,
+        };
+        self.command(attempt.id.stream, Command::Query(query));
     }
 
     /// A copy reached a device that subscribes to it.

@@ -19,7 +19,6 @@ use crate::client::Client;
 use crate::fleets::{FleetLinks, Fleets};
 use crate::refusals::Refusals;
 use crate::reply_paths::ReplyPaths;
-use crate::seat::Seat;
 use crate::slots::{SlotId, Slots};
 use crate::token::Token;
 
@@ -221,6 +220,15 @@ pub trait SharedSockets: Session {
 
     /// Begins a new session on a link that was secured anew.
     fn secured(&mut self, _state: &mut Self::State) {}
+}
+
+/// The place of a link on a shared socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// The socket, as an index of the shard.
+    pub socket: u32,
+    /// Its place among the links of that socket.
+    pub lane: u32,
 }
 
 /// A message that a session is to render; its parts are in the scratch buffers.

@@ -9,6 +9,12 @@ use muster_model::{DeviceId, Micros, StreamId};
 
 use crate::own::OwnAtTaken;
 
+/// The chains that a slot stands in, and its neighbours in each.
+const OF_LINK: usize = 0;
+const OF_WAITING: usize = 1;
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
 /// The place of a message in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
@@ -89,10 +95,8 @@ pub(crate) struct Slot<K> {
     /// Of a reply: the platform's number of its command, or the place of its path where it is a
     /// request.
     pub(crate) request: u32,
-    prev: SlotId,
-    next: SlotId,
-    older: SlotId,
-    newer: SlotId,
+    /// Those before and after it in the chain of its link, and in that of those that wait for an answer.
+    beside: [[SlotId; 2]; 2],
 }
 
 /// What a message is when it is taken.
@@ -181,10 +185,7 @@ impl<K> Slots<K> {
             exchange: None,
             issued: Micros::ZERO,
             request: 0,
-            prev: SlotId::NONE,
-            next: SlotId::NONE,
-            older: SlotId::NONE,
-            newer: SlotId::NONE,
+            beside: [[SlotId::NONE; 2]; 2],
         };
         if let Some(id) = self.free.pop() {
             self.slots[id.index()] = slot;
@@ -222,25 +223,17 @@ impl<K> Slots<K> {
     }
 
     /// Appends to a chain of a link.
+    #[inline]
     pub(crate) fn push_back(&mut self, chain: &mut Chain, id: SlotId) {
-        let tail = chain.tail;
-        let slot = self.get_mut(id);
-        (slot.prev, slot.next) = (tail, SlotId::NONE);
-        if tail.is_some() {
-            self.get_mut(tail).next = id;
-        } else {
-            chain.head = id;
-        }
-        chain.tail = id;
+        self.append(chain, id, OF_LINK);
     }
 
     /// Puts a slot before all others of a chain of a link.
     pub(crate) fn push_front(&mut self, chain: &mut Chain, id: SlotId) {
         let head = chain.head;
-        let slot = self.get_mut(id);
-        (slot.prev, slot.next) = (SlotId::NONE, head);
+        self.get_mut(id).beside[OF_LINK] = [SlotId::NONE, head];
         if head.is_some() {
-            self.get_mut(head).prev = id;
+            self.get_mut(head).beside[OF_LINK][BEFORE] = id;
         } else {
             chain.tail = id;
         }
@@ -248,51 +241,53 @@ impl<K> Slots<K> {
     }
 
     /// Takes a slot out of the chain of its link that it stands in.
+    #[inline]
     pub(crate) fn unlink(&mut self, chain: &mut Chain, id: SlotId) {
-        let (prev, next) = (self.get(id).prev, self.get(id).next);
-        if prev.is_some() {
-            self.get_mut(prev).next = next;
-        } else {
-            chain.head = next;
-        }
-        if next.is_some() {
-            self.get_mut(next).prev = prev;
-        } else {
-            chain.tail = prev;
-        }
+        self.take_out(chain, id, OF_LINK);
     }
 
     /// The slot after `id` in its link's chain.
     pub(crate) fn after(&self, id: SlotId) -> Option<SlotId> {
-        let next = self.get(id).next;
+        let next = self.get(id).beside[OF_LINK][AFTER];
         next.is_some().then_some(next)
     }
 
     /// Appends to the chain of those that wait for an answer, by the instant they were sent.
+    #[inline]
     pub(crate) fn watch(&mut self, chain: &mut Chain, id: SlotId) {
+        self.append(chain, id, OF_WAITING);
+    }
+
+    /// Takes a slot out of the chain of those that wait for an answer.
+    #[inline]
+    pub(crate) fn unwatch(&mut self, chain: &mut Chain, id: SlotId) {
+        self.take_out(chain, id, OF_WAITING);
+    }
+
+    #[inline]
+    fn append(&mut self, chain: &mut Chain, id: SlotId, of: usize) {
         let tail = chain.tail;
-        let slot = self.get_mut(id);
-        (slot.older, slot.newer) = (tail, SlotId::NONE);
+        self.get_mut(id).beside[of] = [tail, SlotId::NONE];
         if tail.is_some() {
-            self.get_mut(tail).newer = id;
+            self.get_mut(tail).beside[of][AFTER] = id;
         } else {
             chain.head = id;
         }
         chain.tail = id;
     }
 
-    /// Takes a slot out of the chain of those that wait for an answer.
-    pub(crate) fn unwatch(&mut self, chain: &mut Chain, id: SlotId) {
-        let (older, newer) = (self.get(id).older, self.get(id).newer);
-        if older.is_some() {
-            self.get_mut(older).newer = newer;
+    #[inline]
+    fn take_out(&mut self, chain: &mut Chain, id: SlotId, of: usize) {
+        let [before, after] = self.get(id).beside[of];
+        if before.is_some() {
+            self.get_mut(before).beside[of][AFTER] = after;
         } else {
-            chain.head = newer;
+            chain.head = after;
         }
-        if newer.is_some() {
-            self.get_mut(newer).older = older;
+        if after.is_some() {
+            self.get_mut(after).beside[of][BEFORE] = before;
         } else {
-            chain.tail = older;
+            chain.tail = before;
         }
     }
 }

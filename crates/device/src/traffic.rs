@@ -8,20 +8,19 @@ mod downlinks;
 mod outcomes;
 
 use muster_measure::digest;
-use muster_model::{Attempt, Cause, MessageId, Micros, Outcome, ShedCause, StreamId, Turn};
+use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId, Turn};
 
 pub use self::downlinks::Listener;
 pub(crate) use self::outcomes::in_flight_of;
 
 use self::commands::CommandsSeen;
+use self::outcomes::Completing;
 use crate::agenda::{Agenda, DueMessage};
-use crate::class::Policy;
-use crate::completing::Completing;
+use crate::class::{Policy, Qos};
 use crate::fleets::Fleets;
 use crate::links::Links;
 use crate::messages::{Forgotten, Hold, Messages};
 use crate::own::OwnDelay;
-use crate::qos::Qos;
 use crate::recording::Recording;
 use crate::reply_paths::ReplyPaths;
 use crate::session::{Further, Rendering, Scratch, Session};
@@ -240,14 +239,9 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// A closed loop counts what it makes due; an open stream's schedule is counted by itself.
     fn account_closed(&mut self, message: &DueMessage) {
         if self.fleets.stream(message.stream).policy == Policy::Closed {
-            let id = self.id_of(message);
+            let id = self.fleets.id_of(message);
             self.recording.account().scheduled(&id);
         }
-    }
-
-    fn id_of(&self, message: &DueMessage) -> MessageId {
-        self.fleets
-            .message_id(message.device, message.stream, message.seq)
     }
 
     /// A message that is shed before it has a slot.
@@ -259,7 +253,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         cause: ShedCause,
     ) {
         self.recording.attempt(&Attempt {
-            id: self.id_of(message),
+            id: self.fleets.id_of(message),
             due: message.due,
             taken,
             sent: None,
@@ -383,7 +377,13 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.leaves_again(further);
         let of_block = || self.request_of(further);
         if let Some(id) = further.is_block.then(of_block).flatten() {
-            self.sent_further(id, at);
+            // A message is sent with its last block, which this may have been.
+            let slot = self.messages.get_mut(id);
+            slot.own = self.own.read_part(slot.own, at);
+            if slot.tries == 0 {
+                slot.sent = Some(at);
+            }
+            self.messages.wait_anew(&self.fleets, id, at);
         }
         let counts = self.recording.counts(stream_of(further.token), at);
         counts.bytes_wire += u64::from(further.wire);
@@ -394,17 +394,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     fn request_of(&self, further: &Further<P::Key>) -> Option<SlotId> {
         let slots = self.messages.slots();
         slots.open_request(further.link, further.token, further.key)
-    }
-
-    /// A further block of a body went out for the first time. A message is sent with its last block, which
-    /// it may have been, and its answer is waited for from then on.
-    fn sent_further(&mut self, id: SlotId, at: Micros) {
-        let slot = self.messages.get_mut(id);
-        slot.own = self.own.read_part(slot.own, at);
-        if slot.tries == 0 {
-            slot.sent = Some(at);
-        }
-        self.messages.wait_anew(&self.fleets, id, at);
     }
 
     /// The link ended while the kernel held a part of a message: the peer never had the whole.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::client::Client;
 use crate::fleets::FleetLinks;
-use crate::seat::Seat;
+use crate::session::Seat;
 use crate::token::Token;
 
 /// CoAP, with the sockets that links share.

@@ -149,19 +149,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
 
     /// The cause of an end, after a look at the part that our own silence may have in it.
     fn blamed(&self, link: u32, now: Micros, cause: Cause) -> Cause {
-        let is_by_peer = match cause {
-            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_) => true,
-            Cause::Network
-            | Cause::PingUnanswered
-            | Cause::KeepAliveMissed
-            | Cause::Malformed
-            | Cause::OwnLimit
-            | Cause::Tls(_)
-            | Cause::Lifetime
-            | Cause::Offline
-            | Cause::SessionLost
-            | Cause::Unsendable => false,
-        };
+        let is_by_peer = matches!(
+            cause,
+            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_)
+        );
         if is_by_peer && P::has_missed_keep_alive(&self.states[link as usize], now) {
             Cause::KeepAliveMissed
         } else {

@@ -8,8 +8,7 @@ use muster_platform::Downlink;
 use super::Shard;
 use crate::links::State;
 use crate::messages::Hold;
-use crate::seat::Seat;
-use crate::session::{self, Event, Input, Reply, Session, SharedSockets, Transport};
+use crate::session::{self, Event, Input, Reply, Seat, Session, SharedSockets, Transport};
 use crate::sink::Sink;
 use crate::token::{Token, stream_of};
 

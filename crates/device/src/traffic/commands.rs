@@ -2,8 +2,8 @@
 
 use muster_measure::{SeqSet, digest};
 use muster_model::{
-    Answer, Answering, Attempt, Command, DeviceId, Integrity, MessageId, Met, Micros, Outcome,
-    Presence, Query, QueryOutcome, Receipt, ShedCause, Stamp, StreamId,
+    Answer, Answering, Command, DeviceId, Integrity, MessageId, Met, Micros, Outcome, Presence,
+    Receipt, ShedCause, Stamp,
 };
 use muster_platform::CommandCopy;
 
@@ -49,7 +49,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// A command of the schedule is due: where does its device stand?
     pub(super) fn meet(&mut self, message: &DueMessage, link: &Link, now: Micros) {
         let met = Met {
-            id: self.id_of(message),
+            id: self.fleets.id_of(message),
             due: message.due,
             presence: self.presence(message, link, now),
         };
@@ -63,7 +63,9 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         };
         let asks = || {
             let link = self.fleets.link_of(message);
-            self.query_under_way(link, message.device).is_some()
+            self.messages
+                .query_of(&self.fleets, link, message.device)
+                .is_some()
         };
         if is_absent || link.state() != State::Up {
             Presence::Offline
@@ -74,14 +76,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         } else {
             Presence::Online
         }
-    }
-
-    /// The query of a device that waits for its answer.
-    fn query_under_way(&self, link: u32, device: DeviceId) -> Option<SlotId> {
-        self.messages.flight(link).find(|id| {
-            let slot = self.messages.get(*id);
-            slot.device == device && self.fleets.stream(slot.stream).is_query()
-        })
     }
 
     /// A copy of a command was published to a link: the first ends the query of its device, which the
@@ -114,7 +108,9 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.request_accepted(link, token, now, true);
         let Some(stamp) = first else { return };
         if self.scratch.reply_path.is_empty() {
-            return self.answer(stamp.id, now, Answering::OneWay);
+            return self
+                .recording
+                .answered_at_once(stamp.id, now, Answering::OneWay);
         }
         self.reply_to(link, now, &stamp, |traffic| {
             traffic.reply_paths.keep(&mut traffic.scratch.reply_path)
@@ -195,10 +191,12 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             }
         );
         if !is_two_way {
-            return self.answer(id, now, Answering::OneWay);
+            return self.recording.answered_at_once(id, now, Answering::OneWay);
         }
         if self.is_full(link, id.stream) {
-            return self.answer(id, now, Answering::Shed(ShedCause::QueueFull));
+            return self
+                .recording
+                .answered_at_once(id, now, Answering::Shed(ShedCause::QueueFull));
         }
         let reply = Taken {
             due: now,
@@ -211,25 +209,16 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         };
         let lane = self.fleets.lane_of(link, id.stream);
         let Some(slot) = self.messages.enqueue(lane, reply) else {
-            return self.answer(id, now, Answering::Shed(ShedCause::GeneratorLimit));
+            return self.recording.answered_at_once(
+                id,
+                now,
+                Answering::Shed(ShedCause::GeneratorLimit),
+            );
         };
         let request = request(self);
         let place = self.messages.get_mut(slot);
         place.issued = stamp.due.unwrap_or(now);
         place.request = request;
-    }
-
-    /// An answer that is final as soon as it is due.
-    fn answer(&mut self, id: MessageId, now: Micros, outcome: Answering) {
-        let answer = Answer {
-            id,
-            due: now,
-            sent: None,
-            ended: now,
-            outcome,
-            own: Micros::ZERO,
-        };
-        self.recording.command(id.stream, Command::Answer(answer));
     }
 
     /// The final word on a reply: told, and its slot given back.
@@ -253,7 +242,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
 
     /// A command ends the query of its device, whatever the transport says of that.
     fn end_query(&mut self, link: u32, now: Micros, device: DeviceId) -> Option<Forgotten<P::Key>> {
-        let id = self.query_under_way(link, device)?;
+        let id = self.messages.query_of(&self.fleets, link, device)?;
         let slot = self.messages.get_mut(id);
         slot.has_command = true;
         let is_asking = slot.is_asking;
@@ -261,24 +250,5 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.answered(id, now);
         self.finalise(id, now, Outcome::Accepted);
         forgotten
-    }
-
-    /// The final word on a query, beside that on the message that asked.
-    pub(super) fn finalise_query(&mut self, attempt: &Attempt, has_command: bool) {
-        if attempt.sent.is_none() {
-            return;
-        }
-        let of_message = QueryOutcome::of(attempt.outcome);
-        let outcome = of_message.filter(|_| !has_command);
-        let query = Query {
-            id: attempt.id,
-            due: attempt.due,
-            taken: attempt.taken.unwrap_or(attempt.due),
-            ended: attempt.ended,
-            outcome: outcome.unwrap_or(QueryOutcome::Received),
-            own: attempt.own,
-        };
-        let stream: StreamId = attempt.id.stream;
-        self.recording.command(stream, Command::Query(query));
     }
 }

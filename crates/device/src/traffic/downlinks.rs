@@ -6,8 +6,8 @@ use muster_protocol::mqtt::topic;
 
 use super::Traffic;
 use crate::acknowledged::Met;
+use crate::class::Qos;
 use crate::messages::Forgotten;
-use crate::qos::Qos;
 use crate::session::{Downlink, Session};
 use crate::sink::Sink;
 
@@ -33,7 +33,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.messages.slide(link, now);
         let named = match acknowledgement.id {
             Some(id) => self.fleets.named(link, id),
-            None if acknowledgement.is_of_oldest => self.oldest(link),
+            None if acknowledgement.is_of_oldest => self.messages.oldest(&self.fleets, link),
             None => None,
         };
         let Some((stream, lane, seq)) = named else {
@@ -68,18 +68,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             self.end(id, now, Outcome::Rejected(reason));
         }
         forgotten
-    }
-
-    /// The message of a link that has waited longest for the application's word: its stream, lane and
-    /// number.
-    fn oldest(&self, link: u32) -> Option<(StreamId, usize, u32)> {
-        let mut slots = self.messages.flight(link).map(|id| self.messages.get(id));
-        let slot = slots.find(|slot| self.fleets.stream(slot.stream).is_acknowledged())?;
-        Some((
-            slot.stream,
-            self.fleets.lane_of(link, slot.stream),
-            slot.seq,
-        ))
     }
 
     /// A message came on a link that its dialect knows nothing of.

@@ -3,13 +3,42 @@
 use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId};
 
 use super::Traffic;
+use crate::class::Qos;
 use crate::links::Links;
 use crate::messages::Forgotten;
-use crate::qos::Qos;
 use crate::session::{Interaction, Session};
 use crate::sink::Sink;
 use crate::slots::{SlotId, Stage};
 use crate::token::{Token, stream_of};
+
+/// QoS 2 exchanges that the platform has accepted (PUBREC) and not completed (PUBCOMP).
+///
+/// The attempt is final with PUBREC. Completion is counted beside it, and a run waits for it as long as
+/// it waits for an answer.
+#[derive(Debug, Default)]
+pub(super) struct Completing {
+    open: u64,
+    /// When the last of them is overdue.
+    until: Micros,
+}
+
+impl Completing {
+    /// The platform accepted a message, whose completion is overdue at `until`.
+    pub(super) fn expect(&mut self, until: Micros) {
+        self.open += 1;
+        self.until = self.until.max(until);
+    }
+
+    /// An exchange is complete, or never will be.
+    pub(super) fn end(&mut self) {
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// Exchanges that are not complete and not overdue.
+    pub(super) fn open(&self, now: Micros) -> u64 {
+        if now < self.until { self.open } else { 0 }
+    }
+}
 
 impl<P: Session, S: Sink> Traffic<P, S> {
     /// The platform took a published message; at QoS 2 its completion is due.
@@ -180,10 +209,12 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// Tells the final state of all that is open on a link, where `obstacle` kept back what waits.
     pub(crate) fn finish_link(&mut self, link: u32, now: Micros, obstacle: ShedCause) {
         if let Some(id) = self.messages.outbox(link).written() {
-            self.finish_open(id, now, ShedCause::SocketFull);
+            self.messages.land(&self.fleets, id);
+            self.finish_waiting(id, now, ShedCause::SocketFull);
         }
         while let Some(id) = self.messages.outbox(link).first_open() {
-            self.finish_open(id, now, obstacle);
+            self.messages.land(&self.fleets, id);
+            self.finish_waiting(id, now, obstacle);
         }
         for (place, lane) in self.fleets.lanes_of(link).enumerate() {
             let is_query = self.fleets.class(link).streams[place].is_query();
@@ -198,11 +229,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 self.finish_waiting(id, now, cause);
             }
         }
-    }
-
-    fn finish_open(&mut self, id: SlotId, now: Micros, obstacle: ShedCause) {
-        self.messages.land(&self.fleets, id);
-        self.finish_waiting(id, now, obstacle);
     }
 
     fn finish_waiting(&mut self, id: SlotId, now: Micros, obstacle: ShedCause) {
@@ -251,8 +277,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             own: self.own.until(slot.own, slot.due, at),
         };
         let has_command = slot.has_command;
-        if self.fleets.stream(stream).is_query() {
-            self.finalise_query(&attempt, has_command);
+        if attempt.sent.is_some() && self.fleets.stream(stream).is_query() {
+            self.recording.query(&attempt, has_command);
         }
         self.recording.attempt(&attempt);
         self.messages.slots_mut().release(id);

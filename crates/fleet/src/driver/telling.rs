@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use muster_conduct::{DISPATCH_EVERY, Progress, Trouble};
-use muster_device::SharedSockets;
+use muster_device::{Note, SharedSockets};
 use muster_model::Micros;
 use muster_net::Io;
 
@@ -19,20 +19,16 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             links_declined: self.declined,
             ..Progress::of(&self.shard, now)
         };
-        let refusals = self.shard.recording().refusals().take().into_iter();
-        self.troubles.extend(refusals.map(Trouble::Rejecting));
-        if let Some(limit) = self.shard.recording().refusals().take_limit() {
-            self.trouble(&limit);
+        for note in self.shard.recording().refusals().take() {
+            self.note(match note {
+                Note::Rejecting(text) => Trouble::Rejecting(text),
+                Note::LinkRefused(text) => Trouble::LinkRefused(text),
+                Note::LowerQos(text) => Trouble::LowerQos(text),
+                Note::TakenOver(text) => Trouble::TakenOver(text),
+                Note::ReasonString(cause, text) => Trouble::ReasonString { cause, text },
+                Note::Limit(text) => Trouble::Limit(text),
+            });
         }
-        let refused = self.shard.recording().refusals().take_links().into_iter();
-        self.troubles.extend(refused.map(Trouble::LinkRefused));
-        let lower = self.shard.recording().refusals().take_lower_qos();
-        self.troubles.extend(lower.map(Trouble::LowerQos));
-        let taken = self.shard.recording().refusals().take_takeover();
-        self.troubles.extend(taken.map(Trouble::TakenOver));
-        let said = self.shard.recording().refusals().take_said().into_iter();
-        let said = said.map(|(cause, text)| Trouble::ReasonString { cause, text });
-        self.troubles.extend(said);
         let dispatch = self
             .shard
             .recording()

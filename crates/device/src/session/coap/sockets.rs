@@ -5,7 +5,7 @@ use muster_protocol::coap;
 
 use super::{CoapSettings, CoapState, SocketUse};
 use crate::fleets::FleetLinks;
-use crate::seat::Seat;
+use crate::session::Seat;
 
 /// The links of a class, dealt round to its sockets, so that links which connect one after the other
 /// do so on different ones.
