@@ -231,9 +231,11 @@ fn a_link_that_the_peer_ends_again_and_again_may_be_taken_over() {
             let _ = shard.received(0, now, CONNACK, &mut Vec::new());
         }
         let mut notes = shard.recording().refusals().take().into_iter();
-        let taken = notes.find_map(|note| match note {
-            Note::TakenOver(text) => Some(text),
-            _ => None,
+        let taken = notes.find_map(|note| {
+            if let Note::TakenOver(text) = note {
+                return Some(text);
+            }
+            None
         });
         assert_eq!(
             taken.is_some(),
