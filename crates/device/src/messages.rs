@@ -1,9 +1,14 @@
 //! The messages of a shard that are taken and not yet final, and where each of them stands.
 
+mod outbox;
+
 use std::ops::Range;
 
 use muster_model::{DeviceId, Micros, StreamId};
 
+pub(crate) use self::outbox::{Hold, Outbox};
+
+use self::outbox::Writing;
 use crate::acknowledged::{Acknowledged, Met};
 use crate::class::ClassStream;
 use crate::fleets::Fleets;
@@ -24,48 +29,12 @@ pub(crate) struct Messages<K> {
     acknowledged: Acknowledged,
 }
 
-/// What a link writes, and what of it is open.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outbox {
-    /// Sent and unanswered, in the order sent.
-    flight: Chain,
-    /// To be sent again on a resumed session, before anything new.
-    again: Chain,
-    /// The message of which the kernel holds a part.
-    writing: Writing,
-    /// Messages without an answer by design that were sent since the peer sent its last packet.
-    last_sent: u32,
-    /// Whether what was written last still waits.
-    hold: Hold,
-    /// Whether something waits for the end of the silence that the platform asked for.
-    waits_for_silence: bool,
-}
-
 /// The messages of one stream that wait on one link.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lane {
     queue: Chain,
     queued: u32,
     flying: u32,
-}
-
-/// What the socket holds of a link's messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writing {
-    Nothing,
-    Message(SlotId),
-    /// A message that became final while its copy was still being written.
-    Orphan,
-}
-
-/// What keeps a link from writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hold {
-    Nothing,
-    /// A datagram goes at the end of the turn, with those of others.
-    Gathering,
-    /// The kernel has no room.
-    Full,
 }
 
 /// An attempt whose answer is not waited for any more, by its session's names.
@@ -75,83 +44,6 @@ pub(crate) struct Forgotten<K> {
     pub(crate) key: Option<K>,
     /// True if nobody has seen it, so that nobody answers it.
     pub(crate) is_unseen: bool,
-}
-
-impl Default for Outbox {
-    fn default() -> Self {
-        Self {
-            flight: Chain::default(),
-            again: Chain::default(),
-            writing: Writing::Nothing,
-            last_sent: 0,
-            hold: Hold::Nothing,
-            waits_for_silence: false,
-        }
-    }
-}
-
-impl Outbox {
-    /// Whether the socket has taken all that was written.
-    #[inline]
-    pub(crate) fn is_free(&self) -> bool {
-        self.hold == Hold::Nothing && self.writing == Writing::Nothing
-    }
-
-    #[inline]
-    pub(crate) fn hold(&self) -> Hold {
-        self.hold
-    }
-
-    #[inline]
-    pub(crate) fn set_hold(&mut self, hold: Hold) {
-        self.hold = hold;
-    }
-
-    pub(crate) fn waits_for_silence(&self) -> bool {
-        self.waits_for_silence
-    }
-
-    pub(crate) fn set_waits_for_silence(&mut self, waits: bool) {
-        self.waits_for_silence = waits;
-    }
-
-    /// The first message that is to be sent again on a resumed session.
-    #[inline]
-    pub(crate) fn first_again(&self) -> Option<SlotId> {
-        self.again.first()
-    }
-
-    /// The first message that was sent and has no answer.
-    pub(crate) fn first_open(&self) -> Option<SlotId> {
-        self.again.first().or_else(|| self.flight.first())
-    }
-
-    /// The message that the socket holds.
-    pub(crate) fn written(&self) -> Option<SlotId> {
-        match self.writing {
-            Writing::Message(id) => Some(id),
-            Writing::Nothing | Writing::Orphan => None,
-        }
-    }
-
-    /// The socket holds no message any more: which one it held.
-    #[inline]
-    pub(crate) fn take_written(&mut self) -> Option<SlotId> {
-        let written = self.written();
-        self.writing = Writing::Nothing;
-        written
-    }
-
-    /// A message without an answer by design was sent.
-    pub(crate) fn count_last_sent(&mut self, is_uplink: bool) {
-        self.last_sent = self.last_sent.saturating_add(u32::from(is_uplink));
-    }
-
-    /// Messages without an answer that were sent since the last call.
-    #[inline]
-    pub(crate) fn take_last_sent(&mut self) -> u32 {
-        std::mem::take(&mut self.last_sent)
-    }
 }
 
 impl<K: Copy + PartialEq> Messages<K> {
@@ -434,7 +326,7 @@ impl<K: Copy + PartialEq> Messages<K> {
     /// The link ended while the kernel held a part of a message: the peer never had the whole.
     pub(crate) fn unwrite<C>(&mut self, fleets: &Fleets<C>, link: u32) {
         let outbox = self.outbox_mut(link);
-        outbox.hold = Hold::Nothing;
+        outbox.set_hold(Hold::Nothing);
         let Some(id) = outbox.take_written() else {
             return;
         };

@@ -1,0 +1,79 @@
+//! What messages are rendered from.
+
+use muster_model::Stamp;
+use muster_platform::{CommandScratch, ReplyPath, Replying, UplinkScratch};
+
+use super::Session;
+use crate::fleets::Fleets;
+use crate::reply_paths::ReplyPaths;
+use crate::slots::{SlotId, Slots};
+
+/// The messages of a shard, and all that they are rendered from.
+#[derive(Debug)]
+pub(crate) struct Rendering<'a, P: Session> {
+    pub(crate) fleets: &'a Fleets<P::Settings>,
+    pub(crate) slots: &'a mut Slots<P::Key>,
+    pub(crate) scratch: &'a mut Scratch,
+    /// The paths of replies that are requests.
+    pub(crate) paths: &'a ReplyPaths,
+}
+
+/// Buffers that every message and every CONNECT is rendered in.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) uplink: UplinkScratch,
+    /// A device's name.
+    pub(crate) name: String,
+    /// A reply to a command.
+    pub(crate) reply: CommandScratch,
+    /// A filter that a topic may match.
+    pub(crate) filter: String,
+    /// The parameters of a request.
+    pub(crate) query: String,
+    /// Where the reply to the command goes that came last.
+    pub(crate) reply_path: ReplyPath,
+}
+
+impl<P: Session> Rendering<'_, P> {
+    #[inline]
+    pub(crate) fn reborrow(&mut self) -> Rendering<'_, P> {
+        Rendering {
+            fleets: self.fleets,
+            slots: self.slots,
+            scratch: self.scratch,
+            paths: self.paths,
+        }
+    }
+
+    /// Renders topic and payload of a message into the scratch buffers: a pure function of the seed,
+    /// the message id and its due instant, so that nothing is stored for a second time. Returns the
+    /// place of the message's stream.
+    #[inline]
+    pub(crate) fn render_body(&mut self, id: SlotId) -> u8 {
+        let slot = self.slots.get(id);
+        let lane = self.fleets.place(slot.stream).lane;
+        let class = self.fleets.class(slot.link);
+        let message = self.fleets.message_id(slot.device, slot.stream, slot.seq);
+        let stream = &class.streams[usize::from(lane)];
+        if !stream.is_command() {
+            let out = &mut self.scratch.uplink;
+            stream.uplink.render(&class.roster, &message, slot.due, out);
+            return lane;
+        }
+        let stamp = Stamp {
+            id: message,
+            due: Some(slot.issued),
+        };
+        let scratch = &mut *self.scratch;
+        class.roster.render_name(slot.device, &mut scratch.name);
+        let to = Replying {
+            stamp: &stamp,
+            request: slot.request,
+            device: &scratch.name,
+            is_gateways: class.client.gateway.is_some(),
+        };
+        (class.dialect.write_reply)(&to, &mut scratch.reply);
+        scratch.uplink.say(&scratch.reply);
+        lane
+    }
+}
