@@ -127,12 +127,11 @@ fn name(view: &View<'_>) -> Option<String> {
         None if name.len() > 100 => format!("it has {} bytes", name.len()),
         None => return Some(name.to_owned()),
     };
-    view.wrong(
+    view.refuse(
         format!("`{name}` cannot name a result folder: {why}"),
         "letters and digits of any script, `-`, `_`, `.` and blanks, at most 100 bytes in UTF-8; a \
          letter with its accent as one character",
-    );
-    None
+    )
 }
 
 fn labels(root: &View<'_>) -> BTreeMap<String, String> {
@@ -155,23 +154,17 @@ fn phases(view: &View<'_>) -> Option<Phases> {
         },
     };
     if phases.measure < Micros::from_secs(1) {
-        view.get("measure")?
-            .wrong("less than one window is measured", "at least 1s");
-        return None;
+        return view.refuse_at("measure", "less than one window is measured", "at least 1s");
     }
     if phases.warm_up + phases.measure + phases.settle.at_most > LONGEST_RUN {
-        view.wrong(
+        return view.refuse(
             "the phases together are longer than 12 days",
             "a shorter `measure`",
         );
-        return None;
     }
     if phases.settle.quiet > phases.settle.at_most {
         let what = "`quiet` is longer than `at-most`, so that settling never ends early";
-        settle
-            .get("quiet")?
-            .wrong(what, "a shorter `quiet`, or a longer `at-most`");
-        return None;
+        return settle.refuse_at("quiet", what, "a shorter `quiet`, or a longer `at-most`");
     }
     Some(phases)
 }
@@ -186,17 +179,11 @@ fn cold(root: &View<'_>) -> Option<Cold> {
     ) {
         (Some(first), false) => Some(Cold::First(first)),
         (None, true) => Some(Cold::FirstMessage),
-        (Some(_), true) => {
-            view.wrong(
-                "`first` and `first-message` exclude each other",
-                "keep one of them",
-            );
-            None
-        }
-        (None, false) => {
-            view.wrong("`cold` does not say what is cold", "add `first: 60s`");
-            None
-        }
+        (Some(_), true) => view.refuse(
+            "`first` and `first-message` exclude each other",
+            "keep one of them",
+        ),
+        (None, false) => view.refuse("`cold` does not say what is cold", "add `first: 60s`"),
     }
 }
 
@@ -217,11 +204,10 @@ fn fleets(
     let views = root.list("fleet");
     let list = root.get("fleet")?;
     if views.is_empty() {
-        list.wrong(
+        return list.refuse(
             "there is no fleet",
             "add one: `fleet: [ { count: 100, streams: [] } ]`",
         );
-        return None;
     }
     let platform = root.get("platform")?;
     let is_embedded = platform.text_of("kind") == "gateway";
@@ -231,8 +217,7 @@ fn fleets(
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {
         let Ok(id) = u8::try_from(number).map(FleetId) else {
-            view.wrong("this is the 257th fleet", "at most 256 fleets");
-            return None;
+            return view.refuse("this is the 257th fleet", "at most 256 fleets");
         };
         let seat = fleet::Seat {
             id,
@@ -267,19 +252,21 @@ fn after(view: &View<'_>, before: &Next) -> Option<Next> {
     let stream = before.stream + view.list("streams").len() as u16;
     if stream > u16::from(u8::MAX) + 1 {
         let what = format!("the scenario has {stream} streams up to here");
-        view.get("streams")?
-            .wrong(what, "at most 256 streams in all fleets together");
-        return None;
+        return view.refuse_at(
+            "streams",
+            what,
+            "at most 256 streams in all fleets together",
+        );
     }
     let Some(device) = before.device.checked_add(count) else {
-        view.get("count")?.wrong(
+        return view.refuse_at(
+            "count",
             format!(
                 "{count} more devices than the {} before are too many",
                 before.device
             ),
             "at most 4294967295 devices in all fleets together",
         );
-        return None;
     };
     Some(Next {
         device,

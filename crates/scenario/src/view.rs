@@ -191,6 +191,17 @@ impl<'a> View<'a> {
         self.context.problems.borrow_mut().push(problem);
     }
 
+    /// Says what is wrong with this value, and reads nothing.
+    pub(crate) fn refuse<T>(&self, what: impl AsRef<str>, help: &str) -> Option<T> {
+        self.wrong(what, help);
+        None
+    }
+
+    /// Says what is wrong with the value of a key, and reads nothing.
+    pub(crate) fn refuse_at<T>(&self, key: &str, what: impl AsRef<str>, help: &str) -> Option<T> {
+        self.get(key)?.refuse(what, help)
+    }
+
     /// Says what is wrong with the text of this value, from a character on.
     pub(crate) fn wrong_at(&self, offset: usize, what: impl AsRef<str>, help: &str) {
         let mut place = self.node.place;

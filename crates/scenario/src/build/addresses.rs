@@ -9,12 +9,10 @@ pub(super) fn sources(view: &View<'_>) -> Option<Vec<String>> {
     for source in view.list("from") {
         let Some(address) = address(source.text()) else {
             let what = format!("`{}` is no IP address", source.text());
-            source.wrong(what, "an address of this machine, such as 127.0.0.2");
-            return None;
+            return source.refuse(what, "an address of this machine, such as 127.0.0.2");
         };
         if known.contains(&address) {
-            source.wrong("the address stands here twice", "remove one");
-            return None;
+            return source.refuse("the address stands here twice", "remove one");
         }
         known.push(address);
         sources.push(source.text().to_owned());

@@ -41,8 +41,7 @@ pub(super) fn has_commands(platform: &View<'_>, behaviour: &View<'_>) -> Option<
     };
     let what = format!("`{stray}` has no meaning: no backend issues commands");
     let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove it";
-    behaviour.get(stray)?.wrong(what, help);
-    None
+    behaviour.get(stray)?.refuse(what, help)
 }
 
 /// Reads `platform.behaviour`; `is_acknowledged` says that the application acknowledges messages of
@@ -135,8 +134,7 @@ fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()>
 fn service_time(view: &View<'_>) -> Option<ServiceTime> {
     if let Some(drift) = view.get("drift") {
         if let Some(stray) = view.get("exponential") {
-            stray.wrong("`exponential` is a second service time", "keep one of them");
-            return None;
+            return stray.refuse("`exponential` is a second service time", "keep one of them");
         }
         return Some(ServiceTime::Drift {
             from: drift.time("from")?,
@@ -145,13 +143,10 @@ fn service_time(view: &View<'_>) -> Option<ServiceTime> {
         });
     }
     match view.time("exponential") {
-        None if view.text().is_empty() => {
-            view.wrong(
-                "the service time is not said",
-                "such as 2ms, { exponential: 2ms } or { drift: { from: 2ms, to: 3ms, over: 60s } }",
-            );
-            None
-        }
+        None if view.text().is_empty() => view.refuse(
+            "the service time is not said",
+            "such as 2ms, { exponential: 2ms } or { drift: { from: 2ms, to: 3ms, over: 60s } }",
+        ),
         Some(mean) => Some(ServiceTime::Exponential(mean)),
         None => view
             .accept(units::time(view.text()))
@@ -166,11 +161,10 @@ fn capacity(behaviour: &View<'_>) -> Option<Capacity> {
         None => view.accept(units::rate(view.text()))?,
     };
     if rate.get() <= 0.0 {
-        view.wrong(
+        return view.refuse(
             "a server of rate 0 never answers",
             "a rate above 0/s, or `stall`",
         );
-        return None;
     }
     Some(Capacity {
         rate,
@@ -208,15 +202,13 @@ fn reject(view: &View<'_>, dialect: Dialect) -> Option<Reject> {
         (Some(share), None) => Amount::Share(share.as_fraction()),
         (None, Some(count)) => Amount::Count(count),
         (Some(_), Some(_)) => {
-            view.wrong("`share` and `count` both say how many", "keep one of them");
-            return None;
+            return view.refuse("`share` and `count` both say how many", "keep one of them");
         }
         (None, None) => {
-            view.wrong(
+            return view.refuse(
                 "how many are rejected is not said",
                 "add `count: 10` or `share: 1%`",
             );
-            return None;
         }
     };
     let code = match view.get("code") {
@@ -226,8 +218,7 @@ fn reject(view: &View<'_>, dialect: Dialect) -> Option<Reject> {
     if !(dialect.server.is_refusal)(code) {
         let what = format!("{code} is no code of a refusal with {dialect}");
         let help = format!("such as {}", dialect.server.refusal);
-        view.get("code")?.wrong(what, &help);
-        return None;
+        return view.refuse_at("code", what, &help);
     }
     Some(Reject { code, amount })
 }

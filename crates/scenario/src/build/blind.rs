@@ -43,10 +43,7 @@ pub(super) fn field(stream: &View<'_>, payload: &Payload, pointer: &str) -> Opti
     };
     match field.check() {
         Ok(()) => Some(field),
-        Err(error) => {
-            view.wrong(error.what, &error.hint);
-            None
-        }
+        Err(error) => view.refuse(error.what, &error.hint),
     }
 }
 

@@ -106,9 +106,11 @@ fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> 
     let due_end = class.seat.phases.warm_up + class.seat.phases.measure;
     if from >= due_end {
         let what = format!("alarms from {from} on: the last message is due before {due_end}");
-        view.get("from")?
-            .wrong(what, "begin earlier; 0 s is the start of the warm-up");
-        return None;
+        return view.refuse_at(
+            "from",
+            what,
+            "begin earlier; 0 s is the start of the warm-up",
+        );
     }
     let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
     let until = view.time("until").unwrap_or(due_end).min(due_end);
@@ -118,16 +120,14 @@ fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> 
     let last = messages_until(until) / u64::from(devices);
     if first >= last {
         let what = format!("no round of messages of all devices is due from {from} to {until}");
-        view.wrong(what, "a longer time, or an earlier one");
-        return None;
+        return view.refuse(what, "a longer time, or an earlier one");
     }
     let count = (rate.get() * (until - from).as_secs_f64()).round() as u64;
     let messages = (last - first) * u64::from(devices);
     if count > messages {
         let what =
             format!("{count} alarms are asked for, and only {messages} messages are due then");
-        view.get("rate")?.wrong(what, "a lower rate of alarms");
-        return None;
+        return view.refuse_at("rate", what, "a lower rate of alarms");
     }
     let round = |round: u64| u32::try_from(round).unwrap_or(u32::MAX);
     Some(Rare {

@@ -105,11 +105,10 @@ pub(super) fn body(
 
 fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
     if class.version == Version::V311 {
-        view.wrong(
+        return view.refuse(
             "MQTT 3.1.1 has no content type",
             "use `version: \"5\"`, or remove it",
         );
-        return None;
     }
     Some(view.text().to_owned())
 }
@@ -137,16 +136,12 @@ fn payload(class: &Class<'_>, view: &View<'_>, carrier: &Carrier, lane: u8) -> O
         [_, second, ..] => {
             let what = format!("`{second}` is a second form of payload");
             view.get(second)?
-                .wrong(what, "keep one of template, size, file and the names");
-            None
+                .refuse(what, "keep one of template, size, file and the names")
         }
-        _ => {
-            view.wrong(
-                "the payload has no content",
-                "add `template`, `size`, `file` or a name, such as `sap-measures`",
-            );
-            None
-        }
+        _ => view.refuse(
+            "the payload has no content",
+            "add `template`, `size`, `file` or a name, such as `sap-measures`",
+        ),
     }
 }
 
@@ -164,14 +159,12 @@ fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<Payloa
     if !class.seat.scheme.protocol().asks() {
         let what = format!("{} has no empty notifications", class.seat.dialect);
         let help = "use `payload: { size: 0 }`, or `dialect: hono`";
-        view.get("payload")?.wrong(what, help);
-        return None;
+        return view.refuse_at("payload", what, help);
     }
     if !matches!(carrier, Carrier::Order | Carrier::None) {
         let what = format!("an empty notification has no room for its carrier, {carrier}");
         let help = "remove `carrier`, or use `order` or `none`";
-        view.get("carrier")?.wrong(what, help);
-        return None;
+        return view.refuse_at("carrier", what, help);
     }
     Some(PayloadSpec::Size(0))
 }
@@ -213,8 +206,7 @@ fn file(view: &View<'_>) -> Option<PayloadSpec> {
             "{path} has {} bytes, more than an MQTT packet holds",
             bytes.len()
         );
-        view.wrong(what, &format!("at most {MAX_PAYLOAD} bytes"));
-        return None;
+        return view.refuse(what, &format!("at most {MAX_PAYLOAD} bytes"));
     }
     if bytes.starts_with(b"\xef\xbb\xbf") {
         let what = format!("{path} begins with a byte-order mark, which is sent with it");
@@ -235,13 +227,11 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
         "none" => Some(Carrier::None),
         "property" if class.version == Version::V311 => {
             let help = "use `carrier: payload`, or `version: \"5\"`";
-            carrier.wrong("MQTT 3.1.1 has no user properties", help);
-            None
+            carrier.refuse("MQTT 3.1.1 has no user properties", help)
         }
         "property" if class.seat.scheme.is_coap() => {
             let help = "use `carrier: payload`";
-            carrier.wrong("CoAP has no user properties", help);
-            None
+            carrier.refuse("CoAP has no user properties", help)
         }
         "property" => Some(Carrier::Property),
         _ => match (carrier.get("field"), carrier.get("blind")) {
@@ -252,17 +242,13 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
                     text: String::new(),
                 })
             }),
-            (Some(_), Some(second)) => {
-                second.wrong(
-                    "the carrier is two fields",
-                    "keep one of `field` and `blind`",
-                );
-                None
-            }
+            (Some(_), Some(second)) => second.refuse(
+                "the carrier is two fields",
+                "keep one of `field` and `blind`",
+            ),
             (None, None) => {
                 let help = "such as { field: /headers/id }";
-                carrier.wrong("the carrier names no field", help);
-                None
+                carrier.refuse("the carrier names no field", help)
             }
         },
     }
@@ -274,11 +260,10 @@ fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Opti
         return Some(Carrier::ApplicationId);
     }
     let what = format!("messages have no id of the application's with {dialect}");
-    view.wrong(
+    view.refuse(
         what,
         "use `carrier: payload`, or a platform that acknowledges, such as sap-edge",
-    );
-    None
+    )
 }
 
 /// Whether the payload names the message as the acknowledgement will.
@@ -294,8 +279,7 @@ fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     let help = format!(
         "use a template with the field that the platform gives back, such as \"measureMessageId\": \"{id}\" of sap-edge, or leave out `payload`"
     );
-    view.wrong(what, &help);
-    None
+    view.refuse(what, &help)
 }
 
 /// Stands for the end of a token by which an answer is matched to its request.
@@ -324,8 +308,7 @@ fn chooses_token(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     let help = format!(
         "add \"credentialsType\":\"ACCESS_TOKEN\",\"token\":\"${{id}}{end}\", or leave out `payload`"
     );
-    view.wrong(what, &help);
-    None
+    view.refuse(what, &help)
 }
 
 /// What the check of a stamp covers.
@@ -336,8 +319,7 @@ fn integrity(view: &View<'_>, carrier: &Carrier) -> Option<IntegrityLevel> {
     };
     if let Some(stray) = view.written("integrity").filter(|_| !is_stamp) {
         let what = format!("`integrity` is the check of a stamp, and the carrier is {carrier}");
-        stray.wrong(what, "remove it, or use `carrier: payload`");
-        return None;
+        return stray.refuse(what, "remove it, or use `carrier: payload`");
     }
     Some(match view.text_of("integrity") {
         "stamp" => IntegrityLevel::Stamp,
@@ -349,11 +331,10 @@ fn pointer(view: &View<'_>) -> Option<String> {
     let pointer = view.text();
     if !pointer.starts_with('/') {
         let what = format!("`{pointer}` is no JSON pointer");
-        view.wrong(
+        return view.refuse(
             what,
             "begin with `/`, such as /headers/correlation-id (RFC 6901)",
         );
-        return None;
     }
     Some(pointer.to_owned())
 }
@@ -380,8 +361,7 @@ fn fits(class: &Class<'_>, view: &View<'_>, payload: &Payload, carrier: &Carrier
             Some(template) => holds_field(&body, template, pointer),
             None => {
                 let what = "the carrier is a field, and the payload is no template";
-                body.wrong(what, "use `payload: { template: '{\"id\":\"${stamp}\"}' }`");
-                None
+                body.refuse(what, "use `payload: { template: '{\"id\":\"${stamp}\"}' }`")
             }
         },
     }
@@ -410,11 +390,11 @@ fn too_small(
         let help = format!(
             "add \"${{stamp}}\" ({STAMP_TEXT} characters) to it, or use `carrier: property`, `order` or `none`"
         );
-        view.get("template")
+        return view
+            .get("template")
             .as_ref()
             .unwrap_or(view)
-            .wrong(what, &help);
-        return None;
+            .refuse(what, &help);
     }
     let help = if view.get("file").is_some() {
         "a file is sent as it is: use `carrier: property`, `order` or `none`".to_owned()
@@ -425,8 +405,7 @@ fn too_small(
     let what = format!(
         "a payload of {least} bytes has no room for its carrier, a stamp of {needed} bytes"
     );
-    view.wrong(what, &help);
-    None
+    view.refuse(what, &help)
 }
 
 /// Whether the template is JSON whose field is the stamp and nothing else.
@@ -436,22 +415,15 @@ fn holds_field(view: &View<'_>, template: &Template, pointer: &str) -> Option<()
     let sample = sample(template.source());
     let help = format!("such as '{{\"id\":\"${{stamp}}\"}}', with the stamp at {pointer}");
     let Ok(json) = serde_json::from_str::<Json>(&sample) else {
-        view.wrong("the carrier is a field, and the template is no JSON", &help);
-        return None;
+        return view.refuse("the carrier is a field, and the template is no JSON", &help);
     };
     match json.pointer(pointer) {
         Some(Json::String(text)) if text == STAMP_SAMPLE => Some(()),
-        Some(_) => {
-            view.wrong(
-                format!("the field at {pointer} is not \"${{stamp}}\""),
-                &help,
-            );
-            None
-        }
-        None => {
-            view.wrong(format!("the template has no field at {pointer}"), &help);
-            None
-        }
+        Some(_) => view.refuse(
+            format!("the field at {pointer} is not \"${{stamp}}\""),
+            &help,
+        ),
+        None => view.refuse(format!("the template has no field at {pointer}"), &help),
     }
 }
 

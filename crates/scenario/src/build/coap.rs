@@ -35,8 +35,7 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
     };
     if transmission.ack_timeout == Micros::ZERO {
         let what = "no acknowledgement comes at once";
-        view.get("ack-timeout")?.wrong(what, "such as 2s");
-        return None;
+        return view.refuse_at("ack-timeout", what, "such as 2s");
     }
     let wait = transmission.max_transmit_wait();
     if transmission.exchange_lifetime < wait {
@@ -45,13 +44,11 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
             transmission.exchange_lifetime
         );
         let help = "a longer `exchange-lifetime`, or fewer or shorter waits";
-        view.get("exchange-lifetime")?.wrong(what, help);
-        return None;
+        return view.refuse_at("exchange-lifetime", what, help);
     }
     if transmission.non_lifetime == Micros::ZERO {
         let what = "no answer comes at once";
-        view.get("non-lifetime")?.wrong(what, "such as 145s");
-        return None;
+        return view.refuse_at("non-lifetime", what, "such as 145s");
     }
     Some(transmission)
 }
@@ -63,13 +60,11 @@ pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
         ("none", true) => {
             let what = "a CON is always answered";
             let help = "use `confirmable: false`, or `ack: transport`";
-            view.get("ack")?.wrong(what, help);
-            return None;
+            return view.refuse_at("ack", what, help);
         }
         ("application", _) => {
             let what = "over CoAP the application's word is the response";
-            view.get("ack")?.wrong(what, "use `ack: transport`");
-            return None;
+            return view.refuse_at("ack", what, "use `ack: transport`");
         }
         ("none", false) => Ack::None,
         _ => Ack::Transport,
@@ -100,8 +95,7 @@ pub(super) fn can_be_said(
             body.most
         );
         let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
-        view.get("payload")?.wrong(what, help);
-        return None;
+        return view.refuse_at("payload", what, help);
     }
     let unknown = body.content_type.as_deref();
     if let Some(unknown) = unknown.filter(|it| content_format::of_media_type(it).is_none()) {
@@ -109,8 +103,7 @@ pub(super) fn can_be_said(
         let help =
             "such as application/json, application/cbor, text/plain or application/octet-stream";
         let payload = view.get("payload")?;
-        payload.get("content-type")?.wrong(what, help);
-        return None;
+        return payload.refuse_at("content-type", what, help);
     }
     for device in class.variables.places(topic) {
         let path = class.variables.render(topic, device);
@@ -118,8 +111,7 @@ pub(super) fn can_be_said(
         if segments > SEGMENTS_MAX || longest > Some(SEGMENT_MAX) {
             let what = format!("`{path}` cannot be the path of a request");
             let help = format!("at most {SEGMENTS_MAX} segments of at most {SEGMENT_MAX} bytes");
-            view.get("topic")?.wrong(what, &help);
-            return None;
+            return view.refuse_at("topic", what, &help);
         }
     }
     Some(())
@@ -130,8 +122,7 @@ pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
     if view.truth("confirmable")? {
         return Some(());
     }
-    view.get("confirmable")?.wrong(what, "remove it");
-    None
+    view.refuse_at("confirmable", what, "remove it")
 }
 
 /// Deals the links of a fleet to sockets, such that message ids last: each may be used once within
@@ -156,8 +147,7 @@ pub(super) fn deal(
              that each has in {lifetime_s:.0} s"
         );
         let help = "more devices, a lower rate, or a shorter `client.coap.exchange-lifetime`";
-        fleet.get("streams")?.wrong(what, help);
-        return None;
+        return fleet.refuse_at("streams", what, help);
     }
     if !is_shared {
         return Some(settings);

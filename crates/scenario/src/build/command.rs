@@ -37,15 +37,13 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
     };
     if let Some((_, second)) = having.next() {
         let help = "keep one: the numbers of commands are given out in one place";
-        second.wrong("another backend issues commands too", help);
-        return None;
+        return second.refuse("another backend issues commands too", help);
     }
     if let Some(consumers) = backend.get("consumers")
         && backend.whole("consumers") != Some(1_u16)
     {
         let what = "commands are issued by one session, and this backend has several";
-        consumers.wrong(what, "use `consumers: 1`, and another backend for the rest");
-        return None;
+        return consumers.refuse(what, "use `consumers: 1`, and another backend for the rest");
     }
     hears_no_commands(backend, dialect)?;
     let commands = Commands {
@@ -57,13 +55,11 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
     let asks = kinds(root).any(|kind| kind == "command-query");
     if commands.devices == 0 {
         let help = "add `{ kind: command }` to the streams of a fleet";
-        view.wrong("no device takes commands", help);
-        return None;
+        return view.refuse("no device takes commands", help);
     }
     if commands.to == CommandTarget::Waiting && !asks {
         let help = "add `{ kind: command-query, every: 10s }` to its streams, or use `to: online`";
-        view.get("to")?.wrong("no device asks for commands", help);
-        return None;
+        return view.refuse_at("to", "no device asks for commands", help);
     }
     Some(Some(commands))
 }
@@ -85,16 +81,14 @@ fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
         format!("the filter `{filter}` takes the commands that this backend issues on `{issued}`");
     let help =
         "name `platform.backend.filter`; topics with a common first level have one by themselves";
-    backend.wrong(what, help);
-    None
+    backend.refuse(what, help)
 }
 
 fn is_two_way(view: &View<'_>, dialect: Dialect) -> Option<bool> {
     let is_two_way = view.text_of("mode") == "two-way";
     if is_two_way && dialect.application.replies.is_none() {
         let what = format!("devices do not reply to commands with {dialect}");
-        view.get("mode")?.wrong(what, "use `mode: one-way`");
-        return None;
+        return view.refuse_at("mode", what, "use `mode: one-way`");
     }
     Some(is_two_way)
 }
@@ -113,23 +107,22 @@ fn rate(view: &View<'_>) -> Option<Rate> {
         (CommandTarget::Waiting, None) => Some(Rate::ZERO),
         (CommandTarget::Waiting, Some(_)) => {
             let what = "with `to: waiting` each query is answered with a command";
-            view.get("rate")?
-                .wrong(what, "remove `rate`: queries have a rate of their own");
-            None
+            view.refuse_at(
+                "rate",
+                what,
+                "remove `rate`: queries have a rate of their own",
+            )
         }
         (_, Some(rate)) if rate.get() > 0.0 => Some(rate),
-        (_, Some(_)) => {
-            view.get("rate")?
-                .wrong("at rate 0 no command is ever issued", "such as 50/s");
-            None
-        }
-        (_, None) => {
-            view.wrong(
-                "commands have no rate",
-                "add `rate: 50/s`, or `to: waiting`",
-            );
-            None
-        }
+        (_, Some(_)) => view.refuse_at(
+            "rate",
+            "at rate 0 no command is ever issued",
+            "such as 50/s",
+        ),
+        (_, None) => view.refuse(
+            "commands have no rate",
+            "add `rate: 50/s`, or `to: waiting`",
+        ),
     }
 }
 
@@ -165,11 +158,10 @@ pub(super) fn command_stream(
 ) -> Option<StreamPlan> {
     let Some(commands) = class.seat.commands else {
         let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove the stream";
-        view.wrong(
+        return view.refuse(
             "this stream takes commands, and no backend issues any",
             help,
         );
-        return None;
     };
     if !class
         .seat
@@ -193,11 +185,10 @@ pub(super) fn command_stream(
         ..plan.schedule
     };
     if let Err(error) = StreamSchedule::new(schedule.clone()) {
-        view.wrong(
+        return view.refuse(
             format!("commands cannot be issued so: {error}"),
             "another rate",
         );
-        return None;
     }
     Some(StreamPlan {
         kind,
@@ -214,8 +205,7 @@ fn status(view: &View<'_>, is_two_way: bool) -> Option<u16> {
     };
     if !is_two_way {
         let what = "no device replies to commands that are one-way";
-        written.wrong(what, "remove it, or use `commands: { mode: two-way }`");
-        return None;
+        return written.refuse(what, "remove it, or use `commands: { mode: two-way }`");
     }
     view.whole("status")
 }
@@ -234,9 +224,7 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
         let what = "whether a reply at QoS 0 was taken, nobody tells";
-        view.get("qos")?
-            .wrong(what, "use `qos: 1`, or `mode: one-way`");
-        return None;
+        return view.refuse_at("qos", what, "use `qos: 1`, or `mode: one-way`");
     }
     Some(qos)
 }
@@ -277,13 +265,11 @@ fn topic_can_be_told(
     (dialect.application.write_command)(&to, command);
     if protocol.asks() && (dialect.server.command)(&command.topic).is_none() {
         let what = format!("`{name}` cannot be one segment of a path of {dialect}");
-        id()?.wrong(what, "a name without `/`");
-        return None;
+        return id()?.refuse(what, "a name without `/`");
     }
     if !command.topic.is_empty() && !topic::is_name(&command.topic) {
         let what = format!("a command to `{name}` would have no topic");
-        id()?.wrong(what, "a name without `+` and `#`");
-        return None;
+        return id()?.refuse(what, "a name without `+` and `#`");
     }
     // A reply that is a request goes where its command said, whatever the names are.
     let is_published = is_two_way && !protocol.asks();
@@ -303,8 +289,7 @@ fn topic_can_be_told(
         return Some(());
     }
     let what = format!("the replies of `{name}` come on a topic that `{filter}` does not take");
-    id()?.wrong(what, "a name without `/`, or `mode: one-way`");
-    None
+    id()?.refuse(what, "a name without `/`, or `mode: one-way`")
 }
 
 /// A stream of kind `receive`: what a fleet's devices subscribe to.
@@ -316,22 +301,19 @@ pub(super) fn receive_stream(
     one_device_a_link(class, view, "subscriptions of its own")?;
     let Some(filter_view) = view.get("filter") else {
         let help = "add `filter: \"broadcast/#\"`";
-        view.wrong("this stream receives, and does not say what", help);
-        return None;
+        return view.refuse("this stream receives, and does not say what", help);
     };
     let filter = device_template(&filter_view, class.variables)?;
     let first = class.variables.render(&filter, 0);
     if let Err(error) = topic::check_filter(&first) {
-        filter_view.wrong(format!("`{first}` is no topic filter"), &error.to_string());
-        return None;
+        return filter_view.refuse(format!("`{first}` is no topic filter"), &error.to_string());
     }
     if first.starts_with("$share/") {
         let what = "of a shared subscription nobody knows who gets what";
-        filter_view.wrong(
+        return filter_view.refuse(
             what,
             "the filter alone: each subscriber is an account of its own",
         );
-        return None;
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
     Some(StreamPlan {
@@ -385,8 +367,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
 pub(super) fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {
     if super::fleet::devices_per_link(class.view) > 1 {
         let said = format!("a link of many devices cannot take {what} for each of them yet");
-        view.wrong(said, "remove `gateway` from the fleet, or this stream");
-        return None;
+        return view.refuse(said, "remove `gateway` from the fleet, or this stream");
     }
     Some(())
 }

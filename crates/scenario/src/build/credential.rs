@@ -36,15 +36,13 @@ fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
         (_, Scheme::Kafka | Scheme::Kafkas) => return Some(()),
     };
     let what = format!("over `{name}` nobody proves himself by `{kind}`");
-    view.get("kind")?.wrong(what, help);
-    None
+    view.refuse_at("kind", what, help)
 }
 
 fn psk(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     let Some(secret_view) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_KEY}\"`, or a column of `data`";
-        view.wrong("a credential of kind psk has no secret", help);
-        return None;
+        return view.refuse("a credential of kind psk has no secret", help);
     };
     let user = view.get("user");
     let identity = match &user {
@@ -108,19 +106,17 @@ fn has_length(
         0 => format!("the {}{owner} is empty", wanted.what),
         bytes => format!("the {}{owner} has {bytes} bytes", wanted.what),
     };
-    view.wrong(what, wanted.help);
-    None
+    view.refuse(what, wanted.help)
 }
 
 /// A user name or token of MQTT as a template: neither can be bytes that are no text.
 fn user_name(view: &View<'_>, variables: &Variables<'_>) -> Option<Secret<Template>> {
     if view.is_map() {
         let what = "an MQTT user name is text in UTF-8 (MQTT 5 section 3.1.3.5), and not bytes";
-        view.wrong(
+        return view.refuse(
             what,
             "write it as text; bytes may be the `secret` of kind password, or of kind psk",
         );
-        return None;
     }
     secret_template(view, variables)
 }
@@ -138,8 +134,7 @@ fn token(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
 fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     let Some(secret_view) = view.get("secret") else {
         let help = "add `secret: \"${env:DEVICE_SECRET}\"`";
-        view.wrong("a credential of kind password has no secret", help);
-        return None;
+        return view.refuse("a credential of kind password has no secret", help);
     };
     let user = match view.get("user") {
         Some(user) => user_name(&user, variables).map(|user| user.expose().clone()),
@@ -163,15 +158,13 @@ fn password(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
 fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential> {
     let Some(cert) = view.get("cert") else {
         let help = "add `cert: \"certs/${id}.pem\"`";
-        view.wrong("a credential of kind certificate has no certificate", help);
-        return None;
+        return view.refuse("a credential of kind certificate has no certificate", help);
     };
     let folder = cert.text();
     if folder.ends_with('/') {
         if let Some(stray) = view.get("key") {
             let what = "`key` has no meaning where `cert` is a folder, which has the keys too";
-            stray.wrong(what, "remove it, or name the file of the certificate");
-            return None;
+            return stray.refuse(what, "remove it, or name the file of the certificate");
         }
         return Some(Credential::Certificate {
             cert: path(&cert, &format!("{folder}${{id}}.pem"), variables)?,

@@ -164,9 +164,11 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     let devices = devices_per_link(view);
     if devices > 1 && !dialect.shares_links {
         let what = format!("a link carries one device with {dialect}");
-        view.get("gateway")?
-            .wrong(what, "remove it: each device then has a link of its own");
-        return None;
+        return view.refuse_at(
+            "gateway",
+            what,
+            "remove it: each device then has a link of its own",
+        );
     }
     Some(devices)
 }
@@ -197,13 +199,11 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
         let what = format!(
             "{path}: column `{taken}` would never be read: `${{{taken}}}` has a meaning of its own"
         );
-        view.wrong(what, "give the column another name");
-        return None;
+        return view.refuse(what, "give the column another name");
     }
     if table.len() < devices as usize {
         let what = format!("{path} has {} rows for {devices} devices", table.len());
-        view.wrong(what, "a row for each device, or a smaller `count`");
-        return None;
+        return view.refuse(what, "a row for each device, or a smaller `count`");
     }
     Some(table)
 }
@@ -266,11 +266,10 @@ fn will_is_in_time(
     };
     let delay = view.get("will")?.get("delay")?;
     if version == Version::V311 {
-        delay.wrong(
+        return delay.refuse(
             "MQTT 3.1.1 has no will delay",
             "use `version: \"5\"`, or remove it",
         );
-        return None;
     }
     if will.delay_s > expiry_s {
         let expiry = Micros::from_secs(expiry_s.into());
@@ -285,8 +284,7 @@ fn only_version_5(view: &View<'_>, expiry_s: Option<u32>) -> Option<()> {
     let help = "use `version: \"5\"`, or remove it";
     if expiry_s.is_some_and(|expiry| expiry > 0) {
         let what = "MQTT 3.1.1 has no session expiry: `clean-start: false` keeps the session";
-        view.get("session-expiry")?.wrong(what, help);
-        return None;
+        return view.refuse_at("session-expiry", what, help);
     }
     for (key, what) in [
         ("receive-maximum", "MQTT 3.1.1 has no receive maximum"),
@@ -296,8 +294,7 @@ fn only_version_5(view: &View<'_>, expiry_s: Option<u32>) -> Option<()> {
         ),
     ] {
         if let Some(stray) = view.get(key) {
-            stray.wrong(what, help);
-            return None;
+            return stray.refuse(what, help);
         }
     }
     Some(())
@@ -307,9 +304,7 @@ fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authenti
     let method = view.text_of("method");
     if method.len() > topic::TOPIC_MAXIMUM {
         let help = "at most 65535 bytes (MQTT 5 section 1.5.4)";
-        view.get("method")?
-            .wrong("the method's name is too long for MQTT", help);
-        return None;
+        return view.refuse_at("method", "the method's name is too long for MQTT", help);
     }
     let text = |key| match view.get(key) {
         Some(text) => octets(&text, variables).map(|octets| Some(Secret::new(octets))),
@@ -332,14 +327,12 @@ fn seconds(view: &View<'_>, key: &str, most: u32) -> Option<u32> {
     let time = view.time(key)?;
     if time.get() % 1_000_000 != 0 {
         let what = format!("`{key}` travels in whole seconds");
-        view.get(key)?.wrong(what, "such as 60s");
-        return None;
+        return view.refuse_at(key, what, "such as 60s");
     }
     let seconds = u32::try_from(time.get() / 1_000_000);
     let Some(seconds) = seconds.ok().filter(|seconds| *seconds <= most) else {
         let what = format!("`{key}` is at most {most} s in MQTT");
-        view.get(key)?.wrong(what, "a shorter time");
-        return None;
+        return view.refuse_at(key, what, "a shorter time");
     };
     Some(seconds)
 }
@@ -391,14 +384,10 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
         from: addresses::sources(view)?,
     };
     if connect.rate.get() <= 0.0 {
-        view.get("rate")?
-            .wrong("at rate 0 no link is ever opened", "such as 500/s");
-        return None;
+        return view.refuse_at("rate", "at rate 0 no link is ever opened", "such as 500/s");
     }
     if connect.timeout == Micros::ZERO {
-        view.get("timeout")?
-            .wrong("no handshake is over at once", "such as 10s");
-        return None;
+        return view.refuse_at("timeout", "no handshake is over at once", "such as 10s");
     }
     Some(connect)
 }
@@ -414,14 +403,11 @@ fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {
             "`min` ({}) is longer than `max` ({})",
             reconnect.min, reconnect.max
         );
-        view.get("min")?
-            .wrong(what, "a shorter `min`, or a longer `max`");
-        return None;
+        return view.refuse_at("min", what, "a shorter `min`, or a longer `max`");
     }
     if reconnect.max == Micros::ZERO {
         let what = "a link that never waits would hammer a target that refuses";
-        view.get("max")?.wrong(what, "at least 1ms");
-        return None;
+        return view.refuse_at("max", what, "at least 1ms");
     }
     Some(reconnect)
 }

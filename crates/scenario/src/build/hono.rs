@@ -17,9 +17,7 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     match view.text_of("kind") {
         "event" => {
             let what = "Hono takes no event that is not confirmable";
-            view.get("confirmable")?
-                .wrong(what, "remove it, or use `kind: telemetry`");
-            None
+            view.refuse_at("confirmable", what, "remove it, or use `kind: telemetry`")
         }
         "command" => coap::is_confirmable(view, "Hono takes no reply that is not confirmable"),
         _ => Some(()),
@@ -33,8 +31,7 @@ pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<(
     }
     if !ttd.get().is_multiple_of(1_000_000) {
         let what = "Hono is told in whole seconds for how long a device waits";
-        view.get("ttd")?.wrong(what, "such as 1s");
-        return None;
+        return view.refuse_at("ttd", what, "such as 1s");
     }
     let limits = class.seat.request_limits;
     if let Some(limits) = limits.filter(|limits| ttd > limits.ttd) {

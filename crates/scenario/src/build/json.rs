@@ -104,8 +104,7 @@ pub(super) fn cells_are_values(
             true => "write decimals with a point".to_owned(),
             false => format!("put the variable into quotes, \"${{{column}}}\", or mend the cell"),
         };
-        view.wrong(what, &help);
-        return None;
+        return view.refuse(what, &help);
     }
     if !has_bare_values(text, table) {
         return Some(());
@@ -120,8 +119,7 @@ pub(super) fn cells_are_values(
     };
     let owner = variables.owner(Some(&template), place);
     let help = "put the variables outside of quotes into quotes, or mend the row";
-    view.wrong(format!("the message{owner} is no JSON"), help);
-    None
+    view.refuse(format!("the message{owner} is no JSON"), help)
 }
 
 /// True if a variable whose value differs by device stands outside of the strings of a JSON template.

@@ -20,8 +20,7 @@ pub(super) fn monitor(
     );
     if let Some(beyond) = views.get(MONITORS_MAX) {
         let what = format!("this is entry {} of `monitor`", MONITORS_MAX + 1);
-        beyond.wrong(what, &format!("at most {MONITORS_MAX} entries"));
-        return None;
+        return beyond.refuse(what, &format!("at most {MONITORS_MAX} entries"));
     }
     let plans = views.iter().map(|view| entry(view, platform));
     // Each that is wrong is said.
@@ -31,25 +30,21 @@ pub(super) fn monitor(
 fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan> {
     let Some(url) = view.get("counters") else {
         let what = "this entry does not say what is watched";
-        view.wrong(what, "add `counters: \"http://127.0.0.1:8088/prometheus\"`");
-        return None;
+        return view.refuse(what, "add `counters: \"http://127.0.0.1:8088/prometheus\"`");
     };
     let counters = url.accept(web::read(url.text()))?;
     if counters.is_tls {
         let what = "counters are read over plain HTTP only";
-        url.wrong(what, "the `http` address of the same page");
-        return None;
+        return url.refuse(what, "the `http` address of the same page");
     }
     let platform = platform?;
     if platform.dialect().counters.is_none() {
         let what = format!("of {} no counters are known", platform.dialect());
-        url.wrong(what, "remove the entry; those of `dialect: hono` are known");
-        return None;
+        return url.refuse(what, "remove the entry; those of `dialect: hono` are known");
     }
     if matches!(platform.kind, PlatformKind::Gateway { .. }) {
         let what = "the embedded gateway tells no counters: its account is exact";
-        url.wrong(what, "remove the entry, or use `kind: hono`");
-        return None;
+        return url.refuse(what, "remove the entry, or use `kind: hono`");
     }
     Some(MonitorPlan {
         name: view.text_of("name").to_owned(),

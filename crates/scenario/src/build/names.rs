@@ -165,8 +165,7 @@ pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<Cl
         && !view.truth("clean-start")?
     {
         let what = "MQTT 3.1.1 takes an empty client id only with a clean session (MQTT-3.1.3-7)";
-        id.wrong(what, "`clean-start: true`, or a client id");
-        return None;
+        return id.refuse(what, "`clean-start: true`, or a client id");
     }
     if is_kept {
         let what =
@@ -319,8 +318,7 @@ pub(super) fn links_are_named(
             let help =
                 "remove `secret`, so that the token is the device's name, or use another carrier";
             let secret = view.get("credential")?.get("secret")?;
-            secret.wrong(named("the token"), help);
-            None
+            secret.refuse(named("the token"), help)
         }
         (
             Credential::None | Credential::Certificate { .. },
@@ -328,8 +326,7 @@ pub(super) fn links_are_named(
         ) => {
             let help = "remove it, or use another carrier";
             let id = view.get("client")?.get("id")?;
-            id.wrong(named("the client id"), help);
-            None
+            id.refuse(named("the client id"), help)
         }
         (_, _) => Some(()),
     }
@@ -356,8 +353,7 @@ pub(super) fn clients_are_registered(
         if !is_name {
             let what = "the embedded gateway knows devices that were provisioned by their client ids, which \
                         are their names";
-            view.get("client")?.get("id")?.wrong(what, "remove it");
-            return None;
+            return view.get("client")?.refuse_at("id", what, "remove it");
         }
     }
     Some(())
@@ -373,8 +369,7 @@ pub(super) fn is_decodable(
         if let Err(error) = variables.octets(octets, place) {
             let owner = variables.owner(octets.source_template(), place);
             let what = format!("the value{owner} cannot be read: {error}");
-            view.wrong(what, MEND);
-            return None;
+            return view.refuse(what, MEND);
         }
     }
     Some(())

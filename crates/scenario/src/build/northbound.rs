@@ -37,15 +37,11 @@ fn filter_of(view: &View<'_>) -> Option<String> {
     let filter = view.text();
     if filter.starts_with("$share/") {
         let help = "write the group under `shared` and the filter alone here";
-        view.wrong("a shared subscription has a key of its own", help);
-        return None;
+        return view.refuse("a shared subscription has a key of its own", help);
     }
     match topic::check_filter(filter) {
         Ok(()) => Some(filter.to_owned()),
-        Err(error) => {
-            view.wrong(format!("`{filter}` is no topic filter"), &error.to_string());
-            None
-        }
+        Err(error) => view.refuse(format!("`{filter}` is no topic filter"), &error.to_string()),
     }
 }
 
@@ -54,35 +50,30 @@ pub(super) fn group(view: &View<'_>, endpoint: &Endpoint) -> Option<String> {
     let group = view.text();
     if group.contains(['/', '+', '#']) && !endpoint.scheme.is_kafka() {
         let what = format!("`{group}` is no group of a shared subscription");
-        view.wrong(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
-        return None;
+        return view.refuse(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
     }
     Some(group.to_owned())
 }
 
 fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<KafkaNorthbound> {
     if let (Some(user), None) = (view.get("user"), view.get("password")) {
-        user.wrong("a user name without a password", "add `password`");
-        return None;
+        return user.refuse("a user name without a password", "add `password`");
     }
     if let Some(bytes) = view.get("password").filter(View::is_map) {
-        bytes.wrong(
+        return bytes.refuse(
             "a password of Kafka is text (RFC 4616), and not bytes",
             "write it as text",
         );
-        return None;
     }
     if let (None, Some(sasl)) = (view.get("user"), view.get("sasl")) {
-        sasl.wrong("there is no password to prove", "add `user` and `password`");
-        return None;
+        return sasl.refuse("there is no password to prove", "add `user` and `password`");
     }
     if let Some(commands) = view
         .get("commands")
         .filter(|_| dialect.application.kafka.is_none())
     {
         let what = format!("no command reaches a device of {dialect} by way of Kafka");
-        commands.wrong(what, "remove `commands`, or use `platform.kind: hono`");
-        return None;
+        return commands.refuse(what, "remove `commands`, or use `platform.kind: hono`");
     }
     Some(KafkaNorthbound {
         servers: view.read("url", endpoint::servers)?,
@@ -107,8 +98,7 @@ fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec
     }
     let Some(named) = named else {
         let help = "add `topics: { readings: 4 }`: their names, each with its partitions";
-        view.wrong("the backend does not say which topics it consumes", help);
-        return None;
+        return view.refuse("the backend does not say which topics it consumes", help);
     };
     let topic = |(name, view): (&str, View<'_>)| {
         is_name(&view, name)?;
@@ -122,8 +112,7 @@ fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec
     };
     let topics = named.entries().map(topic).collect::<Option<Vec<_>>>()?;
     if topics.is_empty() {
-        named.wrong("no topic is named", "such as `topics: { readings: 4 }`");
-        return None;
+        return named.refuse("no topic is named", "such as `topics: { readings: 4 }`");
     }
     Some(topics)
 }
@@ -138,8 +127,7 @@ fn of_dialect(
         if classes.iter().all(|class| class.name != name) {
             let known: Vec<&str> = classes.iter().map(|class| class.name).collect();
             let help = format!("the topics here are {}", known.join(", "));
-            stray.wrong(format!("`{name}` is no topic of this platform"), &help);
-            return None;
+            return stray.refuse(format!("`{name}` is no topic of this platform"), &help);
         }
     }
     let tenants: BTreeSet<&str> = fleets.iter().map(|fleet| fleet.tenant.as_str()).collect();
@@ -169,8 +157,7 @@ fn is_name(view: &View<'_>, name: &str) -> Option<()> {
         return Some(());
     }
     let help = "letters, digits, `.`, `_` and `-`, at most 249 of them";
-    view.wrong(format!("`{name}` cannot name a topic of Kafka"), help);
-    None
+    view.refuse(format!("`{name}` cannot name a topic of Kafka"), help)
 }
 
 /// The business application finds the embedded gateway at a free port of its own.

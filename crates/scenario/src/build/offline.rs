@@ -18,16 +18,14 @@ pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Absenc
     };
     if pause.lasts == Micros::ZERO {
         let what = "devices that are away for no time are not offline";
-        view.get("for")?.wrong(what, "such as 10s");
-        return None;
+        return view.refuse_at("for", what, "such as 10s");
     }
     let end = phases.warm_up + phases.measure;
     if pause.at + pause.lasts > end {
         let what = format!("the devices would be offline beyond the last message, at {end}");
         let help = "an earlier `at`, which counts from the start of warm-up, a shorter `for`, or a \
                     longer `phases.measure`";
-        view.wrong(what, help);
-        return None;
+        return view.refuse(what, help);
     }
     Some(Some(pause))
 }

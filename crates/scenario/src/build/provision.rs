@@ -88,8 +88,7 @@ fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
     }
     let Some(gateway) = view.get("gateway") else {
         let what = "`provision` does not say which gateway the devices belong to";
-        view.wrong(what, "add `gateway: ...`, its alternate id there");
-        return None;
+        return view.refuse(what, "add `gateway: ...`, its alternate id there");
     };
     Some(gateway.text().to_owned())
 }
@@ -107,13 +106,11 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
     let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
     if rate.get() < SLOWEST {
         let what = "fewer than one call a minute: nobody could wait for the last one";
-        view.get("rate")?.wrong(what, "at least 1/min");
-        return None;
+        return view.refuse_at("rate", what, "at least 1/min");
     }
     if timeout == Micros::ZERO {
         let what = "no call can be answered in no time";
-        view.get("timeout")?.wrong(what, "such as 30s");
-        return None;
+        return view.refuse_at("timeout", what, "such as 30s");
     }
     Some(ProvisionPlan {
         mode,
@@ -137,8 +134,7 @@ fn has_none(view: &View<'_>, keys: &[&str], (why, help): (&str, &str)) -> Option
     let Some((key, stray)) = stray.next() else {
         return Some(());
     };
-    stray.wrong(format!("`{key}` has no meaning here: {why}"), help);
-    None
+    stray.refuse(format!("`{key}` has no meaning here: {why}"), help)
 }
 
 /// Nothing is done, and whoever asked for something hears so.
@@ -153,8 +149,7 @@ fn nobody(
         ProvisionMode::Auto => view.warn(what, help),
         ProvisionMode::Verify => {
             let what = format!("nothing can be verified: {why}");
-            view.get("mode")?.wrong(what, help);
-            return None;
+            return view.refuse_at("mode", what, help);
         }
     }
     Some(None)
@@ -164,8 +159,7 @@ fn nobody(
 fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan>> {
     if mode == ProvisionMode::Verify {
         let what = "the embedded gateway begins without devices: there is nothing to verify";
-        view.get("mode")?.wrong(what, "`mode: auto`");
-        return None;
+        return view.refuse_at("mode", what, "`mode: auto`");
     }
     rest(view, mode, view.text_of("gateway")).map(Some)
 }
@@ -181,8 +175,7 @@ fn trust(
     };
     if !api.is_tls {
         let what = "`tls` has no meaning here: `url` is not `https`";
-        tls.wrong(what, "an `https` address, or remove it");
-        return None;
+        return tls.refuse(what, "an `https` address, or remove it");
     }
     let insecure = transport::insecure(&tls, "`ca` says whom to trust")?;
     Some((transport::certificates(&tls, "ca")?, insecure))

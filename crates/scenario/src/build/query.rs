@@ -16,8 +16,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     let ttd_view = view.get("ttd")?;
     let ttd = view.time("ttd")?;
     if ttd == Micros::ZERO {
-        ttd_view.wrong("no command comes at once", "such as 10s");
-        return None;
+        return ttd_view.refuse("no command comes at once", "such as 10s");
     }
     many_can_ask(class, view)?;
     if class.seat.scheme.is_coap() {
@@ -27,21 +26,17 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     hono::waits(class, view, ttd)?;
     if !class.seat.dialect.has_northbound {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);
-        view.get("kind")?
-            .wrong(what, "remove the stream; queries work with `mqtt`");
-        return None;
+        return view.refuse_at("kind", what, "remove the stream; queries work with `mqtt`");
     }
     if qos == Qos::AtMostOnce {
         let what = "whether a query at QoS 0 was taken, nobody tells";
-        view.get("qos")?.wrong(what, "use `qos: 1`");
-        return None;
+        return view.refuse_at("qos", what, "use `qos: 1`");
     }
     if let Some(retry) = view
         .get("retry")
         .filter(|_| view.whole("retry") != Some(0_u8))
     {
-        retry.wrong("a query is not tried again: the next one is", "remove it");
-        return None;
+        return retry.refuse("a query is not tried again: the next one is", "remove it");
     }
     let streams = class.view.list("streams");
     if !streams
@@ -49,8 +44,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
         .any(|stream| stream.text_of("kind") == "command")
     {
         let help = "add `{ kind: command }` to the streams of the fleet";
-        view.wrong("these devices ask for commands and take none", help);
-        return None;
+        return view.refuse("these devices ask for commands and take none", help);
     }
     Some(StreamKind::CommandQuery { ttd })
 }
@@ -67,11 +61,10 @@ fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         return Some(());
     }
     let what = "on a link of many devices a query does not wait for the one before of its device";
-    loop_.wrong(
+    loop_.refuse(
         what,
         "use `overflow: shed` or `loop: closed`, or remove `loop`",
-    );
-    None
+    )
 }
 
 /// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
@@ -90,8 +83,7 @@ pub(super) fn loop_(view: &View<'_>) -> Option<Loop> {
         }),
         _ => {
             let what = "a device has one query under way at the most";
-            loop_view.wrong(what, "use `in-flight: 1` or `loop: closed`, or remove it");
-            None
+            loop_view.refuse(what, "use `in-flight: 1` or `loop: closed`, or remove it")
         }
     }
 }
@@ -121,8 +113,7 @@ fn alone(
     let (Some((first, _)), Some((_, second))) = (of_kind.next(), of_kind.next()) else {
         return Some(());
     };
-    second.wrong(format!("`{}` {what}", first.name), help);
-    None
+    second.refuse(format!("`{}` {what}", first.name), help)
 }
 
 /// Refuses streams that only devices which subscribe can have.
@@ -137,8 +128,7 @@ pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         class.seat.dialect
     );
     let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";
-    view.get("kind")?.wrong(what, help);
-    None
+    view.refuse_at("kind", what, help)
 }
 
 /// Says so where a fleet takes commands and never asks for one.

@@ -80,11 +80,10 @@ fn form<'a>(view: &View<'a>) -> Option<Form<'a>> {
         return Some(form);
     }
     let what = "bytes are one of `hex`, `base64` and `file`";
-    view.wrong(
+    view.refuse(
         what,
         "such as { hex: \"00ff\" }, { base64: \"AP8=\" } or { file: key.bin }",
-    );
-    None
+    )
 }
 
 /// The bytes of a file for all devices, or of a file for each.
@@ -144,8 +143,7 @@ fn resolve(view: &View<'_>, is_template: bool) -> Option<String> {
             Some(value) if is_template => {
                 if value.ends_with('$') && after.starts_with(['$', '{']) {
                     let what = "this secret ends in `$`, and a variable follows";
-                    view.wrong(what, "put a character between them");
-                    return None;
+                    return view.refuse(what, "put a character between them");
                 }
                 resolved += &value.replace("${", "$${");
             }
@@ -153,8 +151,7 @@ fn resolve(view: &View<'_>, is_template: bool) -> Option<String> {
             None if is_template => resolved += variable,
             None => {
                 let what = format!("`{variable}` is no variable here");
-                view.wrong(what, "only ${env:NAME} and ${file:path}");
-                return None;
+                return view.refuse(what, "only ${env:NAME} and ${file:path}");
             }
         }
         rest = after;
@@ -173,8 +170,7 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
             }
             Some(value) if value.is_empty() => {
                 let what = format!("the environment variable {} is empty", name.trim());
-                view.wrong(what, "give it a value where muster is started");
-                return None;
+                return view.refuse(what, "give it a value where muster is started");
             }
             Some(_) => {}
         }
@@ -191,8 +187,7 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     let text = text.ok()?.trim_end_matches(['\n', '\r']);
     if text != text.trim() {
         let what = format!("{} begins or ends with a blank", path.trim());
-        view.wrong(what, "remove it; `{ file: ... }` takes every byte as it is");
-        return None;
+        return view.refuse(what, "remove it; `{ file: ... }` takes every byte as it is");
     }
     if text.is_empty() {
         refuse_empty(view, path.trim());
@@ -200,8 +195,7 @@ fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     }
     if text.contains('\n') {
         let what = format!("{} has more than one line", path.trim());
-        view.wrong(what, "keep one; `{ file: ... }` takes every byte as it is");
-        return None;
+        return view.refuse(what, "keep one; `{ file: ... }` takes every byte as it is");
     }
     Some(Some(text.to_owned()))
 }

@@ -29,10 +29,9 @@ pub(super) fn load(view: &View<'_>, devices: u32) -> Option<Load> {
         .collect();
     if let [_, second, ..] = kinds[..] {
         let help = "keep one; stages can say most of what two shapes would";
-        shape
+        return shape
             .get(second)?
-            .wrong(format!("`{second}` is a second shape"), help);
-        return None;
+            .refuse(format!("`{second}` is a second shape"), help);
     }
     let poisson = shape.truth("poisson").unwrap_or(false);
     let (shape, rate) = match kinds.first() {
@@ -51,14 +50,11 @@ fn declared_rate(view: &View<'_>, devices: u32) -> Option<Option<Rate>> {
     match (view.rate("rate"), view.time("every")) {
         (Some(_), Some(_)) => {
             let what = "`rate` (of the class) and `every` (of a device) say the same twice";
-            view.get("every")?.wrong(what, "keep one of them");
-            None
+            view.refuse_at("every", what, "keep one of them")
         }
         (Some(rate), None) => Some(Some(rate)),
         (None, Some(Micros::ZERO)) => {
-            view.get("every")?
-                .wrong("a period of 0 is no period", "such as 5s");
-            None
+            view.refuse_at("every", "a period of 0 is no period", "such as 5s")
         }
         (None, Some(every)) => {
             let rate = Rate::per_second(f64::from(devices) / every.as_secs_f64());
@@ -113,8 +109,7 @@ fn stages(stream: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
     for view in &views {
         let (over, hold) = (view.time("over")?, view.time("hold")?);
         if over + hold == Micros::ZERO {
-            view.wrong("this stage takes no time", "add `over` or `hold`");
-            return None;
+            return view.refuse("this stage takes no time", "add `over` or `hold`");
         }
         stages.push(Stage {
             to: view.rate("to")?,
@@ -123,10 +118,11 @@ fn stages(stream: &View<'_>, declared: Option<Rate>) -> Option<(Shape, Rate)> {
         });
     }
     let Some((last, view)) = stages.last().zip(views.last()) else {
-        stream
-            .get("shape")?
-            .wrong("`stages` is empty", "such as [ { to: 500/s, hold: 60s } ]");
-        return None;
+        return stream.refuse_at(
+            "shape",
+            "`stages` is empty",
+            "such as [ { to: 500/s, hold: 60s } ]",
+        );
     };
     let rate = agreed(&view.get("to")?, last.to, declared)?;
     Some((Shape::Stages(stages), rate))
@@ -136,14 +132,14 @@ fn spike(stream: &View<'_>, view: &View<'_>, declared: Option<Rate>) -> Option<(
     let rate = needed(stream, declared, "a spike")?;
     let (to, at, lasts) = (view.rate("to")?, view.time("at")?, view.time("for")?);
     if same(to, rate) {
-        view.get("to")?
-            .wrong("a spike to the stream's own rate is none", "another rate");
-        return None;
+        return view.refuse_at(
+            "to",
+            "a spike to the stream's own rate is none",
+            "another rate",
+        );
     }
     if lasts == Micros::ZERO {
-        view.get("for")?
-            .wrong("a spike that lasts no time is none", "such as 10s");
-        return None;
+        return view.refuse_at("for", "a spike that lasts no time is none", "such as 10s");
     }
     Some((Shape::Spike { to, at, lasts }, rate))
 }
@@ -181,8 +177,7 @@ fn replay(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
     });
     let instants = instants(view, text.ok()?)?;
     if instants.is_empty() {
-        view.wrong(format!("{path} holds no instant"), INSTANTS);
-        return None;
+        return view.refuse(format!("{path} holds no instant"), INSTANTS);
     }
     Some((Shape::Replay(Arc::from(instants)), Rate::ZERO))
 }
@@ -217,17 +212,14 @@ fn instants(view: &View<'_>, text: &str) -> Option<Vec<Micros>> {
             let what = format!("{place}: `{}` may be one number or two", cells.join(","));
             let help = "write decimals with a point, such as 1.5; name further columns in a first line, such \
                         as `at,note`";
-            view.wrong(what, help);
-            return None;
+            return view.refuse(what, help);
         }
         let Ok(at) = units::time(&format!("{cell}s")) else {
-            view.wrong(format!("{place}: `{cell}` is no instant"), INSTANTS);
-            return None;
+            return view.refuse(format!("{place}: `{cell}` is no instant"), INSTANTS);
         };
         if instants.last().is_some_and(|last| *last > at) {
             let what = format!("{place}: {cell} lies before the line above");
-            view.wrong(what, "sort the file");
-            return None;
+            return view.refuse(what, "sort the file");
         }
         instants.push(at);
     }
@@ -245,8 +237,7 @@ fn is_decimal_comma(cells: &[String], separator: char) -> bool {
 fn no_rate(stream: &View<'_>, why: &str) -> Option<()> {
     for key in ["rate", "every"] {
         if let Some(stray) = stream.get(key) {
-            stray.wrong(format!("`{key}` has no meaning here: {why}"), "remove it");
-            return None;
+            return stray.refuse(format!("`{key}` has no meaning here: {why}"), "remove it");
         }
     }
     Some(())
@@ -261,8 +252,7 @@ fn agreed(to: &View<'_>, plateau: Rate, declared: Option<Rate>) -> Option<Rate> 
                 plateau.get(),
                 rate.get()
             );
-            to.wrong(what, "make them agree, or remove one of them");
-            None
+            to.refuse(what, "make them agree, or remove one of them")
         }
         _ => Some(plateau),
     }

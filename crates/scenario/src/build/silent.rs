@@ -14,18 +14,14 @@ pub(super) fn commands_only(
 ) -> Option<()> {
     for view in views {
         let Some(commands) = view.get("commands") else {
-            view.wrong(
+            return view.refuse(
                 nothing_surfaces(dialect, fleets),
                 "remove it, or give it `commands`",
             );
-            return None;
         };
         if commands.text_of("to") == "waiting" {
             let what = nothing_surfaces(dialect, fleets);
-            commands
-                .get("to")?
-                .wrong(what, "use `to: online`: no query is seen to come");
-            return None;
+            return commands.refuse_at("to", what, "use `to: online`: no query is seen to come");
         }
     }
     Some(())

@@ -71,11 +71,10 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
     let is_invertible = variables.next().is_some_and(|(name, _)| name == "id");
     if !is_invertible || variables.next().is_some() {
         let what = format!("`carrier: {carrier}` needs a topic that leads back to its device");
-        topic.wrong(
+        return topic.refuse(
             what,
             "fixed text around one `${id}`, such as muster/${id}/t",
         );
-        return None;
     }
     let same = |other: &&StreamPlan| {
         by_topic(other).is_some() && other.surface.source() == stream.surface.source()
@@ -85,11 +84,10 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
             "`{}` has this topic too, and neither carries a stamp",
             other.name
         );
-        topic.wrong(
+        return topic.refuse(
             what,
             &format!("give each stream of `carrier: {carrier}` its own topic"),
         );
-        return None;
     }
     Some(())
 }
@@ -184,9 +182,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
 pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
     let timeout = view.time("timeout")?;
     if timeout == Micros::ZERO {
-        view.get("timeout")?
-            .wrong("no answer comes at once", "such as 10s");
-        return None;
+        return view.refuse_at("timeout", "no answer comes at once", "such as 10s");
     }
     Some(timeout)
 }
@@ -210,8 +206,7 @@ fn numbered(
             "{most} requests of a device, in the stream at place {lane} of its fleet, have no number of at most 2147483647"
         );
         let help = "at most 21474836 of a device, in one of the first 100 streams";
-        view.get("topic")?.wrong(what, help);
-        return None;
+        return view.refuse_at("topic", what, help);
     }
     Template::parse(&written).ok()
 }
@@ -246,8 +241,7 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
                 "such as v1/devices/me/telemetry, or give the fleet `gateway`",
             ),
         };
-        topic.wrong(format!("`{}` is {what}", topic.text()), help);
-        return None;
+        return topic.refuse(format!("`{}` is {what}", topic.text()), help);
     }
     if !is_gateway {
         return Some(());
@@ -262,11 +256,10 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let id = class.view.get("id")?;
     let owner = variables.owner(Template::parse(id.text()).ok().as_ref(), place);
     let what = format!("`{name}`{owner} cannot stand in the JSON of a gateway as it is");
-    id.wrong(
+    id.refuse(
         what,
         "a name without quotes, backslashes and control characters",
-    );
-    None
+    )
 }
 
 fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
@@ -275,8 +268,7 @@ fn takes_qos(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<()> {
         return Some(());
     }
     let what = format!("{dialect} takes nothing at QoS {}", qos.bits());
-    view.get("qos")?.wrong(what, &format!("at most {most}"));
-    None
+    view.refuse_at("qos", what, &format!("at most {most}"))
 }
 
 fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
@@ -311,13 +303,10 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
             }
             Some(schedule.spec().clone())
         }
-        Err(error) => {
-            view.wrong(
-                format!("this schedule is impossible: {error}"),
-                "see the keys of `shape`",
-            );
-            None
-        }
+        Err(error) => view.refuse(
+            format!("this schedule is impossible: {error}"),
+            "see the keys of `shape`",
+        ),
     }
 }
 
@@ -344,9 +333,11 @@ fn is_found(view: &View<'_>, ack: Ack, carrier: &Carrier) -> Option<()> {
     }
     let what =
         format!("`ack: application` names a message by its id, and the carrier is {carrier}");
-    view.get("carrier")?
-        .wrong(what, "use `carrier: application-id`, or `ack: transport`");
-    None
+    view.refuse_at(
+        "carrier",
+        what,
+        "use `carrier: application-id`, or `ack: transport`",
+    )
 }
 
 fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
@@ -359,21 +350,17 @@ fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
             let what = format!("no application acknowledges messages with {dialect}");
             let help =
                 "use `ack: transport`, or a platform or topic where one does, such as sap-edge";
-            view.get("ack")?.wrong(what, help);
-            None
+            view.refuse_at("ack", what, help)
         }
         ("none", Qos::AtMostOnce) => Some(Ack::None),
         ("transport", Qos::AtLeastOnce | Qos::ExactlyOnce) => Some(Ack::Transport),
         ("none", Qos::AtLeastOnce | Qos::ExactlyOnce) => {
             let what = format!("QoS {} is always acknowledged by MQTT itself", qos.bits());
-            view.get("ack")?
-                .wrong(what, "use `qos: 0`, or `ack: transport`");
-            None
+            view.refuse_at("ack", what, "use `qos: 0`, or `ack: transport`")
         }
         _ => {
             let help = "use `qos: 1`, or `ack: none`";
-            view.get("ack")?.wrong("QoS 0 is never acknowledged", help);
-            None
+            view.refuse_at("ack", "QoS 0 is never acknowledged", help)
         }
     }
 }
@@ -392,8 +379,7 @@ fn loop_(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<Loop> {
     };
     if let (Some((silent, help)), Loop::Closed | Loop::InFlight { .. }) = (silent, &loop_) {
         let what = format!("this loop waits for answers, and {silent} has none");
-        loop_view.wrong(what, &format!("{help}, or `loop: open`"));
-        return None;
+        return loop_view.refuse(what, &format!("{help}, or `loop: open`"));
     }
     Some(loop_)
 }
@@ -411,9 +397,7 @@ fn has_period(view: &View<'_>, schedule: &ScheduleSpec) -> Option<()> {
         | Shape::Burst { .. } => return Some(()),
     };
     let what = format!("a closed loop needs a period, and {shape} has none");
-    view.get("loop")?
-        .wrong(what, "use `loop: open`, or another shape");
-    None
+    view.refuse_at("loop", what, "use `loop: open`, or another shape")
 }
 
 fn open_bound() -> Option<u32> {
@@ -427,8 +411,7 @@ pub(super) fn overflow(view: &View<'_>) -> Option<Overflow> {
         });
     }
     if let Some(bound) = view.get("bound") {
-        bound.wrong("`bound` has no meaning with `overflow: shed`", "remove it");
-        return None;
+        return bound.refuse("`bound` has no meaning with `overflow: shed`", "remove it");
     }
     Some(Overflow::Shed)
 }
@@ -437,9 +420,7 @@ fn retry(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<u8> {
     let retry: u8 = view.whole("retry")?;
     if let (Some((silent, help)), 1..) = (silent, retry) {
         let what = format!("{silent} has no answer whose absence could be noticed");
-        view.get("retry")?
-            .wrong(what, &format!("{help}, or `retry: 0`"));
-        return None;
+        return view.refuse_at("retry", what, &format!("{help}, or `retry: 0`"));
     }
     Some(retry)
 }

@@ -38,8 +38,7 @@ pub(super) fn can_be_told_apart(
             all.len()
         );
         let help = "one filter with wildcards in place of several, or another fleet for some";
-        class.view.get("streams")?.wrong(what, help);
-        return None;
+        return class.view.refuse_at("streams", what, help);
     }
     let pairs = all
         .iter()
@@ -52,8 +51,7 @@ pub(super) fn can_be_told_apart(
             let what = format!("`{other}` takes topics that `{one}` of {whose} takes as well");
             let help = "filters without a common topic: of a message that two of them take, nobody \
                         tells by which it came";
-            view.wrong(what, help);
-            return None;
+            return view.refuse(what, help);
         }
     }
     Some(())
@@ -148,8 +146,7 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
                 "devices subscribe, and with `carrier: {}` they cannot tell messages apart",
                 stream.carrier
             );
-            view.get("carrier")?.wrong(what, "use `carrier: payload`");
-            return None;
+            return view.refuse_at("carrier", what, "use `carrier: payload`");
         }
     }
     let of = |is_it: &dyn Fn(&StreamPlan) -> bool| -> u64 {
@@ -164,14 +161,14 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
     // A filter of its own for each device makes few pairs of many, but never more than these.
     if subscribers.saturating_mul(senders) > PAIRS_MAX as u64 && has_common_filter(fleets) {
         let what = format!("{subscribers} subscriptions to {senders} senders are too many pairs");
-        root.get("fleet")?.wrong(
+        return root.refuse_at(
+            "fleet",
             what,
             &format!(
                 "at most {} together, or a filter with ${{index}} for each device",
                 figure::count(PAIRS_MAX as u64)
             ),
         );
-        return None;
     }
     Some(())
 }

@@ -83,23 +83,20 @@ fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
         ("is not spoken", help)
     };
     let what = format!("{dialect} {what} over `{}`", scheme.name());
-    platform.list("devices").first()?.wrong(what, help);
-    None
+    platform.list("devices").first()?.refuse(what, help)
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
     let Some(list) = view.get("devices") else {
         let help = "add `devices: [ \"mqtt://broker.example:1883\" ]`, or use `kind: gateway`";
-        view.wrong("the platform has no address", help);
-        return None;
+        return view.refuse("the platform has no address", help);
     };
     let items = view.list("devices");
     if items.is_empty() {
-        list.wrong(
+        return list.refuse(
             "the list of addresses is empty",
             "such as [ \"mqtt://127.0.0.1:1883\" ]",
         );
-        return None;
     }
     let endpoints = items
         .iter()
@@ -130,21 +127,19 @@ fn gateway(
 ) -> Option<PlatformKind> {
     let list = view.list("devices");
     if let Some(second) = list.get(1) {
-        second.wrong(
+        return second.refuse(
             "the embedded gateway listens on one address",
             "keep one address",
         );
-        return None;
     }
     if let (Some(item), Some(endpoint)) = (list.first(), endpoints.first()) {
         let host = endpoint.host.as_str();
         if host != "localhost" && !is_address(host) {
             let what = format!("the embedded gateway cannot listen on `{host}`");
-            item.wrong(
+            return item.refuse(
                 what,
                 "an address of this machine, such as mqtt://127.0.0.1:0",
             );
-            return None;
         }
     }
     let behaviour = match view.get("behaviour") {
@@ -169,8 +164,7 @@ fn max_payload(platform: &View<'_>) -> Option<Option<u32>> {
     };
     let bytes = platform.size("max-payload")?;
     if bytes == 0 {
-        view.wrong("a gateway that takes no payload", "such as 2KiB");
-        return None;
+        return view.refuse("a gateway that takes no payload", "such as 2KiB");
     }
     Some(Some(bytes))
 }
@@ -181,11 +175,10 @@ fn has_links(behaviour: &View<'_>, scheme: Scheme) -> Option<()> {
     let Some(stray) = stray.filter(|_| scheme == Scheme::Coap) else {
         return Some(());
     };
-    stray.wrong(
+    stray.refuse(
         "`close-links` has no meaning over coap://, where devices have no links",
         "remove it, or use coaps://",
-    );
-    None
+    )
 }
 
 /// Whether a host is written as an address (RFC 3986 section 3.2.2) and needs no look-up.
@@ -227,10 +220,11 @@ pub(super) fn backends(
     }
     if backends.len() > MAX_BACKENDS {
         let what = format!("{} plain subscribers are as many accounts", backends.len());
-        platform
-            .get("backend")?
-            .wrong(what, "at most 255; a group (`shared`) is one account");
-        return None;
+        return platform.refuse_at(
+            "backend",
+            what,
+            "at most 255; a group (`shared`) is one account",
+        );
     }
     for view in views.iter().filter(|_| is_consumed) {
         joins_arrivals(view, fleets)?;
@@ -361,18 +355,16 @@ fn pauses(view: &View<'_>, phases: &Phases) -> Option<Vec<Pause>> {
         let end = phases.warm_up + phases.measure;
         if pause.at >= end {
             let what = format!("this pause begins after the last message is due ({end})");
-            view.wrong(what, "an earlier `at`; it counts from the start of warm-up");
-            return None;
+            return view.refuse(what, "an earlier `at`; it counts from the start of warm-up");
         }
         if pauses
             .last()
             .is_some_and(|last| last.at + last.lasts > pause.at)
         {
-            view.wrong(
+            return view.refuse(
                 "this pause begins before the one above it ends",
                 "sort and part them",
             );
-            return None;
         }
         pauses.push(pause);
     }
@@ -390,11 +382,10 @@ fn joins_arrivals(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
         "`{}` has `carrier: none`, so its arrivals cannot be told",
         blind.name
     );
-    view.wrong(
+    view.refuse(
         what,
         "give it another carrier (`order` adds nothing to a message), or remove the backend",
-    );
-    None
+    )
 }
 
 /// MQTT 3.1.1 has no user properties, so a broker leaves them out for a consumer that speaks it.
@@ -408,9 +399,7 @@ fn sees_properties(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
         "`{}` has `carrier: property`, which MQTT 3.1.1 does not bring to a consumer",
         stream.name
     );
-    view.get("version")?
-        .wrong(what, "`version: \"5\"`, or another carrier");
-    None
+    view.refuse_at("version", what, "`version: \"5\"`, or another carrier")
 }
 
 fn keeps_order(view: &View<'_>, fleets: &[FleetPlan]) {

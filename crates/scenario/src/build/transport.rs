@@ -53,8 +53,7 @@ pub(super) fn certificates(view: &View<'_>, key: &str) -> Option<Option<PemFile>
 fn own(view: &View<'_>) -> Option<Option<(PemFile, Secret<PemFile>)>> {
     let Some(cert) = view.get("cert") else {
         if let Some(stray) = view.get("key") {
-            stray.wrong("a key without its certificate", "add `cert`");
-            return None;
+            return stray.refuse("a key without its certificate", "add `cert`");
         }
         return Some(None);
     };
@@ -74,8 +73,7 @@ fn pem(view: &View<'_>, label: &str, what: &str) -> Option<PemFile> {
         .any(|part| part == marker.as_bytes());
     if !holds {
         let what = format!("{name} holds no {what}");
-        view.wrong(what, "a file in PEM form (RFC 7468)");
-        return None;
+        return view.refuse(what, "a file in PEM form (RFC 7468)");
     }
     let name = name.to_owned();
     Some(PemFile { name, text })
@@ -93,8 +91,7 @@ pub(super) fn one_scheme(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<(
     };
     let (other, first) = (endpoint.scheme.name(), first.name());
     let what = format!("`{other}` beside `{first}`: all devices connect in one way");
-    view.wrong(what, "one scheme for all addresses, or a scenario for each");
-    None
+    view.refuse(what, "one scheme for all addresses, or a scenario for each")
 }
 
 /// Keys of TLS stand only where somebody speaks it.
@@ -102,8 +99,7 @@ pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>
     let is_any = |scheme: Scheme| scheme.is_tls() || scheme.is_dtls();
     if !schemes.into_iter().any(is_any) {
         let what = "`tls` has no meaning here: no address is of TLS or DTLS";
-        view.wrong(what, "another scheme for the addresses, or remove it");
-        return None;
+        return view.refuse(what, "another scheme for the addresses, or remove it");
     }
     Some(())
 }
@@ -116,8 +112,7 @@ pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
         None => Some(()),
         Some((key, stray)) => {
             let what = format!("`{key}` has no meaning over `{}`", scheme.name());
-            stray.wrong(what, "remove it; devices speak DTLS 1.2");
-            None
+            stray.refuse(what, "remove it; devices speak DTLS 1.2")
         }
     }
 }
@@ -161,9 +156,7 @@ pub(super) fn certificates_are_shown(
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
-    view.get("credential")?
-        .wrong(what, "connect with `mqtts`, `wss` or `coaps`");
-    None
+    view.refuse_at("credential", what, "connect with `mqtts`, `wss` or `coaps`")
 }
 
 /// The embedded gateway asks devices over DTLS for a certificate if it knows who vouches for them, and
@@ -184,6 +177,5 @@ pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> O
         ),
     };
     let credential = view.get("credential");
-    credential.as_ref().unwrap_or(view).wrong(what, help);
-    None
+    credential.as_ref().unwrap_or(view).refuse(what, help)
 }

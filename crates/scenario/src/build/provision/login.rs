@@ -18,14 +18,8 @@ pub(super) fn login(view: &View<'_>, api: &WebAddress) -> Option<Option<ApiCrede
     match (view.get("user"), view.get("password")) {
         (None, None) => Some(None),
         (Some(user), Some(password)) => basic(&user, &password, api).map(Some),
-        (Some(user), None) => {
-            user.wrong("a user name without a password", "add `password`");
-            None
-        }
-        (None, Some(password)) => {
-            password.wrong("a password without a user name", "add `user`");
-            None
-        }
+        (Some(user), None) => user.refuse("a user name without a password", "add `password`"),
+        (None, Some(password)) => password.refuse("a password without a user name", "add `user`"),
     }
 }
 
@@ -35,8 +29,7 @@ fn token(stands: &View<'_>, api: &WebAddress) -> Option<ApiCredential> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let what = "this is no bearer token: it is empty, or holds a blank, a line break or a \
                     letter outside ASCII";
-        stands.wrong(what, "the token alone, on one line (RFC 6750 section 2.1)");
-        return None;
+        return stands.refuse(what, "the token alone, on one line (RFC 6750 section 2.1)");
     }
     warn_of_clear_text(stands, "token", api);
     Some(ApiCredential::Bearer(token))
@@ -47,8 +40,7 @@ fn basic(user: &View<'_>, password: &View<'_>, api: &WebAddress) -> Option<ApiCr
     if name.expose().contains(':') {
         let what = "this user name holds a colon, behind which HTTP Basic has the password";
         let help = "a user name without `:` (RFC 7617 section 2)";
-        user.wrong(what, help);
-        return None;
+        return user.refuse(what, help);
     }
     let word = plain(password, "password")?;
     warn_of_clear_text(password, "password", api);
@@ -66,8 +58,7 @@ fn plain(stands: &View<'_>, what: &str) -> Option<Secret> {
             "this is no {what} for HTTP Basic: it is empty, or holds a line break or another control character"
         );
         let help = format!("the {what} alone, on one line (RFC 7617 section 2)");
-        stands.wrong(wrong, &help);
-        return None;
+        return stands.refuse(wrong, &help);
     }
     Some(text)
 }
