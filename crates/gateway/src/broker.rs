@@ -1,7 +1,6 @@
 //! Routing: messages go to the sessions that subscribed to their topics, and on to the links of those.
 
-pub(crate) mod link;
-mod links;
+pub(crate) mod links;
 mod opening;
 pub(crate) mod session;
 mod sessions;
@@ -12,10 +11,10 @@ use std::sync::atomic::Ordering;
 use muster_net::Key;
 use muster_platform::Dialect;
 use muster_protocol::mqtt::packet::{Subscribe, Unsubscribe};
-use muster_protocol::mqtt::{Filter, Publish, Qos, ServerEvent, Token, reason};
+use muster_protocol::mqtt::{Filter, Publish, Qos, Refused, ServerEvent, Token, reason};
 use muster_transport::Servers;
 
-use self::links::{Copied, Links};
+use self::links::{Link, Links, must_wait};
 use self::sessions::{Sessions, deliver_elsewhere};
 use crate::config::GatewayConfig;
 use crate::lock::locked;
@@ -197,9 +196,11 @@ impl Broker {
             return false;
         }
         match self.write_copy(ctx, to, grant, parcel) {
-            Some(Copied::Written) => {}
-            Some(Copied::Impossible) => ctx.counts().undeliverable.more(),
-            Some(Copied::MustWait) => return self.sessions.enqueue(ctx, to, grant, parcel),
+            Some(Ok(())) => {}
+            Some(Err(refused)) if must_wait(refused) => {
+                return self.sessions.enqueue(ctx, to, grant, parcel);
+            }
+            Some(Err(_)) => ctx.counts().undeliverable.more(),
             None => ctx.counts().discarded.more(),
         }
         false
@@ -211,19 +212,19 @@ impl Broker {
         to: SessionRef,
         grant: Grant,
         parcel: &mut Parcel<'_>,
-    ) -> Option<Copied> {
+    ) -> Option<Result<(), Refused>> {
         let session = self.sessions.get(to)?;
         let Some(key) = session.link else {
-            return Some(Copied::MustWait);
+            return Some(Err(Refused::NotConnected));
         };
         let link = self.links.get(key)?;
         if link.session.is_none() || link.wire.is_held || !session.queue.is_empty() {
-            return Some(Copied::MustWait);
+            return Some(Err(Refused::NotConnected));
         }
         let token = session.token();
         let copy = granted(ctx.shared.config.dialect, parcel.publish, grant);
         let copied = self.links.deliver(ctx, key, token, &copy);
-        if copied == Copied::Written {
+        if copied.is_ok() {
             session.keep(token, grant, || parcel.keep(ctx.now()));
         }
         Some(copied)
@@ -281,13 +282,13 @@ impl Broker {
                     self.links.deliver(ctx, key, token, &copy)
                 });
                 match copied {
-                    Copied::Written => session.keep(token, grant, || message),
-                    Copied::Impossible => ctx.counts().undeliverable.more(),
-                    Copied::MustWait => {
+                    Ok(()) => session.keep(token, grant, || message),
+                    Err(refused) if must_wait(refused) => {
                         session.gauge.waiting.fetch_add(1, Ordering::SeqCst);
                         session.queue.push_front((grant, message));
                         break;
                     }
+                    Err(_) => ctx.counts().undeliverable.more(),
                 }
             }
         }
@@ -413,7 +414,7 @@ impl Broker {
         }
         // What waits in a connection that is not read counts as a sign of life.
         if ctx.is_paused(key) {
-            let at = ctx.now() + link::Link::CONNECT_TIMEOUT;
+            let at = ctx.now() + Link::CONNECT_TIMEOUT;
             return self.links.watch(ctx, key, at);
         }
         let event: Option<ServerEvent<'_>> = link.server.timer(ctx.now(), &mut link.wire.out);

@@ -3,17 +3,19 @@
 pub(crate) mod bounds;
 mod endpoint;
 mod guard;
-mod peer;
 mod peers;
 mod queries;
 mod querying;
-mod replying;
 pub(crate) mod request;
 
 use muster_model::mix;
 use muster_net::{Io, Key};
-use muster_platform::{Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted};
-use muster_protocol::coap::{self, Code, OptionNumber, ServerEvent, content_format};
+use muster_platform::{
+    Field, Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted,
+};
+use muster_protocol::coap::{
+    self, Code, Opt, OptionNumber, Pending, Reply, ServerEvent, Uint, content_format,
+};
 use muster_protocol::mqtt::{Publish, Qos};
 
 use self::endpoint::Endpoint;
@@ -48,6 +50,14 @@ const UNKNOWN: Refusal = Refusal {
 pub(crate) struct Coap {
     endpoint: Endpoint,
     queries: Queries,
+}
+
+/// An answer of the dialect: its code, what stands beside it, and a body.
+#[derive(Debug)]
+struct Content<'a> {
+    status: Status,
+    fields: Vec<Field<'a>>,
+    body: &'a [u8],
 }
 
 /// A request, and the topic that it surfaces on.
@@ -177,7 +187,7 @@ impl Coap {
             device: identity.auth_id,
         });
         let hear = ctx.shared.config.dialect.requests(Protocol::Coap).hear;
-        let mut topic = ctx.take_topic();
+        let mut topic = std::mem::take(&mut ctx.scratch().topic);
         topic.clear();
         let wanted = match read(incoming) {
             None => Wanted::Refused(NO_TEXT),
@@ -196,7 +206,7 @@ impl Coap {
                 self.decline(ctx, from, incoming.pending, &refusal);
             }
         }
-        ctx.keep_topic(topic);
+        ctx.scratch().topic = topic;
     }
 
     /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
@@ -298,6 +308,49 @@ impl Coap {
             Response::Silence => {}
         }
     }
+
+    /// Answers no to an uplink, with a code as in HTTP.
+    fn refuse_upload(&mut self, ctx: &mut Context<'_>, to: RequestRef, code: u16) {
+        let status = Status::of_http(code).unwrap_or(Refusal::UNAVAILABLE.status);
+        let why = "refused on purpose";
+        if self.decline(ctx, to.peer, to.pending, &Refusal { status, why }) {
+            ctx.counts().rejected.more();
+        }
+    }
+
+    /// Answers no; whether that could be said.
+    fn decline(
+        &mut self,
+        ctx: &mut Context<'_>,
+        to: PeerRef,
+        pending: Pending,
+        refusal: &Refusal,
+    ) -> bool {
+        let content = Content {
+            status: refusal.status,
+            fields: refusal.fields().collect(),
+            body: refusal.why.as_bytes(),
+        };
+        self.respond_with(ctx, to, pending, &content)
+    }
+
+    /// Whether the answer could be said.
+    fn respond_with(
+        &mut self,
+        ctx: &mut Context<'_>,
+        to: PeerRef,
+        pending: Pending,
+        content: &Content<'_>,
+    ) -> bool {
+        let fields = &content.fields;
+        let values: Vec<Uint> = fields.iter().map(number).collect();
+        let options = fields.iter().zip(&values);
+        let mut options: Vec<Opt<'_>> = options.filter_map(option).collect();
+        options.sort_by_key(|option| option.number);
+        let code = Code::new(content.status.class, content.status.detail);
+        let reply = Reply::new(code, &options, content.body);
+        self.endpoint.respond(ctx, to, pending, &reply)
+    }
 }
 
 /// What is wanted, if it is of a device that is known.
@@ -330,6 +383,31 @@ fn read<'a>(incoming: &'a coap::Incoming<'_>) -> Option<Incoming<'a>> {
         came.parameter(std::str::from_utf8(parameter).ok()?);
     }
     Some(came)
+}
+
+/// The number that a field holds.
+fn number(field: &Field<'_>) -> Uint {
+    match field {
+        Field::ContentType(media_type) => {
+            let format = content_format::of_media_type(media_type);
+            Uint::of(u32::from(format.unwrap_or(content_format::OCTET_STREAM)))
+        }
+        Field::MaxAge(seconds) => Uint::of(*seconds),
+        Field::PathSegment(_) | Field::Parameter(_) => Uint::of(0),
+    }
+}
+
+/// The option of a field; a media type that has no number is not told.
+fn option<'a>((field, number): (&Field<'a>, &'a Uint)) -> Option<Opt<'a>> {
+    Some(match field {
+        Field::PathSegment(segment) => Opt::text(OptionNumber::LOCATION_PATH, segment),
+        Field::Parameter(parameter) => Opt::text(OptionNumber::LOCATION_QUERY, parameter),
+        Field::MaxAge(_) => Opt::new(OptionNumber::MAX_AGE, number),
+        Field::ContentType(media_type) => {
+            content_format::of_media_type(media_type)?;
+            Opt::new(OptionNumber::CONTENT_FORMAT, number)
+        }
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use muster_platform::{CommandScratch, Commanded, Handing, Handover, Rewrite};
 use muster_protocol::mqtt::{Publish, reason};
 
 use crate::account::command_hash;
-use crate::alarm::Alarm;
 use crate::broker::Broker;
 use crate::coap::Coap;
 use crate::fault::Fault;
@@ -15,6 +14,7 @@ use crate::message::{Message, Parcel, published};
 use crate::mqtt::{Received, reject};
 use crate::routes::SessionRef;
 use crate::thread::Context;
+use crate::uplink::Alarm;
 
 /// Takes a command: routed as any message, but treated badly by counts of its own. Whoever issues
 /// commands hears that nobody was there, whatever devices hear of their messages.

@@ -16,7 +16,6 @@
 //! ```
 
 mod account;
-mod alarm;
 mod broker;
 mod child;
 mod client_certificates;

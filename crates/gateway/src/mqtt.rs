@@ -182,13 +182,13 @@ impl<'a> Received<'a> {
     /// the first.
     fn put_data(&self, ctx: &mut Context<'_>, router: &mut Router, data: &Data<'_>) {
         let mut pending = self.incoming.pending;
-        let mut topic = ctx.take_topic();
+        let mut topic = std::mem::take(&mut ctx.scratch().topic);
         for device in data.devices() {
             topic.clear();
             data.write_surface(device, &mut topic);
             self.put(ctx, router, &topic, pending.take());
         }
-        ctx.keep_topic(topic);
+        ctx.scratch().topic = topic;
     }
 
     /// An uplink that the application acknowledges: the transport's answer says only that it came.

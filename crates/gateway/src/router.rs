@@ -7,14 +7,13 @@ use muster_model::{Micros, mix};
 use muster_protocol::mqtt::Publish;
 use rustc_hash::FxHashMap;
 
-use crate::alarm::Alarm;
 use crate::broker::Broker;
 use crate::fault::{Delivery, Fault, Response};
 use crate::fault_plan::Treatment;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
 use crate::thread::{Context, Pause};
-use crate::uplink::{Answer, Origin, Sender, Uplink};
+use crate::uplink::{Alarm, Answer, Origin, Sender, Uplink};
 
 /// How often it is looked whether uplinks wait in vain to be overtaken.
 const OVERTAKING_LOOK: Micros = Micros::from_millis(250);

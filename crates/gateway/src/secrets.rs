@@ -27,9 +27,7 @@ impl Secrets {
             of_others: of_others.map(|text| bytes(text.as_bytes())),
         }
     }
-}
 
-impl Secrets {
     /// Whether nobody shares a key.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty() && self.of_others.is_none()

@@ -13,7 +13,6 @@ use muster_protocol::layer::Ended;
 use muster_protocol::mqtt::{Input, ServerEvent};
 use muster_transport::Servers;
 
-use crate::alarm::Alarm;
 use crate::broker::Broker;
 use crate::coap::{Coap, Datagram};
 use crate::commands;
@@ -22,7 +21,7 @@ use crate::mqtt::{self, Received, acknowledging};
 use crate::router::Router;
 use crate::shared::Shared;
 use crate::thread::{Context, Pause, Thread};
-use crate::uplink::{Answer, Asker};
+use crate::uplink::{Alarm, Answer, Asker};
 
 /// Keeps the choice of links to close apart from other draws of the seed.
 const CLOSE_STREAM: u64 = 0xc105_e000;

@@ -9,10 +9,9 @@ use rustc_hash::FxHashMap;
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::account::Counts;
-use crate::alarm::{Alarm, AlarmId};
 use crate::mail::Mail;
 use crate::shared::Shared;
-use crate::uplink::Sender;
+use crate::uplink::{Alarm, AlarmId, Sender};
 
 /// Why a socket is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +28,7 @@ pub(crate) enum Pause {
 }
 
 /// What all parts of one thread use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Thread {
     index: u16,
     alarms: SlotMap<DefaultKey, Alarm>,
@@ -40,22 +39,22 @@ pub(crate) struct Thread {
     waiting: Vec<Key>,
     /// Senders that are gone, whose uplinks nothing can overtake any more.
     gone: Vec<Sender>,
-    /// Lent out to write topics and payloads.
-    topic: String,
-    payload: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// Buffers to write into: whoever takes one puts it back.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) topic: String,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Thread {
     pub(crate) fn new(index: u16, threads: u16) -> Self {
         Self {
             index,
-            alarms: SlotMap::new(),
             outboxes: (0..threads).map(|_| Vec::new()).collect(),
-            paused: FxHashMap::default(),
-            waiting: Vec::new(),
-            gone: Vec::new(),
-            topic: String::new(),
-            payload: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -83,6 +82,10 @@ impl<'a> Context<'a> {
 
     pub(crate) fn index(&self) -> u16 {
         self.thread.index
+    }
+
+    pub(crate) fn scratch(&mut self) -> &mut Scratch {
+        &mut self.thread.scratch
     }
 
     pub(crate) fn counts(&self) -> &'a Counts {
@@ -207,24 +210,6 @@ impl<'a> Context<'a> {
 
     pub(crate) fn take_gone(&mut self) -> Vec<Sender> {
         std::mem::take(&mut self.thread.gone)
-    }
-
-    /// A buffer for topics, which is given back with [`Self::keep_topic`].
-    pub(crate) fn take_topic(&mut self) -> String {
-        std::mem::take(&mut self.thread.topic)
-    }
-
-    pub(crate) fn keep_topic(&mut self, topic: String) {
-        self.thread.topic = topic;
-    }
-
-    /// A buffer for payloads, which is given back with [`Self::keep_payload`].
-    pub(crate) fn take_payload(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.thread.payload)
-    }
-
-    pub(crate) fn keep_payload(&mut self, payload: Vec<u8>) {
-        self.thread.payload = payload;
     }
 }
 

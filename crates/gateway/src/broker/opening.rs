@@ -13,7 +13,7 @@ use muster_protocol::mqtt::packet::{Auth, Connect};
 use muster_protocol::mqtt::{Accept, Input, Property, Publish, Version, reason};
 
 use super::Broker;
-use super::link::Challenge;
+use super::links::Challenge;
 use super::session::{Opening, Session, Will};
 use super::sessions::unsubscribe_all;
 use crate::config::Role;
@@ -267,16 +267,17 @@ impl Broker {
 
     /// Binds link and session, and answers the CONNECT.
     fn open(&mut self, ctx: &mut Context<'_>, key: Key, me: SessionRef, opening: &Opening) {
-        let Some(resumed) = self.sessions.open(ctx, me, key, opening.expiry) else {
+        let resumed = self.sessions.open(ctx, me, key, opening.expiry);
+        let Some((state, has_subscribed)) = resumed else {
             return;
         };
         let Some(link) = self.links.get(key) else {
             return;
         };
         link.session = Some(me);
-        link.has_subscribed = resumed.has_subscribed;
+        link.has_subscribed = has_subscribed;
         if opening.is_present {
-            link.server.resume(resumed.state);
+            link.server.resume(state);
         }
         let accept = Accept {
             assigned_client_id: opening.is_assigned.then_some(&*opening.client_id),

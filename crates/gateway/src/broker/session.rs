@@ -8,9 +8,9 @@ use muster_net::Key;
 use muster_protocol::mqtt::{SessionState, Token};
 use rustc_hash::FxHashMap;
 
-use crate::alarm::AlarmId;
 use crate::message::Message;
 use crate::routes::{Claim, Gauge, Grant, QUEUE_LOW, SessionRef, Subscription};
+use crate::uplink::AlarmId;
 
 /// What the gateway knows of a client beyond its connection.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use muster_protocol::mqtt::{Filter, RetainHandling, SessionState, reason};
 use slotmap::SlotMap;
 
 use super::session::{Opening, Session, Will};
-use crate::alarm::Alarm;
 use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, Parcel};
 use crate::routes::{Claim, Gauge, Grant, QUEUE_MAX, SessionKey, SessionRef, Subscription};
 use crate::thread::Context;
+use crate::uplink::Alarm;
 
 /// Sessions that moved away and are remembered for mail still under way.
 const MOVED_KEPT: usize = 1_024;
@@ -33,13 +33,6 @@ pub(crate) struct Sessions {
     moved: VecDeque<(SessionRef, SessionRef, Arc<Gauge>)>,
 }
 
-/// What a session gives to the link that takes it up.
-#[derive(Debug)]
-pub(super) struct Resumed {
-    pub(super) state: SessionState,
-    pub(super) has_subscribed: bool,
-}
-
 impl Sessions {
     pub(super) fn get(&mut self, session: SessionRef) -> Option<&mut Session> {
         self.all.get_mut(session.key)
@@ -54,24 +47,22 @@ impl Sessions {
         SessionRef { shard, key }
     }
 
-    /// Binds a session to a link.
+    /// Binds a session to a link; gives its state, and whether it has subscribed.
     pub(super) fn open(
         &mut self,
         ctx: &mut Context<'_>,
         me: SessionRef,
         key: Key,
         expiry: u32,
-    ) -> Option<Resumed> {
+    ) -> Option<(SessionState, bool)> {
         let session = self.get(me)?;
         session.link = Some(key);
         session.expiry = expiry;
         session.gauge.online.store(true, Ordering::Relaxed);
         ctx.cancel_alarm(session.expiring.take());
         ctx.cancel_alarm(session.pending_will.take().map(|(alarm, _)| alarm));
-        Some(Resumed {
-            state: std::mem::take(&mut session.state),
-            has_subscribed: !session.subscriptions.is_empty(),
-        })
+        let has_subscribed = !session.subscriptions.is_empty();
+        Some((std::mem::take(&mut session.state), has_subscribed))
     }
 
     /// The link of a session is gone. Gives the will that is to be published now.

@@ -13,13 +13,12 @@ use muster_protocol::coap::{
 
 use super::bounds;
 use super::guard::Secure;
-use super::peer::Peer;
-use super::peers::{Met, Peers};
+use super::peers::{Met, Peer, Peers};
 use super::request::PeerRef;
-use crate::alarm::Alarm;
+use crate::account::Count;
 use crate::config::GatewayConfig;
 use crate::thread::Context;
-use crate::uplink::Sender;
+use crate::uplink::{Alarm, Sender};
 
 /// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
 /// fewer.
@@ -315,35 +314,34 @@ pub(super) fn note(ctx: &Context<'_>, before: &ServerCounts, after: &ServerCount
         return;
     }
     let counts = ctx.counts();
-    for (count, before, after) in [
-        (&counts.received_again, before.duplicates, after.duplicates),
-        (
-            &counts.unrepeatable,
-            before.unrepeatable,
-            after.unrepeatable,
-        ),
-        (&counts.malformed, before.malformed, after.malformed),
-        (&counts.stray, before.stray, after.stray),
-        (&counts.refused_requests, before.rejected, after.rejected),
-        (&counts.requests_forgotten, before.evicted, after.evicted),
-        (
-            &counts.bodies_given_up,
-            before.bodies_given_up,
-            after.bodies_given_up,
-        ),
-        (
-            &counts.retransmitted,
-            before.retransmitted,
-            after.retransmitted,
-        ),
-        (
-            &counts.separate_given_up,
-            before.copies_given_up,
-            after.copies_given_up,
-        ),
-    ] {
+    let add = |count: &Count, before: u32, after: u32| {
         count.add(u64::from(after.wrapping_sub(before)));
-    }
+    };
+    add(&counts.received_again, before.duplicates, after.duplicates);
+    add(
+        &counts.unrepeatable,
+        before.unrepeatable,
+        after.unrepeatable,
+    );
+    add(&counts.malformed, before.malformed, after.malformed);
+    add(&counts.stray, before.stray, after.stray);
+    add(&counts.refused_requests, before.rejected, after.rejected);
+    add(&counts.requests_forgotten, before.evicted, after.evicted);
+    add(
+        &counts.bodies_given_up,
+        before.bodies_given_up,
+        after.bodies_given_up,
+    );
+    add(
+        &counts.retransmitted,
+        before.retransmitted,
+        after.retransmitted,
+    );
+    add(
+        &counts.separate_given_up,
+        before.copies_given_up,
+        after.copies_given_up,
+    );
 }
 
 #[cfg(test)]

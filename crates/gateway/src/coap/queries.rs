@@ -8,7 +8,7 @@ use muster_protocol::coap::Pending;
 use slotmap::{KeyData, SlotMap};
 
 use super::request::{PeerRef, QueryRef};
-use crate::alarm::AlarmId;
+use crate::uplink::AlarmId;
 
 /// A request that wants a command in its answer.
 #[derive(Debug)]

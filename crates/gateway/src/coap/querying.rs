@@ -9,17 +9,16 @@ use muster_platform::{
 use muster_protocol::coap::Pending;
 use muster_protocol::mqtt::{Publish, Qos};
 
-use super::Coap;
 use super::bounds::QUERIES_MAX;
 use super::queries::Query;
-use super::replying::Content;
 use super::request::{PeerRef, QueryRef, Waiter};
-use crate::alarm::Alarm;
+use super::{Coap, Content};
 use crate::broker::Broker;
 use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, Parcel};
 use crate::thread::Context;
+use crate::uplink::Alarm;
 
 /// How long an answer may wait for a command before the request is acknowledged; Hono's own default
 /// (`timeoutToAck`).

@@ -4,13 +4,12 @@ use muster_net::Key;
 use muster_platform::Reply;
 use muster_protocol::mqtt::{Publish, Qos, reason};
 
-use crate::alarm::Alarm;
 use crate::broker::Broker;
-use crate::broker::link::{Acknowledgement, Batch};
+use crate::broker::links::{Acknowledgement, Batch};
 use crate::fault::Response;
 use crate::message::Parcel;
 use crate::thread::Context;
-use crate::uplink::{Answer, Asked, Asker, PublishRef};
+use crate::uplink::{Alarm, Answer, Asked, Asker, PublishRef};
 
 /// What cannot be read as acknowledgements.
 const GARBLED: &[u8] = b"[{\"id\":\"";
@@ -130,7 +129,7 @@ fn write_answers(
     to: &Asked,
     answers: &[Acknowledgement],
 ) {
-    let mut text = ctx.take_payload();
+    let mut text = std::mem::take(&mut ctx.scratch().payload);
     text.clear();
     let mut replies = answers.iter().map(|answer| Reply {
         id: answer.id.as_deref(),
@@ -144,7 +143,7 @@ fn write_answers(
     };
     let copies = send(ctx, broker, &first, &text);
     count_answers(ctx, answers, copies);
-    ctx.keep_payload(text);
+    ctx.scratch().payload = text;
 }
 
 /// Publishes on the topic of the acknowledgement of a device's message: the number of copies.

@@ -153,9 +153,7 @@ impl Endpoint {
                 let (mut context, out) = secure.parts();
                 dtls.poll(ctx.now(), &mut context, &mut records.input, out)
             });
-            if let Some((socket, address)) = self.place(of) {
-                self.send_flight(ctx, socket, address);
-            }
+            self.send_flight_to(ctx, of);
             match event {
                 None => break,
                 Some(Event::Data(plain)) => {
@@ -244,9 +242,7 @@ impl Endpoint {
         };
         let (mut context, out) = secure.parts();
         let event = dtls.expire(ctx.now(), &mut context, out);
-        if let Some((socket, address)) = self.place(of) {
-            self.send_flight(ctx, socket, address);
-        }
+        self.send_flight_to(ctx, of);
         match event {
             Some(event) => self.session_event(ctx, of, &event, before),
             None => self.note_dtls(ctx, of, before),
@@ -258,10 +254,14 @@ impl Endpoint {
         if let Some((secure, dtls)) = self.guarded(of) {
             dtls.close(&mut secure.out);
         }
+        self.send_flight_to(ctx, of);
+        self.forget_peer(ctx, of);
+    }
+
+    fn send_flight_to(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
         if let Some((socket, address)) = self.place(of) {
             self.send_flight(ctx, socket, address);
         }
-        self.forget_peer(ctx, of);
     }
 
     /// Sends what sessions have to say of themselves.
