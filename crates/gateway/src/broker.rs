@@ -20,7 +20,7 @@ use crate::config::GatewayConfig;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
 use crate::routes::{Gauge, Grant, SessionRef, Subscription};
-use crate::thread::Context;
+use crate::thread::Ctx;
 
 /// The links and sessions of one thread, and what goes to them.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Broker {
     }
 
     /// Acts on what a client sent, other than a PUBLISH.
-    pub(crate) fn handle(&mut self, ctx: &mut Context<'_>, key: Key, event: &ServerEvent<'_>) {
+    pub(crate) fn handle(&mut self, ctx: &mut Ctx<'_>, key: Key, event: &ServerEvent<'_>) {
         match event {
             ServerEvent::Publish(_) | ServerEvent::Ping => {}
             ServerEvent::Acked { token, reason } => {
@@ -101,7 +101,7 @@ impl Broker {
     }
 
     /// Retains a message if it is to be, and sends it to all subscribers.
-    pub(crate) fn publish(&mut self, ctx: &mut Context<'_>, mut parcel: Parcel<'_>) -> Routed {
+    pub(crate) fn publish(&mut self, ctx: &mut Ctx<'_>, mut parcel: Parcel<'_>) -> Routed {
         if parcel.publish.retain {
             let message = Message::new(parcel.publish, ctx.now());
             if !locked(&ctx.shared.retained).set(message) {
@@ -130,7 +130,7 @@ impl Broker {
 
     pub(crate) fn publish_kept(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         message: &Arc<Message>,
         from: Option<SessionRef>,
     ) -> Routed {
@@ -148,7 +148,7 @@ impl Broker {
     /// Sends a message to a client that has not subscribed: the number of copies.
     pub(crate) fn send_unasked(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         key: Key,
         publish: &Publish<'_>,
     ) -> usize {
@@ -167,7 +167,7 @@ impl Broker {
 
     fn deliver_kept(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: SessionRef,
         grant: Grant,
         message: &Arc<Message>,
@@ -186,7 +186,7 @@ impl Broker {
     /// Writes a copy, or queues it; true if the queue is full and the copy not to be dropped.
     fn deliver(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: SessionRef,
         grant: Grant,
         parcel: &mut Parcel<'_>,
@@ -208,7 +208,7 @@ impl Broker {
 
     fn write_copy(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: SessionRef,
         grant: Grant,
         parcel: &mut Parcel<'_>,
@@ -233,7 +233,7 @@ impl Broker {
     /// A copy came from another thread.
     pub(crate) fn arrived(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: SessionRef,
         grant: Grant,
         message: Arc<Message>,
@@ -252,7 +252,7 @@ impl Broker {
     }
 
     /// Writes queued copies as long as the client takes them.
-    pub(crate) fn drain(&mut self, ctx: &mut Context<'_>, key: Key) {
+    pub(crate) fn drain(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         let dialect = ctx.shared.config.dialect;
         let me = self.links.session_of(key);
         let session = me.and_then(|me| self.sessions.get(me));
@@ -298,7 +298,7 @@ impl Broker {
         }
     }
 
-    fn completed(&mut self, ctx: &mut Context<'_>, key: Key, token: Token) {
+    fn completed(&mut self, ctx: &mut Ctx<'_>, key: Key, token: Token) {
         let me = self.links.session_of(key);
         let Some(session) = me.and_then(|me| self.sessions.get(me)) else {
             return;
@@ -310,7 +310,7 @@ impl Broker {
     }
 
     /// The session was resumed and this copy has no answer yet (MQTT-4.4.0-1).
-    fn resend(&mut self, ctx: &Context<'_>, key: Key, token: Token) {
+    fn resend(&mut self, ctx: &Ctx<'_>, key: Key, token: Token) {
         let Some(link) = self.links.get(key) else {
             return;
         };
@@ -329,7 +329,7 @@ impl Broker {
         }
     }
 
-    fn subscribe(&mut self, ctx: &mut Context<'_>, key: Key, subscribe: &Subscribe<'_>) {
+    fn subscribe(&mut self, ctx: &mut Ctx<'_>, key: Key, subscribe: &Subscribe<'_>) {
         let Some(link) = self.links.get(key) else {
             return;
         };
@@ -381,7 +381,7 @@ impl Broker {
         }
     }
 
-    fn unsubscribe(&mut self, ctx: &mut Context<'_>, key: Key, unsubscribe: &Unsubscribe<'_>) {
+    fn unsubscribe(&mut self, ctx: &mut Ctx<'_>, key: Key, unsubscribe: &Unsubscribe<'_>) {
         let Some(link) = self.links.get(key) else {
             return;
         };
@@ -404,7 +404,7 @@ impl Broker {
     }
 
     /// Looks after a link at the instant that was set for it.
-    pub(crate) fn check(&mut self, ctx: &mut Context<'_>, key: Key) {
+    pub(crate) fn check(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         let Some(link) = self.links.get(key) else {
             return;
         };
@@ -427,7 +427,7 @@ impl Broker {
     }
 
     /// Closes a part of the device links.
-    pub(crate) fn close_share(&mut self, ctx: &mut Context<'_>, seed: u64, share: f64) {
+    pub(crate) fn close_share(&mut self, ctx: &mut Ctx<'_>, seed: u64, share: f64) {
         for key in self.links.choose(ctx.shared.config.dialect, seed, share) {
             ctx.counts().closed_links.more();
             self.end(ctx, key, true);
@@ -435,7 +435,7 @@ impl Broker {
     }
 }
 
-fn find_matches(ctx: &Context<'_>, parcel: &Parcel<'_>, matches: &mut Vec<Match>) {
+fn find_matches(ctx: &Ctx<'_>, parcel: &Parcel<'_>, matches: &mut Vec<Match>) {
     let Ok(routes) = ctx.shared.routes.read() else {
         return;
     };
@@ -451,12 +451,7 @@ fn find_matches(ctx: &Context<'_>, parcel: &Parcel<'_>, matches: &mut Vec<Match>
 
 /// One copy a session at the highest QoS granted (MQTT-3.3.4-2), but one each for
 /// subscriptions with an identifier of their own.
-fn add_match(
-    ctx: &Context<'_>,
-    publish: &Publish<'_>,
-    found: &Subscription,
-    matches: &mut Vec<Match>,
-) {
+fn add_match(ctx: &Ctx<'_>, publish: &Publish<'_>, found: &Subscription, matches: &mut Vec<Match>) {
     let grant = Grant {
         qos: found.qos.min(publish.qos),
         retain: found.retain_as_published && publish.retain,

@@ -28,7 +28,7 @@ use crate::lock::locked;
 use crate::message::Parcel;
 use crate::router::Router;
 use crate::shared::Shared;
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::{Answer, Asker, Origin};
 
 pub(crate) use self::endpoint::Datagram;
@@ -85,14 +85,14 @@ impl Coap {
         self.endpoint.add_secure_socket(io, key, secure);
     }
 
-    pub(crate) fn count_datagrams(&self, ctx: &mut Context<'_>, is_last: bool) {
+    pub(crate) fn count_datagrams(&self, ctx: &mut Ctx<'_>, is_last: bool) {
         self.endpoint.count_datagrams(ctx, is_last);
     }
 
     /// Takes a datagram, and the messages in it.
     pub(crate) fn datagram(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         router: &mut Router,
         datagram: Datagram<'_>,
     ) {
@@ -110,7 +110,7 @@ impl Coap {
         self.end_gone(ctx);
     }
 
-    fn message(&mut self, ctx: &mut Context<'_>, router: &mut Router, from: PeerRef, bytes: &[u8]) {
+    fn message(&mut self, ctx: &mut Ctx<'_>, router: &mut Router, from: PeerRef, bytes: &[u8]) {
         let event = self.endpoint.drive(ctx, from, |session, now, out| {
             session.receive(now, bytes, out)
         });
@@ -121,7 +121,7 @@ impl Coap {
     }
 
     /// Something is due of a peer.
-    pub(crate) fn wake_peer(&mut self, ctx: &mut Context<'_>, router: &mut Router, of: PeerRef) {
+    pub(crate) fn wake_peer(&mut self, ctx: &mut Ctx<'_>, router: &mut Router, of: PeerRef) {
         if let Some(peer) = self.endpoint.peer(of) {
             peer.alarm = None;
         }
@@ -137,7 +137,7 @@ impl Coap {
     }
 
     /// Closes a part of the sessions of DTLS; CoAP alone knows no links.
-    pub(crate) fn close_share(&mut self, ctx: &mut Context<'_>, seed: u64, share: f64) {
+    pub(crate) fn close_share(&mut self, ctx: &mut Ctx<'_>, seed: u64, share: f64) {
         let mut sessions = self.endpoint.sessions();
         sessions.sort_by_key(|peer| mix(seed, peer.number()));
         let count = (sessions.len() as f64 * share).round() as usize;
@@ -149,7 +149,7 @@ impl Coap {
     }
 
     /// What peers asked that are gone waits no more: commands find nobody.
-    fn end_gone(&mut self, ctx: &mut Context<'_>) {
+    fn end_gone(&mut self, ctx: &mut Ctx<'_>) {
         for peer in self.endpoint.take_gone() {
             self.end_queries(ctx, peer);
         }
@@ -158,7 +158,7 @@ impl Coap {
     /// What the session of a peer tells of.
     fn handle(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         router: &mut Router,
         of: PeerRef,
         event: &ServerEvent<'_>,
@@ -175,7 +175,7 @@ impl Coap {
 
     fn request(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         router: &mut Router,
         from: PeerRef,
         incoming: &coap::Incoming<'_>,
@@ -212,7 +212,7 @@ impl Coap {
     /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
     fn upload(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         router: &mut Router,
         request: &Request<'_>,
         upload: &Upload<'_>,
@@ -262,7 +262,7 @@ impl Coap {
     }
 
     /// A device's reply to a command: routed as any message, and never treated badly.
-    fn reply(&mut self, ctx: &mut Context<'_>, broker: &mut Broker, request: &Request<'_>) {
+    fn reply(&mut self, ctx: &mut Ctx<'_>, broker: &mut Broker, request: &Request<'_>) {
         ctx.counts().replies.more();
         let publish = Publish {
             qos: Qos::AtLeastOnce,
@@ -274,7 +274,7 @@ impl Coap {
     }
 
     /// Answers an uplink.
-    pub(crate) fn respond(&mut self, ctx: &mut Context<'_>, to: RequestRef, answer: Answer) {
+    pub(crate) fn respond(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, answer: Answer) {
         let RequestRef { peer, pending, .. } = to;
         if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
             (to.query, answer.response)
@@ -310,7 +310,7 @@ impl Coap {
     }
 
     /// Answers no to an uplink, with a code as in HTTP.
-    fn refuse_upload(&mut self, ctx: &mut Context<'_>, to: RequestRef, code: u16) {
+    fn refuse_upload(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, code: u16) {
         let status = Status::of_http(code).unwrap_or(Refusal::UNAVAILABLE.status);
         let why = "refused on purpose";
         if self.decline(ctx, to.peer, to.pending, &Refusal { status, why }) {
@@ -321,7 +321,7 @@ impl Coap {
     /// Answers no; whether that could be said.
     fn decline(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: PeerRef,
         pending: Pending,
         refusal: &Refusal,
@@ -337,7 +337,7 @@ impl Coap {
     /// Whether the answer could be said.
     fn respond_with(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: PeerRef,
         pending: Pending,
         content: &Content<'_>,

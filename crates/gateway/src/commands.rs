@@ -13,13 +13,13 @@ use crate::lock::locked;
 use crate::message::{Message, Parcel, published};
 use crate::mqtt::{Received, reject};
 use crate::routes::SessionRef;
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
 /// Takes a command: routed as any message, but treated badly by counts of its own. Whoever issues
 /// commands hears that nobody was there, whatever devices hear of their messages.
 pub(crate) fn take(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     coap: &mut Coap,
     received: &Received<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn take(
 
 /// Hands a command on, in the form that its device asked for.
 pub(crate) fn route(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     coap: &mut Coap,
     message: &Arc<Message>,
@@ -79,7 +79,7 @@ pub(crate) fn route(
 /// Hands a second copy of a command on. Where that finds no device waiting nobody is told, for the
 /// first was handed on, or its notice was sent.
 fn route_again(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     coap: &mut Coap,
     message: &Arc<Message>,
@@ -97,7 +97,7 @@ fn route_again(
 }
 
 fn hand(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     message: &Message,
     from: SessionRef,

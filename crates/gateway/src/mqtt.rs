@@ -14,7 +14,7 @@ use crate::fault::Response;
 use crate::message::{Parcel, published};
 use crate::router::Router;
 use crate::routes::SessionRef;
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::{Answer, Asked, Asker, Origin, PublishRef};
 
 /// The receive buffer of a slow reader: a few packets, so that the sender soon feels it.
@@ -32,7 +32,7 @@ pub(crate) struct Received<'a> {
 impl<'a> Received<'a> {
     /// None if the link is gone.
     pub(crate) fn new(
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         broker: &mut Broker,
         key: Key,
         incoming: &'a Incoming<'a>,
@@ -68,7 +68,7 @@ impl<'a> Received<'a> {
     }
 
     /// Takes a reply to a command, or an uplink as the dialect reads it.
-    pub(crate) fn take(&self, ctx: &mut Context<'_>, router: &mut Router) {
+    pub(crate) fn take(&self, ctx: &mut Ctx<'_>, router: &mut Router) {
         let (server, incoming) = (&ctx.shared.config.dialect.spec().server, self.incoming);
         let mut topic = String::new();
         let (name, came) = (self.name(), &incoming.topic);
@@ -79,7 +79,7 @@ impl<'a> Received<'a> {
     }
 
     /// A reply to a command, with what it surfaces as: routed as any message, and never treated badly.
-    fn reply(&self, ctx: &mut Context<'_>, broker: &mut Broker, topic: &str, payload: &[u8]) {
+    fn reply(&self, ctx: &mut Ctx<'_>, broker: &mut Broker, topic: &str, payload: &[u8]) {
         ctx.counts().replies.more();
         let mut user = Vec::new();
         let publish = Publish {
@@ -95,7 +95,7 @@ impl<'a> Received<'a> {
         broker.links().ack(ctx, self.asker(), code);
     }
 
-    fn uplink(&self, ctx: &mut Context<'_>, router: &mut Router) {
+    fn uplink(&self, ctx: &mut Ctx<'_>, router: &mut Router) {
         let (dialect, incoming) = (ctx.shared.config.dialect, self.incoming);
         let limit = dialect.publishing().payload_limit;
         if limit.is_some_and(|limit| incoming.payload.len() > limit) {
@@ -141,7 +141,7 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn count(&self, ctx: &Context<'_>) {
+    fn count(&self, ctx: &Ctx<'_>) {
         if self.incoming.dup {
             ctx.counts().received_again.more();
         } else {
@@ -150,20 +150,14 @@ impl<'a> Received<'a> {
     }
 
     /// Whether a link that is no gateway's speaks for other devices.
-    fn is_silent(&self, ctx: &Context<'_>) -> bool {
+    fn is_silent(&self, ctx: &Ctx<'_>) -> bool {
         let config = &ctx.shared.config;
         config.behaviour.no_gateways
             && (config.dialect.topic)(&self.incoming.topic).is_for_gateways == Some(true)
     }
 
     /// An uplink on its way to whoever subscribed to the topic that it surfaces on.
-    fn put(
-        &self,
-        ctx: &mut Context<'_>,
-        router: &mut Router,
-        topic: &str,
-        pending: Option<Pending>,
-    ) {
+    fn put(&self, ctx: &mut Ctx<'_>, router: &mut Router, topic: &str, pending: Option<Pending>) {
         let mut user = Vec::new();
         let publish = Publish {
             topic,
@@ -180,7 +174,7 @@ impl<'a> Received<'a> {
 
     /// Data go on once for each device that they are of, all as they came; the answer is that to
     /// the first.
-    fn put_data(&self, ctx: &mut Context<'_>, router: &mut Router, data: &Data<'_>) {
+    fn put_data(&self, ctx: &mut Ctx<'_>, router: &mut Router, data: &Data<'_>) {
         let mut pending = self.incoming.pending;
         let mut topic = std::mem::take(&mut ctx.scratch().topic);
         for device in data.devices() {
@@ -192,7 +186,7 @@ impl<'a> Received<'a> {
     }
 
     /// An uplink that the application acknowledges: the transport's answer says only that it came.
-    fn ask(&self, ctx: &mut Context<'_>, router: &mut Router, device: &str, id: Option<&[u8]>) {
+    fn ask(&self, ctx: &mut Ctx<'_>, router: &mut Router, device: &str, id: Option<&[u8]>) {
         acknowledging::acknowledge_transport(ctx, router.broker(), self.asker());
         let asked = self.asked(device, id);
         let mut user = Vec::new();
@@ -222,7 +216,7 @@ impl<'a> Received<'a> {
 
     /// A gateway's device came or went: only commands to it depend on that, as its data name it
     /// too.
-    fn note_announced(&self, ctx: &Context<'_>, broker: &mut Broker, device: &str, is_there: bool) {
+    fn note_announced(&self, ctx: &Ctx<'_>, broker: &mut Broker, device: &str, is_there: bool) {
         let gateway = self.name.clone();
         ctx.shared.announce(device, gateway.filter(|_| is_there));
         if is_there {
@@ -234,7 +228,7 @@ impl<'a> Received<'a> {
     }
 
     /// A topic that the platform does not know: only MQTT 5 can say so.
-    fn note_unknown(&self, ctx: &mut Context<'_>, broker: &mut Broker) {
+    fn note_unknown(&self, ctx: &mut Ctx<'_>, broker: &mut Broker) {
         ctx.counts().unknown_topics.more();
         let link = broker.links().get(self.key);
         if link.is_some_and(|link| link.is_v5()) {
@@ -247,12 +241,7 @@ impl<'a> Received<'a> {
 }
 
 /// Answers an uplink.
-pub(crate) fn respond(
-    ctx: &mut Context<'_>,
-    broker: &mut Broker,
-    publish: PublishRef,
-    answer: Answer,
-) {
+pub(crate) fn respond(ctx: &mut Ctx<'_>, broker: &mut Broker, publish: PublishRef, answer: Answer) {
     let code = acceptance(ctx, answer.copies);
     match answer.response {
         Response::Accept | Response::Garbled | Response::Misnamed => {
@@ -274,7 +263,7 @@ pub(crate) fn respond(
 }
 
 /// The positive answer: with no subscriber a broker says so (MQTT 5 section 3.4.2.1).
-fn acceptance(ctx: &Context<'_>, copies: usize) -> u8 {
+fn acceptance(ctx: &Ctx<'_>, copies: usize) -> u8 {
     if copies == 0 && ctx.shared.config.dialect.is_broker {
         reason::NO_MATCHING_SUBSCRIBERS
     } else {
@@ -284,7 +273,7 @@ fn acceptance(ctx: &Context<'_>, copies: usize) -> u8 {
 
 /// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
 /// there), and QoS 0 has no answer at all.
-pub(crate) fn reject(ctx: &mut Context<'_>, broker: &mut Broker, publish: PublishRef, code: u16) {
+pub(crate) fn reject(ctx: &mut Ctx<'_>, broker: &mut Broker, publish: PublishRef, code: u16) {
     let code = u8::try_from(code).unwrap_or(reason::UNSPECIFIED_ERROR);
     if publish.pending.is_none() {
         return;

@@ -12,7 +12,7 @@ use crate::fault::{Delivery, Fault, Response};
 use crate::fault_plan::Treatment;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
-use crate::thread::{Context, Pause};
+use crate::thread::{Ctx, Pause};
 use crate::uplink::{Alarm, Answer, Origin, Sender, Uplink};
 
 /// How often it is looked whether uplinks wait in vain to be overtaken.
@@ -46,7 +46,7 @@ impl Router {
     /// [`Alarm::Settle`].
     pub(crate) fn uplink(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         publish: &Publish<'_>,
         origin: Origin,
     ) -> Option<Answer> {
@@ -70,7 +70,7 @@ impl Router {
     /// The long way: something is wrong with this gateway.
     fn misbehave(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         message: Arc<Message>,
         origin: Origin,
     ) -> Option<Answer> {
@@ -121,7 +121,7 @@ impl Router {
     }
 
     /// Makes the uplink's fault come true; gives its answer.
-    pub(crate) fn settle(&mut self, ctx: &mut Context<'_>, uplink: Uplink) -> Answer {
+    pub(crate) fn settle(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) -> Answer {
         let config = &ctx.shared.config;
         let (fault, asker) = (uplink.fault, &uplink.origin.asker);
         let response = fault.response(&config.behaviour, config.reject_code());
@@ -162,7 +162,7 @@ impl Router {
     }
 
     /// Delivers, and then what this uplink was to overtake.
-    fn deliver(&mut self, ctx: &mut Context<'_>, uplink: &Uplink) -> usize {
+    fn deliver(&mut self, ctx: &mut Ctx<'_>, uplink: &Uplink) -> usize {
         let (message, origin) = (&uplink.message, &uplink.origin);
         let routed = self.broker.publish_kept(ctx, message, origin.session);
         if routed.is_congested {
@@ -177,7 +177,7 @@ impl Router {
         routed.copies
     }
 
-    fn hold(&mut self, ctx: &mut Context<'_>, uplink: Uplink) {
+    fn hold(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) {
         if self.held.is_empty() {
             ctx.set_alarm(ctx.now() + OVERTAKING_LOOK, Alarm::Overtaken);
         }
@@ -187,7 +187,7 @@ impl Router {
 
     /// Delivers uplinks that nothing overtook, once the traffic has ended; they were not
     /// reordered and are not booked.
-    pub(crate) fn release_all(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn release_all(&mut self, ctx: &mut Ctx<'_>) {
         if ctx.now() < self.last_uplink + OVERTAKING_QUIET {
             ctx.set_alarm(ctx.now() + OVERTAKING_LOOK, Alarm::Overtaken);
             return;
@@ -198,14 +198,14 @@ impl Router {
     }
 
     /// The same with those whose sender is gone.
-    pub(crate) fn release_gone(&mut self, ctx: &mut Context<'_>) {
+    pub(crate) fn release_gone(&mut self, ctx: &mut Ctx<'_>) {
         for sender in ctx.take_gone() {
             let held = self.held.get_mut(&sender).map(std::mem::take);
             self.release(ctx, held.unwrap_or_default());
         }
     }
 
-    fn release(&mut self, ctx: &mut Context<'_>, held: Vec<Uplink>) {
+    fn release(&mut self, ctx: &mut Ctx<'_>, held: Vec<Uplink>) {
         for uplink in held {
             self.broker
                 .publish_kept(ctx, &uplink.message, uplink.origin.session);
@@ -214,12 +214,12 @@ impl Router {
 }
 
 /// Writes into the account what befell an uplink.
-fn book(ctx: &Context<'_>, uplink: &Uplink) {
+fn book(ctx: &Ctx<'_>, uplink: &Uplink) {
     locked(&ctx.shared.fault_plan).book(uplink.fault, uplink.hash);
 }
 
 /// The uplink with one bit flipped; an empty payload has none to flip.
-fn corrupted(ctx: &Context<'_>, uplink: Uplink) -> Uplink {
+fn corrupted(ctx: &Ctx<'_>, uplink: Uplink) -> Uplink {
     let bits = uplink.message.payload.len() as u64 * 8;
     if bits == 0 {
         return uplink;

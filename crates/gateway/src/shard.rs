@@ -20,7 +20,7 @@ use crate::mail::Mail;
 use crate::mqtt::{self, Received, acknowledging};
 use crate::router::Router;
 use crate::shared::Shared;
-use crate::thread::{Context, Pause, Thread};
+use crate::thread::{Ctx, Pause, Thread};
 use crate::uplink::{Alarm, Answer, Asker};
 
 /// Keeps the choice of links to close apart from other draws of the seed.
@@ -38,7 +38,7 @@ pub(crate) struct Shard {
 
 /// The parts of a thread at work.
 struct Parts<'a> {
-    ctx: Context<'a>,
+    ctx: Ctx<'a>,
     router: &'a mut Router,
     coap: &'a mut Coap,
 }
@@ -179,7 +179,7 @@ impl Parts<'_> {
             ctx.counts().stalled.more();
         }
         let until = ctx.now() + stall.lasts;
-        let left = |ctx: &Context<'_>| until - ctx.io.clock().now();
+        let left = |ctx: &Ctx<'_>| until - ctx.io.clock().now();
         while left(ctx) > Micros::ZERO {
             if ctx.shared.stopping.load(Ordering::Acquire) {
                 return;

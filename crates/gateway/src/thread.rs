@@ -58,8 +58,8 @@ impl Thread {
         }
     }
 
-    pub(crate) fn context<'a>(&'a mut self, shared: &'a Shared, io: &'a mut Io) -> Context<'a> {
-        Context {
+    pub(crate) fn context<'a>(&'a mut self, shared: &'a Shared, io: &'a mut Io) -> Ctx<'a> {
+        Ctx {
             io,
             shared,
             thread: self,
@@ -69,13 +69,13 @@ impl Thread {
 
 /// A thread at work.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct Ctx<'a> {
     pub(crate) io: &'a mut Io,
     pub(crate) shared: &'a Shared,
     thread: &'a mut Thread,
 }
 
-impl<'a> Context<'a> {
+impl<'a> Ctx<'a> {
     pub(crate) fn now(&self) -> Micros {
         self.io.now()
     }

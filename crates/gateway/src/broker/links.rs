@@ -12,7 +12,7 @@ use muster_transport::{Any, Servers, TlsServer};
 use super::session::{Opening, Will};
 use crate::config::{GatewayConfig, Role};
 use crate::routes::SessionRef;
-use crate::thread::{Context, Pause};
+use crate::thread::{Ctx, Pause};
 use crate::uplink::{Alarm, AlarmId, PublishRef};
 
 /// Most bytes gathered for one write: more would only wait in the kernel.
@@ -46,7 +46,7 @@ impl Links {
         }
     }
 
-    pub(crate) fn accept(&mut self, ctx: &mut Context<'_>, key: Key) {
+    pub(crate) fn accept(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         if self.all.len() <= key.index() {
             self.all.resize_with(key.index() + 1, || None);
         }
@@ -70,7 +70,7 @@ impl Links {
     }
 
     /// Writes what has been gathered for a link, if the kernel takes it.
-    pub(crate) fn send(&mut self, ctx: &mut Context<'_>, key: Key) {
+    pub(crate) fn send(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         let Some(link) = self.get(key) else { return };
         if !link.wire.write(ctx.io, key) {
             self.exhausted.push(key);
@@ -87,7 +87,7 @@ impl Links {
     }
 
     /// Writes what has been gathered for all links; gives those that have to end.
-    pub(crate) fn flush(&mut self, ctx: &mut Context<'_>) -> Vec<Key> {
+    pub(crate) fn flush(&mut self, ctx: &mut Ctx<'_>) -> Vec<Key> {
         let mut dirty = std::mem::take(&mut self.dirty);
         for key in dirty.drain(..) {
             if let Some(link) = self.get(key) {
@@ -104,21 +104,21 @@ impl Links {
     }
 
     /// Looks after a link at an instant, and from then on when its keep-alive wants it.
-    pub(super) fn watch(&mut self, ctx: &mut Context<'_>, key: Key, at: Micros) {
+    pub(super) fn watch(&mut self, ctx: &mut Ctx<'_>, key: Key, at: Micros) {
         let alarm = ctx.set_alarm(at, Alarm::Link(key));
         let before = self.get(key).and_then(|link| link.alarm.replace(alarm));
         ctx.cancel_alarm(before);
     }
 
     /// Stops reading a client that does not read our answers.
-    pub(crate) fn throttle(&mut self, ctx: &mut Context<'_>, key: Key) {
+    pub(crate) fn throttle(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         let Some(link) = self.get(key) else { return };
         let is_much = link.wire.is_held && link.wire.out.len() >= OUT_MAX;
         ctx.set_pause(key, Pause::Output, is_much);
     }
 
     /// Answers an uplink, if it waits for that.
-    pub(crate) fn ack(&mut self, ctx: &Context<'_>, publish: PublishRef, reason: u8) {
+    pub(crate) fn ack(&mut self, ctx: &Ctx<'_>, publish: PublishRef, reason: u8) {
         if publish.pending.is_none() {
             return;
         }
@@ -146,7 +146,7 @@ impl Links {
     /// Writes a copy to a client under a name of its session's.
     pub(super) fn deliver(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         key: Key,
         token: Token,
         copy: &Publish<'_>,

@@ -22,14 +22,14 @@ use crate::mail::Mail;
 use crate::message::{Message, with_properties};
 use crate::routes::{Claim, SessionRef};
 use crate::shared::Shared;
-use crate::thread::{Context, Pause};
+use crate::thread::{Ctx, Pause};
 use crate::uplink::Sender;
 
 /// Keeps challenges apart from other draws of the seed.
 const CHALLENGE_STREAM: u64 = 0xa074_0000;
 
 impl Broker {
-    pub(super) fn connect(&mut self, ctx: &mut Context<'_>, key: Key, connect: &Connect<'_>) {
+    pub(super) fn connect(&mut self, ctx: &mut Ctx<'_>, key: Key, connect: &Connect<'_>) {
         let config = &ctx.shared.config;
         let Some(role) = config.role(connect.user, connect.password) else {
             return self.refuse(ctx, key, login_refusal(ctx.shared, connect));
@@ -75,7 +75,7 @@ impl Broker {
         }
     }
 
-    fn refuse(&mut self, ctx: &mut Context<'_>, key: Key, code: u8) {
+    fn refuse(&mut self, ctx: &mut Ctx<'_>, key: Key, code: u8) {
         ctx.shared.account.refused(code);
         if let Some(link) = self.links.get(key) {
             link.server.refuse(code, &mut link.wire.out);
@@ -84,7 +84,7 @@ impl Broker {
     }
 
     /// Asks for an answer; `opening` is what waits for it.
-    fn challenge(&mut self, ctx: &mut Context<'_>, key: Key, opening: Option<Box<Opening>>) {
+    fn challenge(&mut self, ctx: &mut Ctx<'_>, key: Key, opening: Option<Box<Opening>>) {
         let seed = ctx.shared.config.seed ^ CHALLENGE_STREAM ^ key.index() as u64;
         let at = ctx.now().get();
         let mut bytes = [0; Challenge::BYTES];
@@ -104,7 +104,7 @@ impl Broker {
 
     /// A step of a client: its answer, or on an open connection the beginning of a further
     /// authentication.
-    pub(super) fn authenticate(&mut self, ctx: &mut Context<'_>, key: Key, auth: &Auth<'_>) {
+    pub(super) fn authenticate(&mut self, ctx: &mut Ctx<'_>, key: Key, auth: &Auth<'_>) {
         if auth.reason == reason::REAUTHENTICATE {
             return self.challenge(ctx, key, None);
         }
@@ -127,7 +127,7 @@ impl Broker {
         }
     }
 
-    fn confirm(&mut self, ctx: &mut Context<'_>, key: Key) {
+    fn confirm(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         ctx.counts().authenticated.more();
         let Some(link) = self.links.get(key) else {
             return;
@@ -140,7 +140,7 @@ impl Broker {
     }
 
     /// Ends an open connection and says why (MQTT-4.12.1-2).
-    pub(crate) fn expel(&mut self, ctx: &mut Context<'_>, key: Key, code: u8) {
+    pub(crate) fn expel(&mut self, ctx: &mut Ctx<'_>, key: Key, code: u8) {
         if let Some(link) = self.links.get(key) {
             link.server.disconnect(code, &mut link.wire.out);
             self.end(ctx, key, true);
@@ -148,7 +148,7 @@ impl Broker {
     }
 
     /// Looks where the client's session lives: nowhere, here, or with another thread.
-    fn find_session(&mut self, ctx: &mut Context<'_>, key: Key, opening: Opening) {
+    fn find_session(&mut self, ctx: &mut Ctx<'_>, key: Key, opening: Opening) {
         let known = locked(&ctx.shared.registry)
             .get(&opening.client_id)
             .copied();
@@ -181,7 +181,7 @@ impl Broker {
 
     fn take_over_here(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         key: Key,
         mut me: SessionRef,
         mut opening: Opening,
@@ -201,7 +201,7 @@ impl Broker {
     }
 
     /// The client came again: its old connection ends (MQTT-3.1.4-3).
-    fn take_over(&mut self, ctx: &mut Context<'_>, key: Key) {
+    fn take_over(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         ctx.counts().taken_over.more();
         if let Some(link) = self.links.get(key) {
             if link.session.is_some() {
@@ -213,7 +213,7 @@ impl Broker {
     }
 
     /// Another thread's client is the one of a session here.
-    pub(crate) fn claimed(&mut self, ctx: &mut Context<'_>, claim: Claim) {
+    pub(crate) fn claimed(&mut self, ctx: &mut Ctx<'_>, claim: Claim) {
         let of = claim.of;
         let link = self.sessions.get(of).and_then(|session| session.link);
         if let Some(key) = link {
@@ -236,12 +236,7 @@ impl Broker {
     }
 
     /// The answer to a claim: what the session was.
-    pub(crate) fn granted(
-        &mut self,
-        ctx: &mut Context<'_>,
-        to: SessionRef,
-        old: Option<Box<Session>>,
-    ) {
+    pub(crate) fn granted(&mut self, ctx: &mut Ctx<'_>, to: SessionRef, old: Option<Box<Session>>) {
         let is_present = old.is_some();
         let Some(session) = self.sessions.get(to) else {
             // The client went away again meanwhile, and what it left with it.
@@ -266,7 +261,7 @@ impl Broker {
     }
 
     /// Binds link and session, and answers the CONNECT.
-    fn open(&mut self, ctx: &mut Context<'_>, key: Key, me: SessionRef, opening: &Opening) {
+    fn open(&mut self, ctx: &mut Ctx<'_>, key: Key, me: SessionRef, opening: &Opening) {
         let resumed = self.sessions.open(ctx, me, key, opening.expiry);
         let Some((state, has_subscribed)) = resumed else {
             return;
@@ -308,7 +303,7 @@ impl Broker {
         }
     }
 
-    fn resend_all(&mut self, ctx: &mut Context<'_>, key: Key) {
+    fn resend_all(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         let mut nothing = Input::new(&[]);
         while !ctx.is_paused(key)
             && let Some(link) = self.links.get(key)
@@ -321,7 +316,7 @@ impl Broker {
     }
 
     /// Ends a link, whoever ended it, and leaves its session behind if it is to stay.
-    pub(crate) fn end(&mut self, ctx: &mut Context<'_>, key: Key, with_will: bool) {
+    pub(crate) fn end(&mut self, ctx: &mut Ctx<'_>, key: Key, with_will: bool) {
         let Some(mut link) = self.links.take(key) else {
             return;
         };
@@ -352,7 +347,7 @@ impl Broker {
     }
 
     /// A link that waited for its session is gone: the session stays until it is granted.
-    fn forget_opening(&mut self, ctx: &Context<'_>, key: Key, opening: &Opening) {
+    fn forget_opening(&mut self, ctx: &Ctx<'_>, key: Key, opening: &Opening) {
         let me = locked(&ctx.shared.registry)
             .get(&opening.client_id)
             .copied();
@@ -363,18 +358,18 @@ impl Broker {
     }
 
     /// A will has waited out its delay.
-    pub(crate) fn publish_pending_will(&mut self, ctx: &mut Context<'_>, me: SessionRef) {
+    pub(crate) fn publish_pending_will(&mut self, ctx: &mut Ctx<'_>, me: SessionRef) {
         let will = self.sessions.pending_will(me);
         self.publish_will(ctx, will, me);
     }
 
     /// Ends a session, and publishes its will if that still waits.
-    pub(crate) fn remove_session(&mut self, ctx: &mut Context<'_>, me: SessionRef) {
+    pub(crate) fn remove_session(&mut self, ctx: &mut Ctx<'_>, me: SessionRef) {
         let will = self.sessions.remove(ctx, me);
         self.publish_will(ctx, will, me);
     }
 
-    fn publish_will(&mut self, ctx: &mut Context<'_>, will: Option<Message>, from: SessionRef) {
+    fn publish_will(&mut self, ctx: &mut Ctx<'_>, will: Option<Message>, from: SessionRef) {
         if let Some(message) = will {
             ctx.counts().wills.more();
             self.publish_kept(ctx, &Arc::new(message), Some(from));
@@ -409,7 +404,7 @@ fn wants_challenge(shared: &Shared, role: Role, connect: &Connect<'_>) -> Result
 }
 
 /// A name that no session has (MQTT-3.2.2-16).
-fn unused_name(ctx: &Context<'_>, key: Key) -> Box<str> {
+fn unused_name(ctx: &Ctx<'_>, key: Key) -> Box<str> {
     let mut number = ctx.counts().read().connected;
     let registry = locked(&ctx.shared.registry);
     loop {

@@ -15,7 +15,7 @@ use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, Parcel};
 use crate::routes::{Claim, Gauge, Grant, QUEUE_MAX, SessionKey, SessionRef, Subscription};
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
 /// Sessions that moved away and are remembered for mail still under way.
@@ -38,7 +38,7 @@ impl Sessions {
         self.all.get_mut(session.key)
     }
 
-    pub(super) fn create(&mut self, ctx: &Context<'_>, opening: &Opening) -> SessionRef {
+    pub(super) fn create(&mut self, ctx: &Ctx<'_>, opening: &Opening) -> SessionRef {
         let shard = ctx.index();
         let key = self.all.insert_with_key(|key| {
             let me = SessionRef { shard, key };
@@ -50,7 +50,7 @@ impl Sessions {
     /// Binds a session to a link; gives its state, and whether it has subscribed.
     pub(super) fn open(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         me: SessionRef,
         key: Key,
         expiry: u32,
@@ -68,7 +68,7 @@ impl Sessions {
     /// The link of a session is gone. Gives the will that is to be published now.
     pub(super) fn leave(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         me: SessionRef,
         state: SessionState,
         will: Option<Box<Will>>,
@@ -81,7 +81,7 @@ impl Sessions {
             // Nobody waits for an absent reader.
             ctx.announce_room();
         }
-        let at = |ctx: &Context<'_>, seconds: u32| ctx.now() + Micros::from_secs(seconds.into());
+        let at = |ctx: &Ctx<'_>, seconds: u32| ctx.now() + Micros::from_secs(seconds.into());
         let mut due = None;
         if let Some(Will { message, delay }) = will.map(|will| *will) {
             match delay.min(session.expiry) {
@@ -101,7 +101,7 @@ impl Sessions {
 
     /// Ends a session: its subscriptions, its queue, and its will if that still waits (MQTT-3.1.3-9),
     /// which is to be published.
-    pub(super) fn remove(&mut self, ctx: &mut Context<'_>, me: SessionRef) -> Option<Message> {
+    pub(super) fn remove(&mut self, ctx: &mut Ctx<'_>, me: SessionRef) -> Option<Message> {
         let mut session = self.all.remove(me.key)?;
         ctx.cancel_alarm(session.expiring.take());
         unsubscribe_all(ctx, &session, me);
@@ -123,11 +123,7 @@ impl Sessions {
     }
 
     /// Takes a session out and points its subscriptions to where it goes, without a gap.
-    pub(super) fn hand_over(
-        &mut self,
-        ctx: &mut Context<'_>,
-        claim: Claim,
-    ) -> Option<Box<Session>> {
+    pub(super) fn hand_over(&mut self, ctx: &mut Ctx<'_>, claim: Claim) -> Option<Box<Session>> {
         let Claim { of, by, gauge, .. } = claim;
         let mut session = self.all.remove(of.key)?;
         ctx.cancel_alarm(session.expiring.take());
@@ -160,7 +156,7 @@ impl Sessions {
     /// Queues a copy; true if the queue is full and the copy not to be dropped.
     pub(super) fn enqueue(
         &mut self,
-        ctx: &Context<'_>,
+        ctx: &Ctx<'_>,
         to: SessionRef,
         grant: Grant,
         parcel: &mut Parcel<'_>,
@@ -190,7 +186,7 @@ impl Sessions {
     /// Takes one subscription and gives the retained messages it brings, or the code why not.
     pub(super) fn subscribe(
         &mut self,
-        ctx: &Context<'_>,
+        ctx: &Ctx<'_>,
         me: SessionRef,
         filter: &Filter<'_>,
         id: Option<u32>,
@@ -236,7 +232,7 @@ impl Sessions {
         Ok(messages.into_iter().map(grant).collect())
     }
 
-    pub(super) fn unsubscribe(&mut self, ctx: &Context<'_>, me: SessionRef, filter: &str) -> u8 {
+    pub(super) fn unsubscribe(&mut self, ctx: &Ctx<'_>, me: SessionRef, filter: &str) -> u8 {
         let Ok(parsed) = Parsed::parse(filter) else {
             return reason::TOPIC_FILTER_INVALID;
         };
@@ -254,7 +250,7 @@ impl Sessions {
     }
 }
 
-pub(super) fn unsubscribe_all(ctx: &Context<'_>, session: &Session, me: SessionRef) {
+pub(super) fn unsubscribe_all(ctx: &Ctx<'_>, session: &Session, me: SessionRef) {
     if session.subscriptions.is_empty() {
         return;
     }
@@ -271,7 +267,7 @@ pub(super) fn unsubscribe_all(ctx: &Context<'_>, session: &Session, me: SessionR
 /// Sends a copy to a session on another thread; true if its queue is full and the copy not to be
 /// dropped.
 pub(super) fn deliver_elsewhere(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     to: SessionRef,
     gauge: &Gauge,
     grant: Grant,

@@ -17,7 +17,7 @@ use super::peers::{Met, Peer, Peers};
 use super::request::PeerRef;
 use crate::account::Count;
 use crate::config::GatewayConfig;
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::{Alarm, Sender};
 
 /// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
@@ -81,7 +81,7 @@ impl Endpoint {
     }
 
     /// What the kernel did with datagrams, for the account.
-    pub(super) fn count_datagrams(&self, ctx: &mut Context<'_>, is_last: bool) {
+    pub(super) fn count_datagrams(&self, ctx: &mut Ctx<'_>, is_last: bool) {
         if self.sockets.is_empty() {
             return;
         }
@@ -100,11 +100,7 @@ impl Endpoint {
     }
 
     /// The peer that sent a datagram; none if nobody takes it.
-    pub(super) fn sender(
-        &mut self,
-        ctx: &mut Context<'_>,
-        datagram: &Datagram<'_>,
-    ) -> Option<PeerRef> {
+    pub(super) fn sender(&mut self, ctx: &mut Ctx<'_>, datagram: &Datagram<'_>) -> Option<PeerRef> {
         let Datagram { socket, from, .. } = *datagram;
         if self.is_secure(socket) {
             return self.secure_sender(ctx, datagram);
@@ -117,12 +113,12 @@ impl Endpoint {
         })
     }
 
-    fn new_peer(&self, ctx: &Context<'_>, key: Key, from: SocketAddr) -> Peer {
+    fn new_peer(&self, ctx: &Ctx<'_>, key: Key, from: SocketAddr) -> Peer {
         let seed = ctx.shared.config.seed ^ u64::from(ctx.index()) << 32;
         Peer::new(key, from, Arc::clone(&self.settings), seed)
     }
 
-    fn admitted(&mut self, ctx: &mut Context<'_>, met: Option<Met>) -> Option<PeerRef> {
+    fn admitted(&mut self, ctx: &mut Ctx<'_>, met: Option<Met>) -> Option<PeerRef> {
         let Some((met, gone)) = met else {
             ctx.counts().peers_refused.more();
             return None;
@@ -134,13 +130,13 @@ impl Endpoint {
         Some(met)
     }
 
-    fn forget_peer(&mut self, ctx: &mut Context<'_>, peer: PeerRef) {
+    fn forget_peer(&mut self, ctx: &mut Ctx<'_>, peer: PeerRef) {
         if let Some(gone) = self.peers.remove(peer) {
             self.discard(ctx, peer, &gone);
         }
     }
 
-    fn discard(&mut self, ctx: &mut Context<'_>, peer: PeerRef, gone: &Peer) {
+    fn discard(&mut self, ctx: &mut Ctx<'_>, peer: PeerRef, gone: &Peer) {
         ctx.cancel_alarm(gone.alarm.map(|(_, alarm)| alarm));
         ctx.note_gone(Sender::Peer(peer));
         self.gone.push(peer);
@@ -166,7 +162,7 @@ impl Endpoint {
     /// Has the session of a peer do one thing; gives what it tells of.
     pub(super) fn drive<'d>(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         of: PeerRef,
         act: impl FnOnce(&mut Server, Micros, &mut Vec<u8>) -> Option<ServerEvent<'d>>,
     ) -> Option<ServerEvent<'d>> {
@@ -186,7 +182,7 @@ impl Endpoint {
     }
 
     /// Weighs what a peer keeps, and sets its alarm for what is due next.
-    pub(super) fn look_after(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+    pub(super) fn look_after(&mut self, ctx: &mut Ctx<'_>, of: PeerRef) {
         if let Some((before, after)) = self.peers.weigh(of) {
             note(ctx, &before, &after);
         }
@@ -204,7 +200,7 @@ impl Endpoint {
     }
 
     /// Answers yes: 2.04.
-    pub(super) fn change(&mut self, ctx: &mut Context<'_>, to: PeerRef, pending: Pending) {
+    pub(super) fn change(&mut self, ctx: &mut Ctx<'_>, to: PeerRef, pending: Pending) {
         let reply = Reply::new(Code::CHANGED, &[], b"");
         if self.respond(ctx, to, pending, &reply) {
             ctx.counts().accepted.more();
@@ -212,7 +208,7 @@ impl Endpoint {
     }
 
     /// Answers yes, with the same datagram twice.
-    pub(super) fn change_twice(&mut self, ctx: &mut Context<'_>, to: PeerRef, pending: Pending) {
+    pub(super) fn change_twice(&mut self, ctx: &mut Ctx<'_>, to: PeerRef, pending: Pending) {
         let reply = Reply::new(Code::CHANGED, &[], b"");
         let Some(datagram) = self.write_reply(ctx, to, pending, &reply) else {
             return;
@@ -227,7 +223,7 @@ impl Endpoint {
     /// Says that the answer comes separately; none if the peer is gone.
     pub(super) fn separate(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: PeerRef,
         pending: Pending,
     ) -> Option<Pending> {
@@ -247,7 +243,7 @@ impl Endpoint {
     /// Answers; whether the peer is still there, and has room for one more answer.
     pub(super) fn respond(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         to: PeerRef,
         pending: Pending,
         reply: &Reply<'_>,
@@ -265,7 +261,7 @@ impl Endpoint {
     /// has so many answers of ours to acknowledge that there is no room for one more.
     fn write_reply(
         &mut self,
-        ctx: &Context<'_>,
+        ctx: &Ctx<'_>,
         to: PeerRef,
         pending: Pending,
         reply: &Reply<'_>,
@@ -288,7 +284,7 @@ impl Endpoint {
     }
 
     /// Sends a message, if there is one, in a record where the peer has a session.
-    fn send_datagram(&mut self, ctx: &mut Context<'_>, to: PeerRef, datagram: &[u8]) {
+    fn send_datagram(&mut self, ctx: &mut Ctx<'_>, to: PeerRef, datagram: &[u8]) {
         let Some(peer) = self.peers.get_mut(to) else {
             return;
         };
@@ -309,7 +305,7 @@ impl Endpoint {
 }
 
 /// Writes into the account what a session counted since.
-pub(super) fn note(ctx: &Context<'_>, before: &ServerCounts, after: &ServerCounts) {
+pub(super) fn note(ctx: &Ctx<'_>, before: &ServerCounts, after: &ServerCounts) {
     if before == after {
         return;
     }
@@ -350,7 +346,7 @@ impl Endpoint {
         self.settings = Arc::new(settings);
     }
 
-    pub(super) fn forget_at(&mut self, ctx: &mut Context<'_>, socket: Key, from: SocketAddr) {
+    pub(super) fn forget_at(&mut self, ctx: &mut Ctx<'_>, socket: Key, from: SocketAddr) {
         let peer = self.peers.at(socket, from).expect("it is there");
         self.forget_peer(ctx, peer);
     }

@@ -17,7 +17,7 @@ use crate::broker::Broker;
 use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, Parcel};
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
 /// How long an answer may wait for a command before the request is acknowledged; Hono's own default
@@ -55,7 +55,7 @@ impl Coap {
     }
 
     /// A peer is gone, and what it asked waits no more: commands find nobody.
-    pub(super) fn end_queries(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+    pub(super) fn end_queries(&mut self, ctx: &mut Ctx<'_>, of: PeerRef) {
         while let Some(query) = self.queries.any_of(of)
             && let Some(ended) = self.queries.remove(query)
         {
@@ -69,7 +69,7 @@ impl Coap {
     }
 
     /// The message was taken: the device waits from now on, unless it is gone.
-    pub(crate) fn wait_for_command(&mut self, ctx: &mut Context<'_>, of: QueryRef) {
+    pub(crate) fn wait_for_command(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
         let now = ctx.now();
         let waiter = waiter(ctx, of);
         let Some(query) = self.queries.get_mut(of) else {
@@ -83,7 +83,7 @@ impl Coap {
         self.set_query_alarm(ctx, of, at);
     }
 
-    fn set_query_alarm(&mut self, ctx: &mut Context<'_>, of: QueryRef, at: Micros) {
+    fn set_query_alarm(&mut self, ctx: &mut Ctx<'_>, of: QueryRef, at: Micros) {
         let alarm = ctx.set_alarm(at, Alarm::Query(of));
         if let Some(query) = self.queries.get_mut(of) {
             query.alarm = Some(alarm);
@@ -91,7 +91,7 @@ impl Coap {
     }
 
     /// The request has waited long enough: for its acknowledgement, or for a command.
-    pub(crate) fn query_due(&mut self, ctx: &mut Context<'_>, of: QueryRef) {
+    pub(crate) fn query_due(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
         let now = ctx.now();
         let Some(query) = self.queries.get_mut(of) else {
             return;
@@ -118,7 +118,7 @@ impl Coap {
     /// none the application is told.
     pub(crate) fn hand_to_query(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         broker: &mut Broker,
         message: &Arc<Message>,
     ) -> usize {
@@ -139,7 +139,7 @@ impl Coap {
     /// none if no request waits.
     pub(crate) fn pass_to_query(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         broker: &mut Broker,
         message: &Arc<Message>,
     ) -> Option<usize> {
@@ -160,7 +160,7 @@ impl Coap {
     /// more or cannot be answered so.
     pub(crate) fn put_into_answer(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         broker: &mut Broker,
         to: Waiter,
         message: &Message,
@@ -201,22 +201,22 @@ impl Coap {
     }
 }
 
-fn waiter(ctx: &Context<'_>, query: QueryRef) -> Waiter {
+fn waiter(ctx: &Ctx<'_>, query: QueryRef) -> Waiter {
     let shard = ctx.index();
     Waiter { shard, query }
 }
 
-fn requests(ctx: &Context<'_>) -> &'static Requests {
+fn requests(ctx: &Ctx<'_>) -> &'static Requests {
     ctx.shared.config.dialect.requests(Protocol::Coap)
 }
 
-fn commanded<'a>(ctx: &Context<'_>, message: &'a Message) -> Option<Commanded<'a>> {
+fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {
     (ctx.shared.config.dialect.server.command)(&message.topic)
 }
 
 /// Tells the application that a command was not delivered, where it can be told.
 fn tell_undelivered(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     command: &Commanded<'_>,
     status: u16,

@@ -49,7 +49,7 @@ impl Rig {
         }
     }
 
-    fn parts(&mut self) -> (Context<'_>, &mut Router, &mut Coap) {
+    fn parts(&mut self) -> (Ctx<'_>, &mut Router, &mut Coap) {
         let ctx = self.thread.context(&self.shared, self.event_loop.parts().1);
         (ctx, &mut self.router, &mut self.coap)
     }

@@ -8,7 +8,7 @@ use crate::broker::Broker;
 use crate::broker::links::{Acknowledgement, Batch};
 use crate::fault::Response;
 use crate::message::Parcel;
-use crate::thread::Context;
+use crate::thread::Ctx;
 use crate::uplink::{Alarm, Answer, Asked, Asker, PublishRef};
 
 /// What cannot be read as acknowledgements.
@@ -17,9 +17,9 @@ const GARBLED: &[u8] = b"[{\"id\":\"";
 const UNREADABLE: u16 = 400;
 
 /// Answers an uplink that the application acknowledges.
-pub(crate) fn respond(ctx: &mut Context<'_>, broker: &mut Broker, asked: Asked, answer: Answer) {
+pub(crate) fn respond(ctx: &mut Ctx<'_>, broker: &mut Broker, asked: Asked, answer: Answer) {
     let server = &ctx.shared.config.dialect.spec().server;
-    let mut acknowledge = |ctx: &mut Context<'_>, code, is_counted| {
+    let mut acknowledge = |ctx: &mut Ctx<'_>, code, is_counted| {
         let id = asked.id.clone();
         let answer = Acknowledgement {
             id,
@@ -59,7 +59,7 @@ pub(crate) fn respond(ctx: &mut Context<'_>, broker: &mut Broker, asked: Asked, 
 
 /// The application cannot read what a device sent.
 pub(super) fn unreadable(
-    ctx: &mut Context<'_>,
+    ctx: &mut Ctx<'_>,
     broker: &mut Broker,
     publish: PublishRef,
     asked: &Asked,
@@ -75,14 +75,14 @@ pub(super) fn unreadable(
 }
 
 /// The transport's answer says only that the message came.
-pub(super) fn acknowledge_transport(ctx: &Context<'_>, broker: &mut Broker, publish: PublishRef) {
+pub(super) fn acknowledge_transport(ctx: &Ctx<'_>, broker: &mut Broker, publish: PublishRef) {
     if broker.links().ack_uncounted(publish, reason::SUCCESS) {
         ctx.counts().transport_acknowledged.more();
     }
 }
 
 /// Writes an acknowledgement, or lets it wait for others of its device.
-fn add_answer(ctx: &mut Context<'_>, broker: &mut Broker, asked: &Asked, answer: Acknowledgement) {
+fn add_answer(ctx: &mut Ctx<'_>, broker: &mut Broker, asked: &Asked, answer: Acknowledgement) {
     let Some(how) = ctx.shared.config.behaviour.answer_batch else {
         return write_answers(ctx, broker, asked, &[answer]);
     };
@@ -113,7 +113,7 @@ fn add_answer(ctx: &mut Context<'_>, broker: &mut Broker, asked: &Asked, answer:
 }
 
 /// Writes the acknowledgements of a link that wait for others.
-pub(crate) fn write_batch(ctx: &mut Context<'_>, broker: &mut Broker, key: Key) {
+pub(crate) fn write_batch(ctx: &mut Ctx<'_>, broker: &mut Broker, key: Key) {
     let batch = broker.links().get(key).and_then(|link| link.batch.take());
     if let Some(batch) = batch {
         let (device, id) = (batch.device, None);
@@ -123,12 +123,7 @@ pub(crate) fn write_batch(ctx: &mut Context<'_>, broker: &mut Broker, key: Key) 
 }
 
 /// Writes acknowledgements of one device, under the topic of the first one's message.
-fn write_answers(
-    ctx: &mut Context<'_>,
-    broker: &mut Broker,
-    to: &Asked,
-    answers: &[Acknowledgement],
-) {
+fn write_answers(ctx: &mut Ctx<'_>, broker: &mut Broker, to: &Asked, answers: &[Acknowledgement]) {
     let mut text = std::mem::take(&mut ctx.scratch().payload);
     text.clear();
     let mut replies = answers.iter().map(|answer| Reply {
@@ -147,7 +142,7 @@ fn write_answers(
 }
 
 /// Publishes on the topic of the acknowledgement of a device's message: the number of copies.
-fn send(ctx: &mut Context<'_>, broker: &mut Broker, asked: &Asked, payload: &[u8]) -> usize {
+fn send(ctx: &mut Ctx<'_>, broker: &mut Broker, asked: &Asked, payload: &[u8]) -> usize {
     let (mut topic, mut routed) = (String::new(), String::new());
     let (server, device) = (&ctx.shared.config.dialect.spec().server, &asked.device);
     (server.write_acknowledgement_topic)(device, asked.id.as_deref(), &mut topic);
@@ -167,7 +162,7 @@ fn send(ctx: &mut Context<'_>, broker: &mut Broker, asked: &Asked, payload: &[u8
     routed.copies
 }
 
-fn count_answers(ctx: &Context<'_>, answers: &[Acknowledgement], copies: usize) {
+fn count_answers(ctx: &Ctx<'_>, answers: &[Acknowledgement], copies: usize) {
     let is_refusal = ctx.shared.config.dialect.server.is_refusal;
     let counts = ctx.counts();
     for answer in answers.iter().filter(|answer| answer.is_counted) {

@@ -14,7 +14,7 @@ use super::{Datagram, Endpoint, is_sent};
 use crate::client_certificates::device_of;
 use crate::coap::guard::{Guard, Secure};
 use crate::coap::request::PeerRef;
-use crate::thread::Context;
+use crate::thread::Ctx;
 
 /// The records of a datagram.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Endpoint {
     /// The session that a datagram over DTLS belongs to.
     pub(super) fn secure_sender(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         datagram: &Datagram<'_>,
     ) -> Option<PeerRef> {
         let (socket, from) = (datagram.socket, datagram.from);
@@ -63,7 +63,7 @@ impl Endpoint {
     }
 
     /// Answers a ClientHello with a cookie, or finds or makes the session that it begins.
-    fn welcome(&mut self, ctx: &mut Context<'_>, hello: &Datagram<'_>) -> Option<PeerRef> {
+    fn welcome(&mut self, ctx: &mut Ctx<'_>, hello: &Datagram<'_>) -> Option<PeerRef> {
         let (socket, from) = (hello.socket, hello.from);
         let secure = self.secure.as_mut()?;
         let (context, out) = secure.parts();
@@ -97,7 +97,7 @@ impl Endpoint {
     /// only begun.
     fn begin(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         hello: &Datagram<'_>,
         welcome: Welcome,
     ) -> Option<PeerRef> {
@@ -125,7 +125,7 @@ impl Endpoint {
     /// Opens a datagram of a session.
     pub(in crate::coap) fn records<'a>(
         &mut self,
-        ctx: &Context<'_>,
+        ctx: &Ctx<'_>,
         of: PeerRef,
         datagram: Datagram<'a>,
     ) -> Records<'a> {
@@ -144,7 +144,7 @@ impl Endpoint {
     /// The next message in the records of a datagram.
     pub(in crate::coap) fn next_message<'a>(
         &mut self,
-        ctx: &mut Context<'_>,
+        ctx: &mut Ctx<'_>,
         records: &mut Records<'a>,
     ) -> Option<&'a [u8]> {
         let of = records.of;
@@ -168,13 +168,7 @@ impl Endpoint {
         None
     }
 
-    fn session_event(
-        &mut self,
-        ctx: &mut Context<'_>,
-        of: PeerRef,
-        event: &Event<'_>,
-        before: Counts,
-    ) {
+    fn session_event(&mut self, ctx: &mut Ctx<'_>, of: PeerRef, event: &Event<'_>, before: Counts) {
         match event {
             Event::Connected(connected) => {
                 ctx.counts().dtls_handshakes.more();
@@ -204,7 +198,7 @@ impl Endpoint {
     }
 
     /// Takes over what a peer's credentials call it, and notes who showed a certificate.
-    fn take_name(&mut self, ctx: &Context<'_>, of: PeerRef, connected: &Connected) {
+    fn take_name(&mut self, ctx: &Ctx<'_>, of: PeerRef, connected: &Connected) {
         let Some(peer) = self.peer(of) else { return };
         let Some(identity) = peer.guard.as_ref().map(|guard| guard.dtls.identity()) else {
             return;
@@ -225,7 +219,7 @@ impl Endpoint {
     }
 
     /// A peer that speaks from another address has moved there (RFC 9146 section 6).
-    fn follow(&mut self, ctx: &Context<'_>, records: &Records<'_>) {
+    fn follow(&mut self, ctx: &Ctx<'_>, records: &Records<'_>) {
         let place = self.place(records.of);
         let has_moved = place.is_some_and(|(_, address)| address != records.from);
         if has_moved && records.input.is_newest() {
@@ -235,7 +229,7 @@ impl Endpoint {
     }
 
     /// A flight is due again, or the time of a handshake is over.
-    pub(in crate::coap) fn expire_session(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+    pub(in crate::coap) fn expire_session(&mut self, ctx: &mut Ctx<'_>, of: PeerRef) {
         let before = self.dtls_counts(of);
         let Some((secure, dtls)) = self.guarded(of) else {
             return;
@@ -250,7 +244,7 @@ impl Endpoint {
     }
 
     /// Says goodbye and forgets the peer.
-    pub(in crate::coap) fn close_session(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+    pub(in crate::coap) fn close_session(&mut self, ctx: &mut Ctx<'_>, of: PeerRef) {
         if let Some((secure, dtls)) = self.guarded(of) {
             dtls.close(&mut secure.out);
         }
@@ -258,14 +252,14 @@ impl Endpoint {
         self.forget_peer(ctx, of);
     }
 
-    fn send_flight_to(&mut self, ctx: &mut Context<'_>, of: PeerRef) {
+    fn send_flight_to(&mut self, ctx: &mut Ctx<'_>, of: PeerRef) {
         if let Some((socket, address)) = self.place(of) {
             self.send_flight(ctx, socket, address);
         }
     }
 
     /// Sends what sessions have to say of themselves.
-    fn send_flight(&mut self, ctx: &mut Context<'_>, socket: Key, to: SocketAddr) {
+    fn send_flight(&mut self, ctx: &mut Ctx<'_>, socket: Key, to: SocketAddr) {
         let Some(secure) = self.secure.as_mut() else {
             return;
         };
@@ -277,7 +271,7 @@ impl Endpoint {
         ctx.counts().unsent.add(unsent);
     }
 
-    fn note_dtls(&mut self, ctx: &Context<'_>, of: PeerRef, before: Counts) {
+    fn note_dtls(&mut self, ctx: &Ctx<'_>, of: PeerRef, before: Counts) {
         let after = self.dtls_counts(of);
         let counts = ctx.counts();
         let added = |before: u32, after: u32| u64::from(after.saturating_sub(before));
