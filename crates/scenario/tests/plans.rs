@@ -1012,7 +1012,7 @@ fn an_override_that_takes_a_value_away_is_named_and_not_the_file() {
     1 | fleet.count=
       | ^^^^^^^^^^^
       = key: fleet[0].count
-      = help: give it one, or remove the key (how many devices)
+      = help: give it one, or remove the key (number of devices)
 
     1 problem in the scenario
     ");
