@@ -182,7 +182,7 @@ fn check_page(root: &Path, program: &Path, page: &TextFile) -> Result<Vec<Violat
     try_page(root, program, page, TRIES)
 }
 
-/// The same, from the beginning where a run was invalid, for at most so many times.
+/// The same, from the beginning where a run was invalid, at most `tries` times.
 fn try_page(root: &Path, program: &Path, page: &TextFile, tries: u32) -> Result<Vec<Violation>> {
     let (blocks, mut found) = blocks(page);
     let scratch = root.join("target/docs").join(page.path.replace('/', "-"));
