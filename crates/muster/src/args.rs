@@ -1,4 +1,4 @@
-//! What may be typed.
+//! The command line.
 
 mod import;
 
@@ -137,7 +137,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with_all = ["part", "start_at", "run_id"])]
     pub(crate) repeat: Option<u32>,
-    /// Where the result goes; by default `results/<name>-<UTC time>`. With --repeat each run has
+    /// The folder of the result; by default `results/<name>-<UTC time>`. With --repeat each run has
     /// a folder `1`, `2`, ... in it.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub(crate) struct RunArgs {
     /// 127.0.0.1.
     #[arg(long, value_name = "HOST:PORT", requires = "part")]
     pub(crate) tell: Option<String>,
-    /// When the connect phase begins, such as `2026-11-21T10:15:00Z`; the parts of one run share
+    /// The begin of the connect phase, such as `2026-11-21T10:15:00Z`; the parts of one run share
     /// it. Then messages are due from an instant on that follows from the scenario alone, after
     /// the longest time that connecting may take.
     #[arg(long, value_name = "UTC", value_parser = instant)]
@@ -217,7 +217,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell.
+    /// The shell.
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
@@ -263,7 +263,7 @@ pub(crate) struct MergeArgs {
     /// The folders of the parts.
     #[arg(required = true, num_args = 1..)]
     pub(crate) folders: Vec<PathBuf>,
-    /// Where the whole goes.
+    /// The folder of the whole result.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 }
@@ -272,7 +272,7 @@ pub(crate) struct MergeArgs {
 pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
-    /// What is done.
+    /// The action.
     #[arg(value_enum)]
     pub(crate) action: Action,
     /// The folder of the record; by default `results/<name>-provision`. That of a run that was
@@ -284,7 +284,7 @@ pub(crate) struct ProvisionArgs {
     pub(crate) quiet: bool,
 }
 
-/// What is done about the devices.
+/// An action on the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Action {
     /// Create what is not there.
@@ -297,10 +297,10 @@ pub(crate) enum Action {
 
 #[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
-    /// Where it listens; port 0 is a free port.
+    /// The address to listen on; port 0 is a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:1883")]
     pub(crate) listen: SocketAddr,
-    /// Where it hears CoAP, besides MQTT for the application; port 0 is a free port. Only with
+    /// The address for CoAP, besides MQTT for the application; port 0 is a free port. Only with
     /// --dialect hono.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coap: Option<SocketAddr>,
@@ -327,7 +327,7 @@ pub(crate) struct GatewayArgs {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
-    /// What it speaks: mqtt, sap-edge, thingsboard or hono.
+    /// The dialect: mqtt, sap-edge, thingsboard or hono.
     #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
     pub(crate) dialect: Dialect,
     /// Serve MQTT over WebSocket, at any path.
@@ -342,13 +342,13 @@ pub(crate) struct GatewayArgs {
     /// Send away who shows no certificate that the certificates of this file vouch for.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// How it misbehaves, as the keys of `platform.behaviour`, in YAML.
+    /// Its misbehaviour, as the keys of `platform.behaviour`, in YAML.
     #[arg(long, value_name = "YAML")]
     pub(crate) behaviour: Option<String>,
     /// Chooses the positions of what it does wrong.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many uplinks are expected: counts are positions among so many.
+    /// The number of uplinks that are expected: counts are positions among them.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) expect: u64,
     /// A file that says who may connect, in lines `name:password`; without it everybody may.
@@ -378,7 +378,7 @@ pub(crate) struct GatewayArgs {
     /// Refuse devices that the management API was not told of.
     #[arg(long, requires = "rest")]
     pub(crate) only_provisioned: bool,
-    /// How many messages at QoS 1 and 2 a device may have unanswered at once.
+    /// The most messages at QoS 1 and 2 that a device may have unanswered at once.
     #[arg(long, value_name = "N", default_value_t = u16::MAX,
         value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) receive_maximum: u16,

@@ -11,7 +11,7 @@ use muster_plan::{MonitorPlan, Plan};
 use muster_platform::Counters;
 use muster_result::{COUNTERS_UNREAD, Counted, NotedCounter, NotedEvent};
 
-/// What a page says by type and status, of this run's tenants.
+/// The counts of a page by type and status, of this run's tenants.
 type Counts = BTreeMap<(String, String), u64>;
 
 /// The pages of a run, as they were before it.
@@ -22,7 +22,7 @@ pub(crate) struct CounterWatch {
     is_part: bool,
 }
 
-/// What of a page is counted.
+/// The metrics and tenants that are counted.
 struct Reading {
     names: &'static Counters,
     tenants: BTreeSet<String>,
@@ -84,7 +84,7 @@ impl Page {
 }
 
 impl Reading {
-    /// What a page says of this run's tenants.
+    /// The counts of a page for this run's tenants.
     fn counts(&self, text: &str) -> Counts {
         let mut counts = Counts::new();
         for sample in samples(text) {
@@ -102,7 +102,7 @@ impl Reading {
         counts
     }
 
-    /// That no page has what is looked for.
+    /// The error that no page has the counters.
     fn has_none(&self) -> String {
         let tenants: Vec<&str> = self.tenants.iter().map(String::as_str).collect();
         format!(

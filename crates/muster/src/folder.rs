@@ -78,7 +78,7 @@ impl Folder {
         let _ = fs::remove_dir(&self.path);
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -134,7 +134,7 @@ pub(crate) fn reserve(path: &Path) -> Result<PathBuf> {
     )
 }
 
-/// What could not be done with a folder, and the remedy.
+/// The context of an error at a folder, with the remedy.
 fn wanted(what: &str, path: &Path) -> String {
     format!(
         "{what} {} (name one that you may write to with --out)",
@@ -192,7 +192,7 @@ pub(crate) fn damage(folder: &Path) -> Option<String> {
     }
 }
 
-/// Whether a run still writes a file ([`Folder`] holds a lock on it).
+/// True if a run still writes a file ([`Folder`] holds a lock on it).
 fn is_being_written(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
@@ -201,7 +201,7 @@ fn is_being_written(path: &Path) -> bool {
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
 }
 
-/// Why a folder is no result, and what to do.
+/// The reason why a folder is no result, and the remedy.
 fn no_result(folder: &Path) -> String {
     if folder.join("repeat.json").exists() {
         let first = folder.join("1");

@@ -1,4 +1,4 @@
-//! What a run writes, opened before it begins.
+//! The outputs of a run, opened before it begins.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -55,7 +55,7 @@ fn facts_log(path: &Path, most: u64) -> Result<FactsLog> {
         .with_context(|| format!("write the facts file {}", path.display()))
 }
 
-/// Where a result goes that was given no place.
+/// The folder of a result without `--out`.
 pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
     result_folder(plan, &wall_clock::compact(wall_clock::now_s()))
 }

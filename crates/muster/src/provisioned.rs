@@ -1,4 +1,4 @@
-//! What a run tells the platform of its devices before they connect, and after it is over.
+//! Devices that a run creates on the platform before they connect and removes at its end.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -64,15 +64,15 @@ impl Watch for Watcher<'_> {
 
 /// A run that could not begin because of its devices.
 pub(crate) struct NotProvisioned {
-    /// Why, in words.
+    /// The reason in words.
     pub(crate) text: String,
-    /// Whether the platform is as it was.
+    /// True if the platform is as it was.
     pub(crate) leaves_nothing: bool,
-    /// Whether it was the user who wanted the end.
+    /// True if the user asked for the end.
     pub(crate) is_interrupted: bool,
 }
 
-/// What the platform was told.
+/// The devices of a run on the platform.
 pub(crate) struct Provisioned {
     provisioner: Box<dyn Provisioner>,
     journal: Option<Journal>,

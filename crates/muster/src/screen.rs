@@ -13,12 +13,12 @@ use muster_result::Live;
 
 use crate::outcome;
 
-/// How often keys are looked for while there is nothing to draw.
+/// The interval at which keys are read while there is nothing to draw.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long the end of a run waits for a screen that is being drawn.
+/// The longest wait of the end of a run for a screen that is being drawn.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Where the latest view is put down and picked up: one place, in which a newer view takes the
+/// The place of the latest view, in which a newer view takes the
 /// place of one that was not drawn yet.
 #[derive(Debug, Default)]
 struct Place {

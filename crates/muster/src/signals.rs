@@ -14,7 +14,7 @@ pub(crate) fn ending() -> Vec<i32> {
         .collect()
 }
 
-/// Whether a process ignores a signal, by the mask in its `/proc/PID/status` (proc(5)).
+/// True if a process ignores a signal, by the mask in its `/proc/PID/status` (proc(5)).
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

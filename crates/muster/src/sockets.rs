@@ -1,4 +1,4 @@
-//! What a plan says of the UDP sockets of devices that speak CoAP.
+//! The UDP sockets of a plan's devices that speak CoAP.
 
 use muster_model::Micros;
 use muster_net::limits;
@@ -59,7 +59,7 @@ fn with_coap(plan: &Plan) -> impl Iterator<Item = (&FleetPlan, &CoapSettings)> {
         .filter_map(|fleet| Some((fleet, fleet.client.coap()?)))
 }
 
-/// What RFC 7252 section 4.8.2 derives from the other times.
+/// The time that RFC 7252 section 4.8.2 derives from the others.
 fn standard_lifetime(coap: &CoapSettings) -> Micros {
     let own = &coap.client.transmission;
     Transmission::of(own.ack_timeout, own.ack_random_factor, own.max_retransmit).exchange_lifetime

@@ -28,7 +28,7 @@ use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
 use muster_result::{NotedEvent, NotedTarget};
 
-/// Where devices and consumers connect.
+/// The addresses of devices and consumers.
 #[derive(Debug, Clone)]
 pub(crate) struct Addresses {
     /// The devices' addresses; links are spread over them.
@@ -38,7 +38,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Whether any of them is on this machine: whoever serves devices or consumers there is
+    /// True if any of them is on this machine: whoever serves devices or consumers there is
     /// another process, which takes its CPU from the same machine.
     pub(crate) fn is_co_located(&self) -> bool {
         let mut all = self.devices.iter().chain(self.backends.iter().flatten());
@@ -46,7 +46,7 @@ impl Addresses {
     }
 }
 
-/// Where a plan's devices and consumers connect, as far as a part of the run has any: the names of the
+/// The addresses of a plan's devices and consumers that a part of the run has: the names of the
 /// other side need not be known on its host.
 pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     let devices = match part.links {
@@ -63,7 +63,7 @@ pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     })
 }
 
-/// How long finding an address that answers may take: a handshake's time-out. Nobody listens yet
+/// The longest search for an address that answers: a handshake's time-out. Nobody listens yet
 /// where the run starts its own gateway.
 pub(crate) fn patience(plan: &Plan) -> Duration {
     match plan.platform.kind {
@@ -101,14 +101,14 @@ pub(crate) fn addresses(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-/// What the resolver says, without its own "failed to ...".
+/// The words of the resolver without its own "failed to ...".
 fn bare(error: &io::Error) -> String {
     let text = error.to_string();
     let bare = text.strip_prefix("failed to lookup address information: ");
     bare.unwrap_or(&text).to_owned()
 }
 
-/// Whether packets to an address stay on this machine: the source address the kernel would use is
+/// True if packets to an address stay on this machine: the source address the kernel would use is
 /// the address itself, or the address is that of a container here.
 fn is_local(address: SocketAddr) -> bool {
     if address.ip().is_loopback() || is_container(address.ip()) {
@@ -124,7 +124,7 @@ fn is_local(address: SocketAddr) -> bool {
     source.is_ok_and(|source| source.ip() == address.ip())
 }
 
-/// Whether an address is reached through a bridge of this machine, as containers on it are. Those of
+/// True if an address is reached through a bridge of this machine, as containers on it are. Those of
 /// IPv6 are not found.
 fn is_container(address: IpAddr) -> bool {
     let IpAddr::V4(address) = address else {
@@ -135,7 +135,7 @@ fn is_container(address: IpAddr) -> bool {
     device.is_some_and(|device| is_inner_bridge(Path::new("/sys/class/net"), device))
 }
 
-/// Whether a network device is a bridge that no network card is part of: behind one with a card lie
+/// True if a network device is a bridge that no network card is part of: behind one with a card lie
 /// other machines too.
 fn is_inner_bridge(devices: &Path, device: &str) -> bool {
     let Ok(ports) = fs::read_dir(devices.join(device).join("brif")) else {
@@ -153,7 +153,7 @@ pub(crate) struct Target {
     started: Instant,
 }
 
-/// What is known of the target when the run is over.
+/// The use and the account of the target when the run is over.
 #[derive(Default)]
 pub(crate) struct Stopped {
     pub(crate) used: NotedTarget,
@@ -236,7 +236,7 @@ impl Target {
         })
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(&self) -> String {
         self.endpoints.clone()
     }
@@ -293,7 +293,7 @@ impl GatewayProcess {
     }
 }
 
-/// How many processes the embedded gateway needs, which what goes to devices cannot cross.
+/// The number of processes that the embedded gateway needs; downlinks cannot cross from one to another.
 fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32> {
     let processes = needs.gateway_processes(descriptors);
     let processes = u32::try_from(processes).unwrap_or(u32::MAX).max(1);
@@ -308,7 +308,7 @@ fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32
     Ok(processes)
 }
 
-/// Where the embedded gateway listens, and for whom.
+/// The listeners of the embedded gateway, and its users.
 fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> GatewayConfig {
     let scheme = plan.platform.scheme();
     let is_coap = scheme.is_coap();
@@ -328,7 +328,7 @@ fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> Gatewa
     }
 }
 
-/// Where devices and consumers meet the embedded gateway.
+/// The addresses of the embedded gateway for devices and consumers.
 fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
     let listening = || gateways.iter().map(|process| process.gateway.addresses());
     let brokers: Vec<SocketAddr> = listening().map(|at| at.devices).collect();
@@ -471,7 +471,7 @@ fn northbound(plan: &Plan) -> Result<User> {
     })
 }
 
-/// What only this run and its own gateway have to know.
+/// A secret of this run and its own gateway.
 fn one_time() -> Result<String> {
     let mut bytes = [0; 16];
     if aws_lc_rs::rand::fill(&mut bytes).is_err() {

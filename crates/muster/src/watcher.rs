@@ -1,4 +1,4 @@
-//! Who watches a run for the user: keeps its records, and shows how it stands.
+//! The observer of a run for the user: keeps its records, and shows its state.
 
 use std::io::IsTerminal;
 

@@ -25,7 +25,7 @@ mod tests;
 
 use pulses::Pulses;
 
-/// What is known before the first message: the first record.
+/// The first record: all that is known before the first message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// The plan without its secrets.
@@ -48,33 +48,33 @@ pub struct Header {
     pub clocks: Vec<String>,
 }
 
-/// What becomes known on the way: one record each.
+/// A record of something that became known on the way.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Note {
-    /// Where the phases begin.
+    /// The begins of the phases.
     Timeline(Timeline),
     /// Something that happened.
     Event(NotedEvent),
-    /// How the platform's own counters grew.
+    /// The growth of the platform's own counters.
     Counters(Vec<NotedCounter>),
 }
 
-/// What is known at the end: the last record.
+/// The last record: all that is known at the end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Footer {
     pub(crate) health: GeneratorHealth,
     pub(crate) afterlives: Vec<Afterlife>,
     pub(crate) end: Micros,
-    /// How every consumer listened; none without consumers.
+    /// The time in which every consumer listened; none without consumers.
     pub(crate) listening: Option<Listening>,
-    /// Until when every device heard; none without devices.
+    /// The end of the time in which every device received; none without devices.
     pub(crate) devices_until: Option<Micros>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
     pub(crate) target: NotedTarget,
 }
 
-/// What the target used, where it was watched, by name.
+/// CPU and memory of the target by name, if it was watched.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NotedTarget {
     /// CPU time in seconds.
@@ -101,9 +101,9 @@ pub struct Archive {
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
-    /// Why not all of it could be read, if so.
+    /// The reason why a part could not be read, if so.
     pub unread: Option<String>,
-    /// Whether the run that writes it has not ended.
+    /// True if the run that writes it has not ended.
     pub is_running: bool,
 }
 
@@ -179,7 +179,7 @@ fn refers_to_environment(written: &Json) -> bool {
 }
 
 impl Header {
-    /// Whether senders and consumers read one clock.
+    /// True if senders and consumers read one clock.
     pub fn has_one_clock(&self) -> bool {
         self.clocks.len() <= 1
     }
@@ -385,7 +385,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What streams are called.
+    /// The names of the streams.
     pub fn stream_names(&self) -> Vec<String> {
         let streams = self.header.plan.streams();
         streams
@@ -434,11 +434,11 @@ impl Footer {
     }
 }
 
-/// What came of reading them.
+/// The platform's own counters after a run.
 pub struct Counted {
     /// Their growth.
     pub counters: Vec<NotedCounter>,
-    /// Why it is not known how they grew, if so.
+    /// An event for each reason why their growth is not known.
     pub unread: Vec<NotedEvent>,
 }
 

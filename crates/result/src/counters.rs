@@ -10,7 +10,7 @@ use muster_platform::CounterMeans;
 use muster_report::CounterGrowth;
 use serde::{Deserialize, Serialize};
 
-/// How one counter grew, summed over all pages.
+/// The growth of one counter, summed over all pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotedCounter {
     /// The type of its messages.
@@ -21,7 +21,7 @@ pub struct NotedCounter {
     pub grown: Option<u64>,
 }
 
-/// What was read beside what the ledger has of it: each type of message that the run sent or the
+/// Compares the counters with the ledger: each type of message that the run sent or the
 /// platform counted, each status that is known. `of_streams` are the streams' ledgers.
 pub(crate) fn compared(
     plan: &Plan,
@@ -68,7 +68,7 @@ pub(crate) fn compared(
     rows.collect()
 }
 
-/// What the ledger calls it.
+/// The count of the ledger for it.
 fn of_ledger(means: CounterMeans) -> fn(&Ledger) -> u64 {
     match means {
         CounterMeans::Accepted => |ledger| ledger.accepted,
@@ -88,7 +88,7 @@ fn unanswered(ledger: &Ledger) -> u64 {
     ledger.timed_out + ledger.broken + ledger.in_flight + ledger.unacknowledged
 }
 
-/// Whether the platform can have counted so: what nobody was told the end of may be among it.
+/// True if the platform can have counted so. Messages without an answer may be among them.
 fn agrees(means: CounterMeans, grown: u64, ledger: u64, unanswered: u64) -> Option<bool> {
     match means {
         CounterMeans::Accepted | CounterMeans::RefusedAsUnable => {

@@ -1,4 +1,4 @@
-//! What happened in a run, from when to when, read from its windows and its incidents.
+//! Events of a run with begin and end, from its windows and its incidents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
-/// What was found of topics before the load, as events and as warnings.
+/// Findings on topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
 const NEW_TENANT: &str = "new-tenant";
-/// What others did to topics while the run went on.
+/// Changes of topics by others during the run.
 const TOPICS_CHANGED: &str = "topics-changed";
 /// The growth of the platform's own counters is not known.
 /// The event that says how far two clocks are apart.
@@ -20,7 +20,7 @@ pub const CLOCKS_APART: &str = "clocks-apart";
 /// The event of counters of the platform whose growth is not known.
 pub const COUNTERS_UNREAD: &str = "counters-unread";
 
-/// What lasts until the consumer is back.
+/// Events that last until the consumer is back.
 const CONSUMER_AWAY: &str = "consumer-away";
 const CONSUMER_LOST: &str = "consumer-lost";
 
@@ -166,7 +166,7 @@ pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
     found
 }
 
-/// That senders and consumers did not read one clock, if so; `is_measured` says that the parts noted
+/// The event for senders and consumers on several clocks; `is_measured` says that the parts noted
 /// how far theirs were apart.
 pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEvent> {
     let amount = if is_measured {
@@ -187,7 +187,7 @@ pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEve
     })
 }
 
-/// That copies were seen before they were due, which clocks that are apart alone can do.
+/// The event for copies that arrived before they were due: only differing clocks do that.
 pub(crate) fn of_early(early: Micros) -> Option<NotedEvent> {
     (early >= EARLY_MIN).then(|| NotedEvent {
         t_s: 0.0,
@@ -200,7 +200,7 @@ pub(crate) fn of_early(early: Micros) -> Option<NotedEvent> {
     })
 }
 
-/// What the windows tell: when links were down, and when the target was silent. In one part of a run
+/// Events that the windows show: links that were down, and silence of the target. In one part of a run
 /// nobody knows what should have arrived there.
 pub(crate) fn of_series(
     summary: &Summary,

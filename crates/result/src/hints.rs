@@ -18,7 +18,7 @@ pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 /// The key that decides where consumers connect.
 const BACKEND_URL: &str = "platform.backend.url";
 
-/// What the events of a run say of its causes.
+/// Hints at the causes of a verdict from the events of the run.
 pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) -> Hints {
     let consumers = match ending {
         Some(Ending::ConsumersUnreachable) => consumers(plan, events),

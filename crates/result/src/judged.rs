@@ -191,7 +191,7 @@ impl Archive {
         }
     }
 
-    /// What kept the run from its planned end.
+    /// The reason why the run has no planned end.
     fn unfinished(&self) -> Option<Unfinished> {
         let Some(footer) = &self.footer else {
             let at = self.windows.until;
@@ -215,7 +215,7 @@ impl Archive {
         }
     }
 
-    /// What events of a kind say, behind `before`; nothing where there are none.
+    /// The details of all events of a kind behind `before`; empty if there are none.
     fn events_of(&self, kind: &str, before: &str) -> String {
         let of_kind = self.events.iter().filter(|event| event.kind == kind);
         let all: BTreeSet<&str> = of_kind.map(|event| event.detail.as_str()).collect();
@@ -266,7 +266,7 @@ impl Archive {
         })
     }
 
-    /// What was noted before the run, and which part of it this is.
+    /// The environment of the run, with the part of it that this is.
     fn environment(&self) -> Result<serde_json::Value> {
         let mut environment: serde_json::Value =
             serde_json::from_str(&self.header.environment).context("read the environment")?;
@@ -313,7 +313,7 @@ impl Archive {
     }
 }
 
-/// Whether a run without a link is one to be judged although nobody was refused: a platform that took
+/// True if a run without a link is judged although nobody was refused: a platform that took
 /// a link and ended it again is there, and where we are to blame nothing says that it is not.
 fn is_to_be_judged(links: &LinkLedger) -> bool {
     links.connected > 0 || links.is_down_by_us()
@@ -342,7 +342,7 @@ fn listed(whys: &BTreeSet<&str>) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
-/// Why links could not be opened, as the end of a sentence; nothing where none failed.
+/// The causes of links that did not open, as the end of a sentence; empty if none failed.
 fn failures(summary: &Summary) -> String {
     let failures = summary.run.links.connect_failures.iter();
     let ended = ConnectFailure::RunEnded.to_string();

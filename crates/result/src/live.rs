@@ -1,4 +1,4 @@
-//! How a run stands, from the windows that came in so far.
+//! The state of a run from the windows that came in so far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const LAG_S: u32 = 2;
 /// one more for a process whose news are late.
 const REMEMBERED_S: u32 = LAG_S + 2;
 
-/// What does not change during a run.
+/// The values that do not change during a run.
 #[derive(Debug, Clone)]
 pub struct Fixed {
     pub(crate) name: String,
@@ -40,7 +40,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// What a plan fixes; `target` is where the load goes.
+    /// The values of a plan; `target` names the destination of the load.
     pub fn of(plan: &Plan, target: String, timetable: Timetable) -> Result<Self> {
         let schedules = schedules(plan).context("make a schedule")?;
         Ok(Self {
@@ -119,7 +119,7 @@ impl View {
         self.faults = None;
     }
 
-    /// How the run stands.
+    /// The state of the run.
     pub fn live(&mut self, standing: &Standing) -> Live {
         if self.phase.is_none_or(|(phase, _)| phase != standing.phase) {
             self.phase = Some((standing.phase, standing.now));
@@ -189,7 +189,7 @@ impl View {
         wanted.saturating_sub(links.links_untried + links.links_up)
     }
 
-    /// Why links do not come up, the most frequent cause first. A link that tries again counts once:
+    /// The causes of links that do not come up, the most frequent first. A link that tries again counts once:
     /// no cause has more than these links.
     pub fn failing(&self, most: u64) -> Vec<(String, u64)> {
         let causes = self.connect_failures.iter();
@@ -201,7 +201,7 @@ impl View {
         causes
     }
 
-    /// What was accepted, or has no answer by design, and has not arrived so far at the backend
+    /// Messages that were accepted, or have no answer by design, and have not arrived so far at the backend
     /// that lacks most: still on its way or lost, which nobody can tell before settling ends. Nobody
     /// knows of one part of a run, whose messages arrive at others.
     fn not_arrived(&self) -> Option<u64> {
@@ -213,7 +213,7 @@ impl View {
         Some(expected.saturating_sub(*least))
     }
 
-    /// When the run ends at the latest.
+    /// The latest end of the run.
     fn run_until(&self, standing: &Standing) -> Micros {
         let timetable = &self.fixed.timetable;
         let phase_until = standing.now + standing.time_left;
@@ -252,7 +252,7 @@ impl View {
         flow
     }
 
-    /// What went to the sockets, which is known before it has ended.
+    /// Messages handed to the sockets, counted before they have ended.
     fn handed_in(&self, second: u32) -> u64 {
         let streams = self.fixed.recorder.streams.iter().zip(0u8..);
         let uplinks = streams.filter(|(track, _)| track.role.is_uplink());
@@ -374,7 +374,7 @@ impl View {
         }
     }
 
-    /// What went wrong so far, most frequent first.
+    /// Errors so far, the most frequent first.
     fn sorted_errors(&self) -> Vec<(String, u64)> {
         let errors = self.errors.iter();
         let mut sorted: Vec<_> = errors.map(|(what, count)| (what.clone(), *count)).collect();

@@ -67,7 +67,7 @@ fn sap_devices(
     all.iter().filter_map(device).collect()
 }
 
-/// What the devices of a fleet have in common.
+/// The values that the devices of a fleet share.
 struct Means {
     /// Messages a second that one device is to send.
     desired_rate: f64,

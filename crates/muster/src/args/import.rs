@@ -1,4 +1,4 @@
-//! What may be typed after `muster import`.
+//! The command line of `muster import`.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;

@@ -192,7 +192,7 @@ impl Found {
     }
 }
 
-/// Whether each backend's cluster of Kafka answers, and what it has of the topics.
+/// Asks each backend's cluster of Kafka for its topics; the exit code.
 fn clusters(plan: &Plan) -> u8 {
     let run = RunId(Clock::start().t0_ns() as u32);
     let backends = (0..).map(BackendId).zip(&plan.backends);
@@ -221,7 +221,7 @@ fn clusters(plan: &Plan) -> u8 {
     codes.max().unwrap_or(outcome::PASS)
 }
 
-/// Whether the management API answers a call that changes nothing, where a run would call it.
+/// Makes a call of the management API that changes nothing, where a run would call it; the exit code.
 fn management(plan: &Plan) -> Result<u8> {
     let mode = plan.provision.as_ref().map(|provision| provision.mode);
     if matches!(mode, None | Some(ProvisionMode::None)) {
@@ -243,13 +243,13 @@ fn management(plan: &Plan) -> Result<u8> {
     Ok(code)
 }
 
-/// What the plan needs of one thing, and what there is of it.
+/// The need of the plan for one resource, and the amount that there is.
 struct Line {
     is_met: bool,
     text: String,
 }
 
-/// What this machine lacks for so many needs, in words: a run does not begin unless that is nothing.
+/// The resources that this machine lacks, in words: a run does not begin if there are any.
 pub(crate) fn shortage(needs: &Needs) -> Vec<String> {
     let short = compare(needs).into_iter().filter(|line| !line.is_met);
     short.map(|line| line.text).collect()

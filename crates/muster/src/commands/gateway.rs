@@ -24,10 +24,10 @@ use crate::{outcome, registered, signals, users};
 /// The option that says how to misbehave.
 const BEHAVIOUR: &str = "--behaviour";
 
-/// How often the gateway looks whether it is to stop.
+/// The interval at which the gateway looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How often a slow reader reads.
+/// The interval at which a slow reader reads.
 const SLOW_READS: Micros = Micros::from_millis(10);
 
 /// Runs the reference gateway alone; its account is printed at the end.
@@ -93,7 +93,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     tell(&gateway.stop())
 }
 
-/// Where it hears CoAP; without the option it does not.
+/// The address for CoAP; none without the option.
 fn coap(
     args: &GatewayArgs,
     (option, address): (&str, Option<SocketAddr>),
@@ -107,7 +107,7 @@ fn coap(
     Ok(address)
 }
 
-/// Where it hears CoAP over DTLS, and with which keys.
+/// The address for CoAP over DTLS, and its keys.
 fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
     let Some(listen) = coap(args, ("--coaps", args.coaps))? else {
         return Ok(None);
@@ -156,7 +156,7 @@ fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
     Ok(args.max_payload)
 }
 
-/// How it is told of devices; without `--rest` it is not.
+/// The management API; none without `--rest`.
 fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     let Some(listen) = args.rest else {
         return Ok(None);

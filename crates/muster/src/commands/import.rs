@@ -25,7 +25,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<u8> {
     Ok(outcome::PASS)
 }
 
-/// What is handed out can run.
+/// Checks that the scenario can run.
 fn check(scenario: &str) -> Result<()> {
     let source = Source {
         name: "the scenario",

@@ -34,7 +34,7 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     }
 }
 
-/// Whom to tell; the embedded gateway does not outlive its run.
+/// The platform to provision; the embedded gateway does not outlive its run.
 fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
     if let PlatformKind::Gateway { dialect, .. } = plan.platform.kind {
         bail!("{}", of_embedded(dialect));
@@ -46,7 +46,7 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
     })
 }
 
-/// What the scenario of a dialect has not.
+/// The error for a scenario without a management API.
 fn without_address(dialect: Dialect) -> String {
     if !dialect.is_provisioned {
         return format!("{dialect} has nobody to be told");
@@ -61,7 +61,7 @@ fn without_address(dialect: Dialect) -> String {
     format!("the scenario has no {missing}")
 }
 
-/// Why the embedded gateway of a dialect is told nothing, and what to do.
+/// The error for the embedded gateway, with the remedy.
 fn of_embedded(dialect: Dialect) -> String {
     let remedy = if dialect.is_provisioned && dialect.server.has_rest {
         format!(

@@ -52,7 +52,7 @@ fn check_folder(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the run of this number is told; it writes nothing that another one writes.
+/// The arguments of the run of this number; it writes nothing that another one writes.
 fn args_of(args: &RunArgs, out: &Path, number: u32) -> RunArgs {
     RunArgs {
         out: Some(out.join(number.to_string())),

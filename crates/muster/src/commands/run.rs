@@ -35,7 +35,7 @@ use crate::{beginning, line, outcome, outputs, signals, sockets, target, wall_cl
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
 
-/// What came of one run.
+/// The outcome of one run.
 pub(crate) struct Done {
     /// None if the run did not begin, which the summary tells.
     pub(crate) report: Option<Report>,
@@ -143,7 +143,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     run.go(args, loaded, processes, interrupted)
 }
 
-/// When the run begins, if that lies ahead.
+/// The clock of the run, whose begin may lie ahead.
 fn clock_of(args: &RunArgs) -> Result<Clock> {
     let clock = args.start_at.map_or_else(Clock::start, Clock::at_wall);
     if args.start_at.is_some() && clock.until_t0() == Micros::ZERO {
@@ -277,7 +277,7 @@ fn part_of(args: &RunArgs) -> Part {
     args.part.unwrap_or(Part::WHOLE)
 }
 
-/// Who this is to the other parts, who have the same id and plan.
+/// This part as the other parts know it, which have the same id and plan.
 fn membership(args: &RunArgs, plan: &Plan) -> Membership {
     Membership {
         run: RunId(args.run_id.unwrap_or_default()),
@@ -288,7 +288,7 @@ fn membership(args: &RunArgs, plan: &Plan) -> Membership {
     }
 }
 
-/// What this machine lacks for its part of the run; a backend alone needs next to nothing.
+/// The resources that this machine lacks for its part; a backend alone needs next to nothing.
 fn shortage_of(part: Part, needs: &Needs) -> Vec<String> {
     match part.links {
         Some(slice) => shortage(&needs.part(slice.of)),
@@ -374,7 +374,7 @@ fn processes(args: &RunArgs, needs: &Needs, descriptors: u64) -> u32 {
         .clamp(1, needs.links.max(1))
 }
 
-/// How the run is spread over processes and threads of this machine.
+/// The processes and threads of the run on this machine.
 fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spread {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let cores = if target.addresses.is_co_located() {
@@ -439,7 +439,7 @@ fn header(
     }
 }
 
-/// How certificates were checked, where there was one to check.
+/// The check of certificates, if there were any.
 fn tls(plan: &Plan) -> Option<serde_json::Value> {
     let scheme = plan.platform.scheme();
     // Who shares a key with the server looks at no certificate.

@@ -1,4 +1,4 @@
-//! How the processes of a run fared, as it is read back.
+//! The health of a run's processes second by second, as an archive has it.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use muster_judge::{
 use muster_measure::{Distribution, Latency, Phase, RecorderPlan, UplinkWindow, WindowDelta};
 use muster_model::{Micros, StreamId};
 
-/// What the validity rules on the generator are decided by, as far as the run has come.
+/// The evidence so far for the validity rules on the generator.
 #[derive(Debug)]
 pub(crate) struct Fitness {
     rules: Rules,

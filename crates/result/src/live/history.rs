@@ -13,13 +13,13 @@ pub(super) const SPAN_MAX_S: u32 = 300;
 /// Seconds that are remembered whatever they hold: late answers belong to them.
 const SPAN_MIN_S: u32 = 30;
 
-/// What is known of the messages due in each of the last seconds.
+/// Counts and times of the messages due in each of the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct History {
     seconds: BTreeMap<u32, SecondTimes>,
 }
 
-/// What is known of the messages due in one second.
+/// Counts and times of the messages due in one second.
 #[derive(Debug, Default)]
 pub(super) struct SecondTimes {
     /// The response of the answered.
@@ -75,7 +75,7 @@ impl History {
         enough.min(until.saturating_sub(SPAN_MIN_S)).max(least)
     }
 
-    /// What is known of a second.
+    /// The counts and times of a second.
     pub(super) fn of(&self, second: u32) -> Option<&SecondTimes> {
         self.seconds.get(&second)
     }

@@ -1,4 +1,4 @@
-//! Whether the SLOs hold as things stand, as far as that is known before the end of a run.
+//! The SLOs that do not hold so far; some are decided only at the end of a run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use muster_model::{BackendId, Micros, StreamId, figure};
 
 use super::{Fixed, LAG_S, Quantiles, due_between};
 
-/// What the SLOs are compared with.
+/// The figures that the SLOs are compared with.
 #[derive(Debug)]
 pub(super) struct SloWatch {
     streams: Vec<Measured>,
@@ -30,7 +30,7 @@ pub(super) struct Moment<'a> {
     pub(super) response: Quantiles,
 }
 
-/// What is counted of the messages of one stream that were due while measuring.
+/// Counts of the messages of one stream that were due while measuring.
 #[derive(Debug, Default)]
 struct Measured {
     outcomes: Outcomes,
@@ -118,7 +118,7 @@ impl SloWatch {
         Some(failing.collect())
     }
 
-    /// How an SLO is broken; none if it holds, or if only the end of the run can tell.
+    /// The words for a broken SLO; none if it holds, or if only the end of the run decides.
     fn broken(&self, moment: Moment<'_>, slo: &Slo) -> Option<String> {
         let fixed = moment.fixed;
         match slo.bound {
@@ -270,7 +270,7 @@ impl SloWatch {
     }
 }
 
-/// Whether a rule is about every fleet and stream.
+/// True if a rule is about every fleet and stream.
 fn is_of_all(slo: &Slo) -> bool {
     slo.scope == Scope::Run && slo.except.is_empty()
 }
@@ -287,7 +287,7 @@ fn shown_above(shown: Quantiles, percentile: Percentile, at_most: Micros) -> Opt
     Some(format!(">= {} (at most {at_most})", figure::time(least)))
 }
 
-/// Which share lies above a bound, if that is more than the percentile allows and there are enough to tell.
+/// The share above a bound, if the percentile allows less and there are enough values.
 fn too_many(percentile: Percentile, (above, n): (u64, u64), at_most: Micros) -> Option<String> {
     if n < percentile.needed() || percentile.allows(above, n) {
         return None;

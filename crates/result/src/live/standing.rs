@@ -1,9 +1,9 @@
-//! How a run stands at one instant.
+//! The state of a run at one instant.
 
 use muster_conduct::Phase;
 use muster_model::Micros;
 
-/// How a run stands: filled by the agent up to four times a second.
+/// The state of a run, updated up to four times a second.
 ///
 /// Rates and percentiles are of the last full second; counts are since T0. What is not known is
 /// `None` and shows as `-`.
@@ -11,17 +11,17 @@ use muster_model::Micros;
 pub struct Live {
     /// The scenario's name.
     pub name: String,
-    /// Where the load goes, such as `mqtt://127.0.0.1:1883`.
+    /// The destination of the load, such as `mqtt://127.0.0.1:1883`.
     pub target: String,
     /// The phase that the run is in.
     pub phase: Phase,
     /// Since T0.
     pub elapsed: Micros,
-    /// When the phase began, since T0.
+    /// The begin of the phase, since T0.
     pub phase_from: Micros,
-    /// When the phase ends at the latest, since T0.
+    /// The latest end of the phase, since T0.
     pub phase_until: Option<Micros>,
-    /// When the run ends at the latest, since T0.
+    /// The latest end of the run, since T0.
     pub run_until: Option<Micros>,
     /// Links that the plan wants.
     pub links_wanted: u64,
@@ -29,7 +29,7 @@ pub struct Live {
     pub links_up: u64,
     /// Tries to connect that ended without a link, by cause in words, most frequent first.
     pub connect_failures: Vec<(String, u64)>,
-    /// Whether a backend counts arrivals, so that they are known at all.
+    /// True if a backend counts arrivals, so that they are known at all.
     pub has_backend: bool,
     /// Rates of the last full second.
     pub rates: LiveRates,
@@ -54,7 +54,7 @@ pub struct Live {
     pub lost: Option<u64>,
     /// Messages never sent.
     pub shed: u64,
-    /// What went wrong, by code or cause, most frequent first; the first few are shown.
+    /// Errors by code or cause, most frequent first; the first few are shown.
     pub errors: Vec<(String, u64)>,
     /// The SLOs that do not hold as things stand, in words, as far as that is known before the end; `None`
     /// before anything was measured.
@@ -87,9 +87,9 @@ pub struct Quantiles {
     pub p50_over_s: u32,
     /// Seconds of due that the other one was taken over.
     pub p99_over_s: u32,
-    /// Whether the median is a lower bound, since messages without an answer are among the values.
+    /// True if the median is a lower bound, since messages without an answer are among the values.
     pub is_p50_at_least: bool,
-    /// Whether the other one is.
+    /// True if the other one is a lower bound.
     pub is_p99_at_least: bool,
     /// Messages in the seconds that the other one was taken over.
     pub p99_of: u64,
@@ -113,7 +113,7 @@ pub struct Health {
     /// The validity rules that do not hold on the measured phase so far, in words: what makes the
     /// run invalid as things stand.
     pub faults: Vec<String>,
-    /// Those that the last second alone does not keep, and the measured phase so far does.
+    /// Rules that the last second alone breaks, and the measured phase so far keeps.
     pub warnings: Vec<String>,
 }
 
@@ -161,12 +161,12 @@ impl Live {
         }
     }
 
-    /// What is left of the phase, at most.
+    /// The longest time to the end of the phase.
     pub fn phase_left(&self) -> Option<Micros> {
         self.phase_until.map(|until| until - self.elapsed)
     }
 
-    /// What is left of the run, at most.
+    /// The longest time to the end of the run.
     pub fn run_left(&self) -> Option<Micros> {
         self.run_until.map(|until| until - self.elapsed)
     }

@@ -10,7 +10,7 @@ use muster_report::{HonoClasses, HonoFigures, SlotFigures};
 const UNKNOWN: &str = "unknownCoapError";
 /// The published name of an answer to a query without a command.
 const MISSING: &str = "missingCommand";
-/// What the generator's own limits are called among connects that failed.
+/// The cause of connects that failed by the generator's own limits.
 const OWN: &str = "generator-limit";
 
 /// The classes of the published test.

@@ -45,7 +45,7 @@ pub(super) fn try_all(connecting: &Connecting<'_>) -> Result<u8> {
     Ok(codes.max().unwrap_or(outcome::PASS))
 }
 
-/// What the links of one fleet were answered.
+/// The answers to the links of one fleet.
 #[derive(Default)]
 struct Answers {
     tried: u32,

@@ -17,7 +17,7 @@ use crate::commands::run::{once, stop_by_signal};
 use crate::outcome;
 use crate::scenario_file::Loaded;
 
-/// What the streams of a run counted, by name.
+/// The counts of a run's streams, by name.
 type Accounts = BTreeMap<String, StreamAccount>;
 
 /// Sends one message of each stream, and tells how far it came; the exit code.
@@ -80,7 +80,7 @@ fn of_links(links: &LinkLedger) -> Option<Found> {
     Some(Found::new(code, mark, text))
 }
 
-/// What is to be said of each stream, by its name.
+/// The lines for each stream, by its name.
 fn of_streams(accounts: &Accounts, plan: &Plan) -> Vec<(String, Found)> {
     let mut all = Vec::new();
     for (fleet, stream) in plan.streams() {
@@ -97,7 +97,7 @@ fn name(fleet: &FleetPlan, stream: &StreamPlan) -> String {
     format!("{}/{}", fleet.name, stream.name)
 }
 
-/// What became of the commands to the device of a fleet.
+/// The commands to the device of a fleet.
 fn taking<'a>(accounts: &'a Accounts, fleet: &FleetPlan) -> Option<Taking<'a>> {
     fleet.streams.iter().find_map(|stream| {
         let StreamKind::Command { to, .. } = stream.kind else {
@@ -132,7 +132,7 @@ fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_
     all
 }
 
-/// How far a device's own message came.
+/// The line for a device's own message.
 fn of_uplink(account: &StreamAccount) -> Found {
     let ledger = &account.ledger;
     if ledger.sent == 0 {
@@ -154,7 +154,7 @@ fn of_uplink(account: &StreamAccount) -> Found {
     arrival(account, ledger)
 }
 
-/// What was accepted has to arrive wherever somebody listens.
+/// The line for an accepted message, which has to arrive at each backend.
 fn arrival(account: &StreamAccount, ledger: &Ledger) -> Found {
     let accepted = match within(account.latency.response.as_ref()) {
         Some(after) => format!("accepted within {after}"),
@@ -177,7 +177,7 @@ fn arrival(account: &StreamAccount, ledger: &Ledger) -> Found {
     }
 }
 
-/// How long the only one of a leg took.
+/// The time of the only message of a leg.
 fn within(leg: Option<&LatencyFigures>) -> Option<Micros> {
     leg?.max_us.map(Micros)
 }

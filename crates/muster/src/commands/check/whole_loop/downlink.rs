@@ -1,4 +1,4 @@
-//! What became of the command of a check, and of its reply.
+//! The command of a check and its reply.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::outcome;
 /// The commands to the one device of a fleet.
 pub(super) struct Taking<'a> {
     pub(super) ledger: &'a CommandLedger,
-    /// Whether each query is answered with one.
+    /// True if each query is answered with a command.
     pub(super) follows_queries: bool,
-    /// Whether the first is for a name that nobody plays.
+    /// True if the first is for a name that no device has.
     pub(super) is_absent: bool,
-    /// How long it took from the first to its reply.
+    /// The time from the first to its reply.
     pub(super) after: Option<Micros>,
 }
 
@@ -26,7 +26,7 @@ impl Taking<'_> {
         (is_answered && query.no_command > 0).then(|| lost("no command came for the query"))
     }
 
-    /// How far the command came, and its reply.
+    /// The line for the command and its reply.
     pub(super) fn of_command(&self) -> Found {
         if self.ledger.issued == 0 {
             return self.unissued();
