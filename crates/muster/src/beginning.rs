@@ -39,8 +39,8 @@ pub(crate) fn wait(clock: Clock, is_quiet: bool, interrupted: &AtomicBool) -> Re
 
 /// A socket that can be read from once the user asks for the end.
 fn listen() -> std::io::Result<(UnixStream, Vec<SigId>)> {
-    let (signalled, told) = UnixStream::pair()?;
+    let (signalled, received) = UnixStream::pair()?;
     let signals = signals::ending().into_iter();
-    let registered = signals.map(|signal| pipe::register(signal, told.try_clone()?));
+    let registered = signals.map(|signal| pipe::register(signal, received.try_clone()?));
     Ok((signalled, registered.collect::<std::io::Result<_>>()?))
 }

@@ -1,4 +1,4 @@
-//! The platform's own counters: read before the load and after settling, and set beside the ledger.
+//! The platform's own counters: read before the load and after settling.
 
 use std::collections::{BTreeMap, BTreeSet};
 

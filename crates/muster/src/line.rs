@@ -115,15 +115,15 @@ mod tests {
         }
     }
 
-    fn told(account: &LineAccount) -> Vec<(String, String)> {
+    fn kinds(account: &LineAccount) -> Vec<(String, String)> {
         let events = events(account, 9.0, "box (1)").into_iter();
         events.map(|event| (event.kind, event.detail)).collect()
     }
 
     #[test]
     fn clocks_of_two_hosts_are_told_with_what_was_measured_of_them() {
-        let told = |clock, ahead, bound| told(&account(clock, ahead, bound));
-        let apart = told("other (2)", -12_340, 410);
+        let of = |clock, ahead, bound| kinds(&account(clock, ahead, bound));
+        let apart = of("other (2)", -12_340, 410);
         assert_eq!(apart.len(), 1);
         let (kind, detail) = &apart[0];
         assert_eq!(kind, "clocks-apart");
@@ -131,16 +131,12 @@ mod tests {
             "the clock of other (2) was 12.3 ms behind that of box (1), give or take 0.4 ms;";
         assert!(detail.contains(words), "{detail}");
         assert_eq!(
-            told("other (2)", 3, 410).len(),
+            of("other (2)", 3, 410).len(),
             1,
             "two hosts always have two clocks"
         );
-        assert_eq!(told("box (1)", 3, 410), []);
-        assert_eq!(
-            told("box (1)", 2_000_000, 410).len(),
-            1,
-            "another --start-at"
-        );
+        assert_eq!(of("box (1)", 3, 410), []);
+        assert_eq!(of("box (1)", 2_000_000, 410).len(), 1, "another --start-at");
     }
 
     #[test]
@@ -150,9 +146,9 @@ mod tests {
             ignored: 1_200,
             offsets: Vec::new(),
         };
-        let told = told(&account);
-        let kinds: Vec<&str> = told.iter().map(|(kind, _)| kind.as_str()).collect();
+        let events = kinds(&account);
+        let kinds: Vec<&str> = events.iter().map(|(kind, _)| kind.as_str()).collect();
         assert_eq!(kinds, ["part-silent", "line-ignored"]);
-        assert!(told[1].1.starts_with("1,200 datagrams"), "{told:?}");
+        assert!(events[1].1.starts_with("1,200 datagrams"), "{events:?}");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn open(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsL
     }
 }
 
-/// Opens what is wanted beside the folder.
+/// Opens the further outputs.
 fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
     if let Some(path) = &args.json {
         File::create(path).with_context(|| {

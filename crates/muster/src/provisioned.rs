@@ -10,18 +10,18 @@ use muster_result::NotedEvent;
 
 use crate::outcome;
 
-/// Progress is told so many times, whatever there is to do.
+/// The reports of progress by share of the work.
 const TIMES: u64 = 10;
-/// And whenever so many seconds are over.
+/// The longest time without a report of progress.
 const EVERY_S: f64 = 10.0;
 
-/// Tells how far it is, and passes on that the user wants the end.
+/// Reports the progress, and passes on that the user wants the end.
 pub(crate) struct Watcher<'a> {
     interrupted: &'a AtomicBool,
     quiet: bool,
-    /// Parts of the work that were told.
-    told: AtomicU64,
-    /// Spans of time in which something was told.
+    /// Shares of the work that were reported.
+    parts: AtomicU64,
+    /// Spans of time in which progress was reported.
     spans: AtomicU64,
     began: Clock,
 }
@@ -31,7 +31,7 @@ impl<'a> Watcher<'a> {
         Self {
             interrupted,
             quiet,
-            told: AtomicU64::new(0),
+            parts: AtomicU64::new(0),
             spans: AtomicU64::new(0),
             began: Clock::start(),
         }
@@ -42,7 +42,7 @@ impl Watch for Watcher<'_> {
     fn progress(&self, done: u64, of: u64) {
         let since_s = self.began.now().as_secs_f64();
         let (part, span) = (done * TIMES / of.max(1), (since_s / EVERY_S) as u64);
-        let is_part = self.told.fetch_max(part, Ordering::Relaxed) < part;
+        let is_part = self.parts.fetch_max(part, Ordering::Relaxed) < part;
         let is_span = self.spans.fetch_max(span, Ordering::Relaxed) < span;
         if !self.quiet && (is_part || is_span) {
             // As fast as until now; what was there already took one call and not two or three.
@@ -82,7 +82,7 @@ pub(crate) struct Provisioned {
     at: Clock,
 }
 
-/// Tells the platform of the devices, as far as the scenario wants it to be told.
+/// Creates or verifies the devices on the platform, if the scenario wants it.
 pub(crate) fn before(
     plan: &Plan,
     folder: &Path,
@@ -168,12 +168,12 @@ impl Provisioned {
     /// Removes what was created, if the scenario wants it; what was done, as events.
     /// Instants count from the run's T0: what came before it is negative.
     pub(crate) fn after(mut self, clock: Clock) -> Vec<NotedEvent> {
-        let told = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
-        let told = event(told, "provisioned", self.tally.to_string());
+        let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
+        let created = event(at_s, "provisioned", self.tally.to_string());
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
         let removed = removed.map(|(kind, detail)| event(now, kind, detail));
-        [Some(told), removed].into_iter().flatten().collect()
+        [Some(created), removed].into_iter().flatten().collect()
     }
 
     /// Once at the most.
@@ -191,7 +191,7 @@ impl Drop for Provisioned {
     }
 }
 
-/// Removes what was created, also when the user has asked for the end: a second signal is heard.
+/// Removes what was created, also when the user has asked for the end: a second signal ends the program.
 fn remove(provisioner: &dyn Provisioner, journal: &Journal) -> (&'static str, String) {
     let never = AtomicBool::new(false);
     match provisioner.remove(journal, &Watcher::new(&never, true)) {

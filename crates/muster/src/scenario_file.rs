@@ -16,7 +16,7 @@ pub(crate) struct Loaded {
     pub(crate) sha256: String,
 }
 
-/// Reads and parses; problems of the scenario are an error that tells them all.
+/// Reads and parses; problems of the scenario are one error with all of them.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let name = args.scenario.display().to_string();
     let bytes =
@@ -75,7 +75,7 @@ fn literal_secret(set: &str) -> Option<&str> {
     (is_secret && !value.contains("${")).then_some(path)
 }
 
-/// Files beside the scenario, and this process's environment.
+/// Files in the scenario's folder, and this process's environment.
 struct Disk {
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The live view on a thread of its own: a terminal that stands still, or a pipe that nobody
+//! The live view, on a separate thread: a terminal that stands still, or a pipe that nobody
 //! reads, holds up no run.
 
 use std::io::IsTerminal;
@@ -92,7 +92,7 @@ impl Place {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws until it is told to end, the last view too.
+    /// Draws until the end is asked for, the last view too.
     fn serve(&self, mut draw: Draw) {
         loop {
             let waiting = self
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_screen_that_stands_still_holds_nobody_up_and_then_shows_the_latest() {
-        let (drawn, told) = channel();
+        let (drawn, shown) = channel();
         let (release, stands_still) = sync_channel::<()>(0);
         let screen = Screen::start(move || {
             Box::new(move |live| {
@@ -177,11 +177,11 @@ mod tests {
         });
         let screen = screen.expect("a thread");
         screen.show(view(1));
-        assert_eq!(told.recv(), Ok(1));
+        assert_eq!(shown.recv(), Ok(1));
         // It stands still in its first view, and whoever shows more does not wait for it.
         (2..=9).for_each(|sent| screen.show(view(sent)));
         drop(release);
         screen.end();
-        assert_eq!(told.iter().collect::<Vec<_>>(), [9]);
+        assert_eq!(shown.iter().collect::<Vec<_>>(), [9]);
     }
 }

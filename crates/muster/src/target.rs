@@ -396,7 +396,7 @@ fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
     }))
 }
 
-/// Tells the plan where and how the embedded gateway is met.
+/// Notes the addresses and users of the embedded gateway in the plan.
 fn introduce(
     plan: &mut Plan,
     gateways: &[GatewayProcess],

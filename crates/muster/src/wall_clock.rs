@@ -20,7 +20,7 @@ pub(crate) fn rfc3339(unix_ms: u64) -> String {
     format!("{:.3}", timestamp(unix_ms))
 }
 
-/// An instant as it stands in the name of a folder: `20261121T101500Z`.
+/// An instant for the name of a folder: `20261121T101500Z`.
 pub(crate) fn compact(unix_s: u64) -> String {
     let at = timestamp(unix_s * 1_000);
     at.strftime("%Y%m%dT%H%M%SZ").to_string()

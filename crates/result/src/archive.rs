@@ -1,4 +1,4 @@
-//! All that a run left behind, as it stands in `windows.bin`.
+//! All that a run left behind: the content of `windows.bin`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The platform's own counters beside the ledger.
+//! The platform's own counters, compared with the ledger.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn agrees(means: CounterMeans, grown: u64, ledger: u64, unanswered: u64) -> Opti
     }
 }
 
-/// The warning on a counter that tells another number.
+/// The warning on a counter that differs.
 pub(crate) fn differing(of: &CounterGrowth) -> Option<Warning> {
     let grown = of.grown.filter(|_| of.agrees == Some(false))?;
     let open = match of.unanswered {

@@ -356,18 +356,18 @@ mod tests {
             what: what(of),
             since: secs(since),
         };
-        let told = [
+        let noted = [
             (13, lost("consumer 1", 10)),
             (13, lost("consumer 10", 11)),
             (20, Trouble::ConsumerBack("consumer 1".to_owned())),
             (30, Trouble::ConsumerAway(what("consumer 1"))),
             (31, Trouble::ConsumerBack("consumer 1".to_owned())),
         ];
-        let told = told.map(|(at, trouble)| Incidents {
+        let noted = noted.map(|(at, trouble)| Incidents {
             at: secs(at),
             trouble,
         });
-        let events = of_incidents(&told);
+        let events = of_incidents(&noted);
         let events = events
             .iter()
             .map(|event| (event.kind.as_str(), event.t_s, event.until_s));
@@ -378,7 +378,7 @@ mod tests {
             ("consumer-away", 30.0, Some(31.0)),
             ("consumer-back", 31.0, None),
         ];
-        assert!(events.eq(expected), "{told:?}");
+        assert!(events.eq(expected), "{noted:?}");
     }
 
     /// Links that came up and ended in each second from 0 on, of 10 that are wanted.
@@ -447,12 +447,12 @@ mod tests {
             })
         };
         let what = |text: &str| Trouble::TopicsChanged(text.to_owned());
-        let told = [
+        let noted = [
             change(31, what("topic `t` was deleted")),
             change(32, what("topic `t` was deleted")),
             change(40, what("topic `t` was created anew with 4 partitions")),
         ];
-        let details: Vec<String> = warnings(&told).into_iter().map(|it| it.detail).collect();
+        let details: Vec<String> = warnings(&noted).into_iter().map(|it| it.detail).collect();
         assert_eq!(
             details,
             [

@@ -117,11 +117,11 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
     let causes = whys.into_iter().map(|((name, rest), count)| {
         let backend = plan.backends.iter().find(|backend| backend.name == name);
         let of = backend.map_or(count, |backend| u64::from(backend.consumers).max(count));
-        let (see, told) = match rest.rsplit_once("; see ") {
+        let (see, hint) = match rest.rsplit_once("; see ") {
             Some((_, see)) => (see.to_owned(), String::new()),
             None => {
-                let told = if rest.ends_with('?') { " See" } else { "; see" };
-                (BACKEND_URL.to_owned(), format!("{told} {BACKEND_URL}"))
+                let hint = if rest.ends_with('?') { " See" } else { "; see" };
+                (BACKEND_URL.to_owned(), format!("{hint} {BACKEND_URL}"))
             }
         };
         let noun = if of == 1 { "consumer" } else { "consumers" };
@@ -132,7 +132,7 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
             of,
             cause: CONSUMER_REFUSED.to_owned(),
             see,
-            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{told}"),
+            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{hint}"),
         }
     });
     causes.collect()

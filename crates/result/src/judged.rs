@@ -137,7 +137,7 @@ impl Archive {
         .summary()
     }
 
-    /// The health of the generator; of a killed run, as far as its pulses tell.
+    /// The health of the generator; of a killed run, by its pulses.
     fn health(&self) -> GeneratorHealth {
         if let Some(footer) = &self.footer {
             return footer.health.clone();

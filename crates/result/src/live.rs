@@ -172,13 +172,13 @@ impl View {
         }
     }
 
-    /// Links that the processes told of; before that, those of the plan, unless this is a part of it.
+    /// Links that the processes reported; before that, those of the plan, unless this is a part of it.
     fn links_wanted(&self, standing: &Standing) -> u64 {
         let fleets = self.fixed.recorder.fleets.iter();
         let planned = fleets.map(|fleet| u64::from(fleet.links)).sum();
         match standing.progress.links_wanted {
             0 if !self.fixed.timetable.is_part => planned,
-            told => told,
+            wanted => wanted,
         }
     }
 
@@ -282,7 +282,7 @@ impl View {
         history::quantiles(seconds)
     }
 
-    /// A second and those before it, as far as messages were due in them.
+    /// A second and those before it in which messages were due.
     fn seconds_until(&self, second: u32, timeline: Timeline) -> impl Iterator<Item = u32> {
         let first = match timeline.origin {
             Micros::MAX => second,
@@ -333,14 +333,14 @@ impl View {
         let late = self.fitness.late(&lateness).filter(is_new);
         let strains = self.fitness.strains();
         let strains = strains.iter().map(Strain::to_string);
-        let warnings: Vec<String> = late.iter().map(told).chain(strains).collect();
+        let warnings: Vec<String> = late.iter().map(in_words).chain(strains).collect();
         Health {
             shard_cpu: cpu(false),
             consumer_cpu: cpu(true),
             cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
             lateness_p99: Percentiles::of(&lateness).p99_us.map(Micros),
             rss_bytes: (!self.pulses.is_empty()).then_some(rss),
-            faults: faults.iter().map(told).collect(),
+            faults: faults.iter().map(in_words).collect(),
             warnings,
         }
     }
@@ -384,7 +384,7 @@ impl View {
 }
 
 /// A broken rule in a few words.
-fn told(rule: &RuleResult) -> String {
+fn in_words(rule: &RuleResult) -> String {
     let seen = |observed: Figure| {
         rule.bound
             .map_or(observed.to_string(), |bound| observed.beside(bound))

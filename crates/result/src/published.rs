@@ -113,7 +113,7 @@ fn period_s(spec: &ScheduleSpec) -> f64 {
     }
 }
 
-/// Messages a second that one device is to send; bursts are told by device as they are.
+/// Messages a second that one device is to send; bursts are counted by device as they are.
 fn of_one_device(spec: &ScheduleSpec) -> f64 {
     if let Shape::Burst { n, every } = &spec.shape {
         f64::from(*n) / every.as_secs_f64()

@@ -90,7 +90,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK_EVERY);
     }
-    tell(&gateway.stop())
+    print(&gateway.stop())
 }
 
 /// The address for CoAP; none without the option.
@@ -231,7 +231,7 @@ fn embedded() -> Result<u8> {
     }
 }
 
-fn tell(account: &GatewayAccount) -> Result<u8> {
+fn print(account: &GatewayAccount) -> Result<u8> {
     outcome::say(&serde_json::to_string_pretty(account)?);
     Ok(outcome::PASS)
 }

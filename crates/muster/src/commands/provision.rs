@@ -13,7 +13,7 @@ use crate::outputs::result_folder;
 use crate::provisioned::Watcher;
 use crate::{outcome, scenario_file};
 
-/// Tells the platform of a scenario's devices, without a run.
+/// Creates, verifies or removes a scenario's devices, without a run.
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     let plan = scenario_file::load(&args.scenario)?.plan;
     for warning in &plan.warnings {
@@ -25,7 +25,7 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| default_folder(&plan));
     match act(args.action, &*provisioner, (&plan, &folder), &watch) {
-        Ok(tally) => Ok(tell(&*provisioner, &tally)),
+        Ok(tally) => Ok(print(&*provisioner, &tally)),
         Err(error) => {
             let code = code_of(&error);
             outcome::complain(&anyhow::Error::new(error));
@@ -112,7 +112,7 @@ fn act(
     }
 }
 
-fn tell(provisioner: &dyn Provisioner, tally: &Tally) -> u8 {
+fn print(provisioner: &dyn Provisioner, tally: &Tally) -> u8 {
     outcome::say(&format!("{}  {tally}", provisioner.target()));
     for wrong in &tally.wrong {
         outcome::say(&format!("  {wrong}"));

@@ -14,7 +14,7 @@ use crate::outputs::default_folder;
 use crate::scenario_file::Loaded;
 use crate::{folder, outcome};
 
-/// Runs a scenario so many times, one after the other; the exit code is that of the worst run.
+/// Runs a scenario `times` times, one after the other; the exit code is that of the worst run.
 pub(crate) fn repeat(
     args: &RunArgs,
     times: u32,
@@ -32,7 +32,7 @@ pub(crate) fn repeat(
             break;
         }
         let done = once(&args_of(args, &out, number), loaded, interrupted)?;
-        runs.push(told(args, number, &done));
+        runs.push(reported(args, number, &done));
         write(args, &out, &summed_up(loaded, times, &runs))?;
     }
     let repeat = summed_up(loaded, times, &runs);
@@ -70,7 +70,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Says how a run went, and keeps what the spread is made of.
-fn told(args: &RunArgs, number: u32, done: &Done) -> RepeatedRun {
+fn reported(args: &RunArgs, number: u32, done: &Done) -> RepeatedRun {
     let folder = number.to_string();
     let run = match &done.report {
         Some(report) => RepeatedRun::of(folder, report, series::figures(report)),
@@ -104,7 +104,7 @@ fn summed_up(loaded: &Loaded, wanted: u32, runs: &[RepeatedRun]) -> Repeat {
     }
 }
 
-/// Written after each run, so that what has been run is told even if the rest is killed.
+/// Writes the summary after each run, so that it is there even if the rest is killed.
 fn write(args: &RunArgs, out: &Path, repeat: &Repeat) -> Result<()> {
     let json = repeat.to_json();
     fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;

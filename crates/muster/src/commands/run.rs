@@ -37,7 +37,7 @@ const WIDTH: usize = 100;
 
 /// The outcome of one run.
 pub(crate) struct Done {
-    /// None if the run did not begin, which the summary tells.
+    /// None if the run did not begin; the summary has the reason.
     pub(crate) report: Option<Report>,
     result: RunResult,
     /// The last words.
@@ -208,14 +208,14 @@ impl Ready {
         );
         drop(force);
         let counted = counters.map(|counters| counters.end(clock));
-        let told = provisioned.map(|provisioned| provisioned.after(clock));
+        let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
         let (mut folder, last) = watcher.end();
         let of_line = line::noted(line.as_ref(), &header, data.end);
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(of_line);
         archive.events.extend(noted.events);
-        archive.events.extend(told.into_iter().flatten());
+        archive.events.extend(of_devices.into_iter().flatten());
         archive.add_counted(counted);
         if let Some(Err(missing)) = facts.map(FactsLog::close) {
             outcome::remark(&format!("warning: --facts lacks {missing}"));
@@ -453,12 +453,12 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
         .collect();
     shown.extend(is_shown.then_some(&plan.platform.tls));
     let provision = plan.provision.as_ref();
-    let told_anybody = provision.is_some_and(ProvisionPlan::trusts_anybody);
-    let is_any = scheme.is_dtls() || told_anybody || !shown.is_empty();
+    let trusts_any_api = provision.is_some_and(ProvisionPlan::trusts_anybody);
+    let is_any = scheme.is_dtls() || trusts_any_api || !shown.is_empty();
     is_any.then(|| {
         json!({
             "scheme": scheme.name(),
-            "insecure": told_anybody || shown.iter().any(|tls| tls.insecure),
+            "insecure": trusts_any_api || shown.iter().any(|tls| tls.insecure),
             "session_resumption": plan.platform.tls.resumes(scheme),
         })
     })

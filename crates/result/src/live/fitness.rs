@@ -119,11 +119,11 @@ fn broken(rules: Vec<RuleResult>) -> Vec<RuleResult> {
         .collect()
 }
 
-/// The health of the generator as its pulses tell it.
+/// The health of the generator by its pulses.
 #[derive(Debug, Default)]
 pub(crate) struct PulseLog {
     health: GeneratorHealth,
-    /// Each process tells all its incidents with every pulse.
+    /// Each pulse has all incidents of its process.
     incidents: BTreeMap<usize, Vec<Incident>>,
 }
 
@@ -143,7 +143,7 @@ impl PulseLog {
     }
 }
 
-/// All processes of a run share a host, so the first one tells its steal.
+/// All processes of a run share a host, so the first one reports its steal.
 fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &Pulse) {
     for (place, thread) in pulse.threads.iter().enumerate() {
         let role = if thread.is_consumer {

@@ -50,7 +50,7 @@ pub struct Live {
     /// Messages accepted, or without an answer by design, less those arrived: still on their way
     /// or lost, which cannot be told before settling ends.
     pub not_arrived: Option<u64>,
-    /// Messages known to be lost; `None` as long as it cannot be told.
+    /// Messages known to be lost; `None` as long as that is not known.
     pub lost: Option<u64>,
     /// Messages never sent.
     pub shed: u64,

@@ -20,7 +20,7 @@ use crate::scenario_file::Loaded;
 /// The counts of a run's streams, by name.
 type Accounts = BTreeMap<String, StreamAccount>;
 
-/// Sends one message of each stream, and tells how far it came; the exit code.
+/// Sends one message of each stream, and prints how far it came; the exit code.
 pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     let folder = tempfile::tempdir().context("make a folder for the check")?;
     let run = RunArgs::quiet(args.scenario.clone(), folder.path().join("result"));
@@ -40,10 +40,10 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
         outcome::say(&done.summary);
         return Ok(done.outcome().exit_code());
     };
-    Ok(told(report, &loaded.plan))
+    Ok(print_streams(report, &loaded.plan))
 }
 
-fn told(report: &Report, plan: &Plan) -> u8 {
+fn print_streams(report: &Report, plan: &Plan) -> u8 {
     let mut code = outcome::PASS;
     if let Some(said) = of_links(&report.links) {
         print(said.mark, &said.text);

@@ -20,7 +20,7 @@ pub(super) struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    /// A query that was taken and brought no command; of one that was not, its own message tells.
+    /// The line for a query that was accepted and brought no command; one that was not has a line already.
     pub(super) fn of_query(&self, query: &CommandLedger) -> Option<Found> {
         let is_answered = self.follows_queries || (self.ledger.issued > 0 && !self.is_absent);
         (is_answered && query.no_command > 0).then(|| lost("no command came for the query"))
