@@ -1,18 +1,15 @@
 //! Drives the links of a shard over an event loop.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 
-use muster_conduct::{Dispatch, Order, Protocol, Scribe, Tape, Trouble};
+use muster_conduct::{Dispatch, Order, Protocol, Scribe, Tape};
 use muster_device::{Further, Shard, SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId,
-    WaitsOf, limits,
+    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId, WaitsOf,
 };
-use muster_plan::{FleetPlan, Plan};
-use muster_protocol::layer::{Ended, LayerError};
+use muster_protocol::layer::Ended;
 
 use crate::classes::{ShardError, ShardSpec};
 
@@ -22,16 +19,19 @@ mod narrow;
 mod overheard;
 #[cfg(test)]
 mod receiving;
+mod reports;
 mod secured;
 mod shared;
-mod telling;
+mod targets;
 mod wire;
 mod writing;
 
 use lines::Above;
 pub use lines::{Datagrams, Lines, Streams};
+use reports::Reports;
 pub use secured::{LinkCertificates, Secured};
 use shared::Shared;
+use targets::Targets;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
 /// keeps an answer waiting for less than half a millisecond.
@@ -54,26 +54,11 @@ pub struct Driver<P: SharedSockets, L: Lines> {
     shared: Shared<P::Key>,
     /// Copies and blocks that sockets of their own hold, by link.
     held: BTreeMap<u32, Further<P::Key>>,
-    /// Failures of lines that were told with all that is known of them.
-    told: Vec<LayerError>,
-    /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
-    declined: u64,
-    targets: Vec<SocketAddr>,
-    /// The source addresses that the scenario names, by fleet.
-    sources: Vec<Vec<IpAddr>>,
-    plan: Arc<Plan>,
+    targets: Targets,
+    reports: Reports,
     /// Control bytes that wait behind a message the kernel holds a part of, by link.
     waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
-    /// As far as it is told: datagrams that our own buffers had no room for,
-    dropped: u64,
-    /// that somebody refuses them,
-    refusing: bool,
-    /// and that the kernel does.
-    unroutable: bool,
-    mailbox: Mailbox<Order, Box<Dispatch>>,
-    next_dispatch: Micros,
-    troubles: Vec<Trouble>,
     is_ramping: bool,
     untaken: ShedCause,
     is_over: bool,
@@ -103,19 +88,10 @@ pub fn shard_loop<P: Protocol, L: Lines>(
         each: (0..links).map(|_| L::Line::default()).collect(),
         shared,
         held: BTreeMap::new(),
-        told: Vec::new(),
-        declined: 0,
-        targets,
-        sources: spec.plan.fleets.iter().map(sources).collect(),
-        plan: Arc::clone(&spec.plan),
+        targets: Targets::new(targets, &spec.plan),
+        reports: Reports::new(mailbox),
         waiting: BTreeMap::new(),
         out: Vec::new(),
-        dropped: 0,
-        refusing: false,
-        unroutable: false,
-        mailbox,
-        next_dispatch: Micros::ZERO,
-        troubles: Vec::new(),
         is_ramping: false,
         untaken: ShedCause::GeneratorLate,
         is_over: false,
@@ -131,12 +107,6 @@ pub fn shard_loop<P: Protocol, L: Lines>(
         library: None,
     });
     Ok(event_loop)
-}
-
-/// The source addresses of a fleet; the caller has refused what is none of this machine's.
-fn sources(fleet: &FleetPlan) -> Vec<IpAddr> {
-    let named = fleet.connect.from.iter();
-    named.filter_map(|source| source.parse().ok()).collect()
 }
 
 impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
@@ -203,7 +173,7 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     }
 
     fn woken(&mut self, io: &mut Io) {
-        while let Some(order) = self.mailbox.next_order() {
+        while let Some(order) = self.reports.next_order() {
             self.obey(io, order);
         }
     }
@@ -224,8 +194,9 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
         let due_left = self.take_due(io);
         let shared_left = L::IN_DATAGRAMS && self.turn_of_shared(io);
         let now = io.now();
-        if now >= self.next_dispatch {
-            self.dispatch(io, now);
+        if now >= self.reports.next_dispatch() {
+            self.reports
+                .dispatch(io, now, &mut self.shard, &self.targets);
         }
         if connects_left || due_left || shared_left {
             return Some(now);
@@ -237,7 +208,9 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
             connect,
         ];
         let next = wanted.into_iter().flatten().min();
-        Some(next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
+        Some(next.map_or(self.reports.next_dispatch(), |next| {
+            next.min(self.reports.next_dispatch())
+        }))
     }
 }
 
@@ -279,18 +252,16 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 self.shard.recording().sink().recorder().start(origin);
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(io, link));
             }
-            Order::EndDue { at } => self.end_due(at),
+            Order::EndDue { at } => {
+                self.shard.traffic_mut().end_due(at);
+                let recorder = self.shard.recording().sink().recorder();
+                if at < recorder.timeline().settle {
+                    recorder.stop(at);
+                    self.untaken = ShedCause::Interrupted;
+                }
+            }
             Order::MarkDrain => self.shard.recording().sink().recorder().mark_drain(),
             Order::Finish => self.finish(io, now),
-        }
-    }
-
-    fn end_due(&mut self, at: Micros) {
-        self.shard.traffic_mut().end_due(at);
-        let recorder = self.shard.recording().sink().recorder();
-        if at < recorder.timeline().settle {
-            recorder.stop(at);
-            self.untaken = ShedCause::Interrupted;
         }
     }
 
@@ -306,9 +277,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             }
             // What this turn did before it is not the target's: a connect begins with its SYN.
             let now = io.fresh_now();
-            let id = self.shard.fleets().link_id(link).0;
-            let target = self.targets[id as usize % self.targets.len()];
-            let source = self.source(link, target, self.plan.links());
+            let sockets = self.targets.plan().links();
+            let (target, source) = self.targets.of(self.shard.fleets(), link, sockets);
             match L::connect(io, target, source) {
                 Ok(key) => {
                     io.set_tag(key, link);
@@ -322,25 +292,10 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         true
     }
 
-    /// The source address of a link, or of the first link of a socket; none leaves it to the kernel.
-    /// Links of a fleet take those that the scenario names in turn, to each target alike.
-    fn source(&self, link: u32, target: SocketAddr, sockets: u32) -> Option<IpAddr> {
-        let id = self.shard.fleets().link_id(link).0;
-        let named = &self.sources[self.shard.fleets().ramp_of(link)];
-        let fits = |source: &&IpAddr| source.is_ipv4() == target.is_ipv4();
-        match named.iter().filter(fits).count() {
-            0 => limits::source_for(id, sockets, target),
-            count => {
-                let turn = id as usize / self.targets.len();
-                named.iter().filter(fits).nth(turn % count).copied()
-            }
-        }
-    }
-
     fn connect_refused(&mut self, link: u32, now: Micros, error: &ConnectError) {
         let failure = match error {
             ConnectError::Descriptors | ConnectError::Ports(_) => {
-                self.trouble(&error.to_string());
+                self.reports.trouble(&error.to_string());
                 ConnectFailure::GeneratorLimit
             }
             ConnectError::Unreachable(..) | ConnectError::Kernel(..) => ConnectFailure::Unreachable,
@@ -405,7 +360,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             self.shard.closed(link, now, cause_of(why));
         }
         if why == Closed::PoolExhausted {
-            self.trouble("no buffer was left for bytes that a socket did not take");
+            self.reports
+                .trouble("no buffer was left for bytes that a socket did not take");
         }
     }
 
@@ -432,8 +388,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// Makes sure that a timer runs out not later than the link's deadline; one that runs out
     /// early looks again, so that a message costs no timer.
     fn arm(&mut self, io: &mut Io, link: u32) {
-        if L::IN_DATAGRAMS {
-            self.arm_shared(io, link);
+        if let (true, Some(seat)) = (L::IN_DATAGRAMS, self.shard.seat(link)) {
+            self.arm_socket(io, seat.socket);
         }
         let of_line = L::deadline(&self.each[link as usize]);
         let both = [self.shard.deadline(link), of_line];
@@ -460,13 +416,14 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             self.follow(io, link, then);
         }
         self.close_shared(io);
-        self.dispatch(io, now);
+        self.reports
+            .dispatch(io, now, &mut self.shard, &self.targets);
         let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
         links.icmp_errors = counts.icmp_errors;
         links.datagrams_refused = counts.datagrams_refused;
         let account = std::mem::take(self.shard.recording().account());
         let last = self.shard.recording().sink().hand_over(account);
-        let _ = self.mailbox.post(last);
+        self.reports.post_last(last);
         self.is_over = true;
         io.stop();
     }

@@ -4,9 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-use muster_conduct::{Dispatch, Scribe, Slice, Trial, recorder_plan, schedules};
+use muster_conduct::{Dispatch, Scribe, Slice, Trial, Trouble, recorder_plan, schedules};
 use muster_device::{Coap, Route, SharedSockets};
 use muster_model::{Attempt, Fact, Outcome, RunId};
 use muster_net::{Clock, Written};
@@ -205,7 +206,7 @@ impl<L: Lines> Rig<L> {
         let troubles = self.dispatches.try_iter();
         let troubles = troubles.flat_map(|(_, dispatch)| dispatch.troubles);
         let mut all: Vec<Trouble> = troubles.collect();
-        all.extend(self.driver().troubles.iter().cloned());
+        all.extend(self.driver().reports.troubles().iter().cloned());
         all
     }
 

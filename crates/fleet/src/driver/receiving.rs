@@ -2,7 +2,9 @@
 
 use std::net::UdpSocket;
 
+use muster_conduct::Trouble;
 use muster_model::Outcome;
+use muster_net::limits;
 
 use super::narrow::Rig;
 use super::*;
@@ -28,7 +30,13 @@ fn came(rig: &mut Rig<Datagrams>) -> u64 {
 fn dropped(rig: &mut Rig<Datagrams>) -> Vec<u64> {
     let (driver, io) = rig.shard.parts();
     let now = io.now();
-    driver.dispatch(io, now);
+    let Driver {
+        reports,
+        shard,
+        targets,
+        ..
+    } = driver;
+    reports.dispatch(io, now, shard, targets);
     let troubles = rig.troubles().into_iter();
     let drops = troubles.filter_map(|trouble| {
         if let Trouble::ReceiveDrop(count) = trouble {

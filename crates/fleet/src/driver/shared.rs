@@ -145,9 +145,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
         let first = self.shard.session().link_at(Seat { socket, lane: 0 });
         let first = first.unwrap_or(link);
-        let id = self.shard.fleets().link_id(first).0;
-        let target = self.targets[id as usize % self.targets.len()];
-        let source = self.source(first, target, self.plan.device_sockets());
+        let sockets = self.targets.plan().device_sockets();
+        let (target, source) = self.targets.of(self.shard.fleets(), first, sockets);
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, OF_SOCKET | socket);
@@ -172,7 +171,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 "a shared socket asked for a receive buffer of {wanted} bytes and was granted {granted}: \
                  raise `net.core.rmem_max`"
             );
-            self.note(Trouble::ReceiveBuffer(text));
+            self.reports.note(Trouble::ReceiveBuffer(text));
         }
     }
 
@@ -333,14 +332,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         }
     }
 
-    /// Makes sure that a timer runs out not later than what is due first on a link's socket.
-    pub(super) fn arm_shared(&mut self, io: &mut Io, link: u32) {
-        if let Some(seat) = self.shard.seat(link) {
-            self.arm_socket(io, seat.socket);
-        }
-    }
-
-    fn arm_socket(&mut self, io: &mut Io, at: u32) {
+    /// Makes sure that a timer runs out not later than what is due first on a socket.
+    pub(super) fn arm_socket(&mut self, io: &mut Io, at: u32) {
         let Some(deadline) = self.shard.session().socket_deadline(at) else {
             return;
         };

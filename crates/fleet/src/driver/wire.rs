@@ -16,9 +16,6 @@ use super::{Above, Driver, Lines};
 /// Where a scenario says how devices check certificates.
 const TLS_KEYS: &str = "platform.tls";
 
-/// Failures of layers that are told in detail: each cause once, of which there are fewer.
-const TOLD_MAX: usize = 64;
-
 impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// The socket of a link stands: the line speaks first, and the session once that is open.
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
@@ -83,7 +80,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             Ended::Failed(error) => error,
         };
         self.tell(link, error);
-        self.declined += u64::from(error == LayerError::Dtls(dtls::Fault::NoConnectionId));
+        if error == LayerError::Dtls(dtls::Fault::NoConnectionId) {
+            self.reports.count_declined();
+        }
         if self.shard.links().is_handshaking(link) {
             self.shard
                 .connect_failed(link, now, failure_of_layer(error));
@@ -94,10 +93,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// Tells of a failure once for each cause, with all that is known of it.
     fn tell(&mut self, link: u32, error: LayerError) {
-        if self.told.contains(&error) || self.told.len() >= TOLD_MAX {
+        if !self.reports.is_first(error) {
             return;
         }
-        self.told.push(error);
         let detail = L::detail(&self.each[link as usize]);
         let help = match error {
             LayerError::Tls(failure) => failure.remedy(TLS_KEYS),
@@ -110,7 +108,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             "device `{}`{proof}: {detail}",
             self.shard.fleets().name_of(link)
         );
-        self.troubles.push(Trouble::Handshake(text));
+        self.reports.note(Trouble::Handshake(text));
     }
 
     /// Writes the goodbye of a line; who does not hear it sees the connection end all the same.

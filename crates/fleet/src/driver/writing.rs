@@ -56,7 +56,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 Written::Held => self.hold(io, link, key),
                 Written::Exhausted => {
                     self.shard.unsent(link, at, ShedCause::GeneratorLimit);
-                    self.trouble("no buffer was left for a message that a socket did not take");
+                    self.reports
+                        .trouble("no buffer was left for a message that a socket did not take");
                     if !L::IN_DATAGRAMS {
                         // The session counts as sent what never went out, so it cannot go on.
                         self.cut(io, link, Cause::Network);
@@ -93,9 +94,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 // A datagram that finds no room is lost, as on any way.
                 Written::Busy if L::IN_DATAGRAMS => {}
                 Written::Busy => self.wait_behind_message(io, link),
-                Written::Exhausted if L::IN_DATAGRAMS => self.no_buffer(),
+                Written::Exhausted if L::IN_DATAGRAMS => self.reports.no_buffer(),
                 Written::Exhausted => {
-                    self.no_buffer();
+                    self.reports.no_buffer();
                     self.cut(io, link, Cause::Network);
                 }
             }
@@ -107,15 +108,10 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     pub(super) fn flush_line(&mut self, io: &mut Io, link: u32, key: Key) {
         match self.lines.flush(io, key, self.is_shared(link)) {
             Written::Held => self.shard.traffic_mut().held(link),
-            Written::Exhausted => self.no_buffer(),
+            Written::Exhausted => self.reports.no_buffer(),
             // What finds no room is lost as on the way, and said again.
             Written::Whole | Written::Busy | Written::Lost | Written::Refused => {}
         }
-    }
-
-    #[cold]
-    pub(super) fn no_buffer(&mut self) {
-        self.trouble("no buffer was left for an answer or a copy that a socket did not take");
     }
 
     fn wait_behind_message(&mut self, io: &mut Io, link: u32) {
@@ -210,7 +206,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         if let (Some(key), false) = (key, self.out.is_empty())
             && self.say_gathered(io, socket, key, further) == Written::Exhausted
         {
-            self.no_buffer();
+            self.reports.no_buffer();
         }
         self.out.clear();
     }

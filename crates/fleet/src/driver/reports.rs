@@ -1,0 +1,174 @@
+//! What a shard tells those who conduct the run.
+
+use std::io::ErrorKind;
+
+use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Tape, Trouble};
+use muster_device::{Note, Shard, SharedSockets};
+use muster_model::Micros;
+use muster_net::{Io, Mailbox};
+use muster_plan::Plan;
+use muster_protocol::layer::LayerError;
+
+use super::targets::Targets;
+
+/// Failures of layers that are told in detail: each cause once, of which there are fewer.
+const TOLD_MAX: usize = 64;
+
+/// The reports of a shard, and what they told once.
+#[derive(Debug)]
+pub(super) struct Reports {
+    mailbox: Mailbox<Order, Box<Dispatch>>,
+    next_dispatch: Micros,
+    troubles: Vec<Trouble>,
+    /// Failures of lines that were told with all that is known of them.
+    told: Vec<LayerError>,
+    /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
+    declined: u64,
+    /// As far as it is told: datagrams that our own buffers had no room for,
+    dropped: u64,
+    /// that somebody refuses them,
+    refusing: bool,
+    /// and that the kernel does.
+    unroutable: bool,
+}
+
+impl Reports {
+    pub(super) fn new(mailbox: Mailbox<Order, Box<Dispatch>>) -> Self {
+        Self {
+            mailbox,
+            next_dispatch: Micros::ZERO,
+            troubles: Vec::new(),
+            told: Vec::new(),
+            declined: 0,
+            dropped: 0,
+            refusing: false,
+            unroutable: false,
+        }
+    }
+
+    pub(super) fn next_order(&mut self) -> Option<Order> {
+        self.mailbox.next_order()
+    }
+
+    /// When the next dispatch is due.
+    pub(super) fn next_dispatch(&self) -> Micros {
+        self.next_dispatch
+    }
+
+    /// Posts the last dispatch.
+    pub(super) fn post_last(&mut self, last: Box<Dispatch>) {
+        let _ = self.mailbox.post(last);
+    }
+
+    /// A peer declined what a link on a shared socket cannot do without.
+    pub(super) fn count_declined(&mut self) {
+        self.declined += 1;
+    }
+
+    /// A line failed: whether for the first time by this cause.
+    pub(super) fn is_first(&mut self, error: LayerError) -> bool {
+        let is_first = !self.told.contains(&error) && self.told.len() < TOLD_MAX;
+        if is_first {
+            self.told.push(error);
+        }
+        is_first
+    }
+
+    pub(super) fn dispatch<P: SharedSockets>(
+        &mut self,
+        io: &Io,
+        now: Micros,
+        shard: &mut Shard<P, Tape>,
+        targets: &Targets,
+    ) {
+        self.next_dispatch = now + DISPATCH_EVERY;
+        self.tell_dropped(io.counts().datagrams_dropped);
+        self.tell_unreachable(io, targets);
+        self.tell_unsendable(shard, targets.plan());
+        let progress = Progress {
+            links_declined: self.declined,
+            ..Progress::of(shard, now)
+        };
+        for note in shard.recording().refusals().take() {
+            self.note(match note {
+                Note::Rejecting(text) => Trouble::Rejecting(text),
+                Note::LinkRefused(text) => Trouble::LinkRefused(text),
+                Note::LowerQos(text) => Trouble::LowerQos(text),
+                Note::TakenOver(text) => Trouble::TakenOver(text),
+                Note::ReasonString(cause, text) => Trouble::ReasonString { cause, text },
+                Note::Limit(text) => Trouble::Limit(text),
+            });
+        }
+        let sink = shard.recording().sink();
+        let dispatch = sink.dispatch(progress, &mut self.troubles);
+        if !self.mailbox.post(dispatch) {
+            self.troubles.push(Trouble::unheard());
+        }
+    }
+
+    /// What the kernel dropped since our own buffers were full is no loss of the target's.
+    fn tell_dropped(&mut self, dropped: u64) {
+        let more = dropped - std::mem::replace(&mut self.dropped, dropped);
+        if more > 0 {
+            self.note(Trouble::ReceiveDrop(more));
+        }
+    }
+
+    /// Whom datagrams do not reach, each cause once.
+    fn tell_unreachable(&mut self, io: &Io, targets: &Targets) {
+        let icmp = io.icmp_error().filter(|_| !self.refusing);
+        if let Some(why) = icmp {
+            self.refusing = true;
+            let is_nobody = why.kind() == ErrorKind::ConnectionRefused;
+            let hint = if is_nobody {
+                ": nobody listens there"
+            } else {
+                ""
+            };
+            let text = format!(
+                "ICMP told of datagrams to {}: {why}{hint}",
+                targets.addresses()
+            );
+            self.note(Trouble::Unreachable(text));
+        }
+        if let Some(why) = io.refusal().filter(|_| !self.unroutable) {
+            self.unroutable = true;
+            let text = format!(
+                "the kernel refuses datagrams to {}: {why}",
+                targets.addresses()
+            );
+            self.note(Trouble::Unreachable(text));
+        }
+    }
+
+    fn tell_unsendable<P: SharedSockets>(&mut self, shard: &mut Shard<P, Tape>, plan: &Plan) {
+        let Some((id, why)) = shard.take_unsendable() else {
+            return;
+        };
+        if let Some((fleet, stream)) = plan.stream(id) {
+            let (fleet, stream) = (&fleet.name, &stream.name);
+            let text = format!("messages of stream `{stream}` of fleet `{fleet}`: {why}");
+            self.troubles.push(Trouble::Unsendable(text));
+        }
+    }
+
+    pub(super) fn trouble(&mut self, what: &str) {
+        self.note(Trouble::Limit(what.to_owned()));
+    }
+
+    pub(super) fn note(&mut self, trouble: Trouble) {
+        if !self.troubles.contains(&trouble) {
+            self.troubles.push(trouble);
+        }
+    }
+
+    #[cold]
+    pub(super) fn no_buffer(&mut self) {
+        self.trouble("no buffer was left for an answer or a copy that a socket did not take");
+    }
+
+    #[cfg(test)]
+    pub(super) fn troubles(&self) -> &[Trouble] {
+        &self.troubles
+    }
+}
