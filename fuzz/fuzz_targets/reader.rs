@@ -9,7 +9,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use muster_load::{Names, PayloadSpec, Template};
 use muster_model::{DeviceId, Integrity, Micros, RunId, StreamId};
-use muster_platform::{Carrier, Reader, ReaderStream, Roster, RosterSpec, Uplink};
+use muster_platform::{Carrier, Directory, DirectorySpec, Reader, ReaderStream, Uplink};
 
 const TEXT: &str = r#"{"ts":${due_ms},"h":{"id":"${stamp}"}}"#;
 
@@ -57,7 +57,7 @@ fn readers() -> Vec<(Carrier, Reader)> {
 
 fn reader(spec: &PayloadSpec, carrier: Carrier) -> Reader {
     let names = Names::formula("m-${index}").expect("a name");
-    let roster = Roster::new(RosterSpec {
+    let directory = Directory::new(DirectorySpec {
         seed: 1,
         wall_ms_at_t0: 0,
         first_device: DeviceId(0),
@@ -71,7 +71,7 @@ fn reader(spec: &PayloadSpec, carrier: Carrier) -> Reader {
     let uplink = Uplink::new(topic, spec, carrier, false).expect("a payload");
     let stream = ReaderStream {
         id: StreamId(0),
-        roster: Arc::new(roster),
+        directory: Arc::new(directory),
         uplink: Arc::new(uplink),
     };
     Reader::new(RunId(1), vec![stream])

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use muster_backend::{ConsumersError, ConsumersSpec, Seat};
 use muster_conduct::{
-    Afterlife, DISPATCHES_MAX, Dispatch, Handover, Order, Progress, Pulse, Scribe, Slice,
-    ThreadPulse, Trouble, recorder_plan, schedules,
+    Afterlife, DISPATCHES_MAX, Diagnostic, Dispatch, FactWriter, Handover, Order, Progress, Pulse,
+    Slice, ThreadPulse, recorder_plan, schedules,
 };
 use muster_fleet::{ShardError, ShardSpec};
 use muster_judge::{Incident, IncidentKind};
@@ -97,23 +97,23 @@ pub enum AgentError {
 type Ready = Result<(Waker, ThreadId), AgentError>;
 
 /// What a thread hears and tells by.
-pub(crate) type Desk = (Option<Box<dyn Scribe>>, Mailbox<Order, Box<Dispatch>>);
+pub(crate) type CommandSink = (Option<Box<dyn FactWriter>>, Mailbox<Order, Box<Dispatch>>);
 
 /// Makes the writer of a thread's facts; none where nobody wants them.
-pub type Scribes<'a> = &'a dyn Fn() -> Option<Box<dyn Scribe>>;
+pub type Scribes<'a> = &'a dyn Fn() -> Option<Box<dyn FactWriter>>;
 
 /// What the desks of all threads are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Office<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
-    scribe: Scribes<'a>,
+    writer: Scribes<'a>,
 }
 
 impl Office<'_> {
-    fn desk(self, thread: usize) -> (SyncSender<Order>, Desk) {
+    fn sink(self, thread: usize) -> (SyncSender<Order>, CommandSink) {
         let (orders, inbox) = sync_channel(ORDERS_MAX);
         let mailbox = Mailbox::new(thread, inbox, self.outbox.clone());
-        (orders, ((self.scribe)(), mailbox))
+        (orders, ((self.writer)(), mailbox))
     }
 }
 
@@ -132,7 +132,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
-    pub fn start_with(assignment: Assignment, scribe: Scribes<'_>) -> Result<Self, AgentError> {
+    pub fn start_with(assignment: Assignment, writer: Scribes<'_>) -> Result<Self, AgentError> {
         let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
         let threads = slices(&assignment).count() + consumer_threads(&assignment);
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
@@ -156,7 +156,7 @@ impl Agent {
             is_over: false,
         };
         let outbox = &outbox;
-        agent.start_threads(assignment, Office { outbox, scribe })?;
+        agent.start_threads(assignment, Office { outbox, writer })?;
         Ok(agent)
     }
 
@@ -242,9 +242,9 @@ impl Agent {
         &mut self,
         (role, index): (Role, u16),
         office: Office<'_>,
-        make: impl FnOnce(Desk) -> Result<Loop<H>, AgentError> + Send + 'static,
+        make: impl FnOnce(CommandSink) -> Result<Loop<H>, AgentError> + Send + 'static,
     ) -> Result<(), AgentError> {
-        let (orders, desk) = office.desk(self.threads.len());
+        let (orders, sink) = office.sink(self.threads.len());
         let (ready, is_ready) = sync_channel::<Ready>(1);
         let name = format!(
             "{}-{index}",
@@ -255,7 +255,7 @@ impl Agent {
             }
         );
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            run_loop(make(desk), &ready);
+            run_loop(make(sink), &ready);
             thread_cpu_us()
         })?;
         let (waker, id) = is_ready.recv().map_err(|_| AgentError::Silent)??;
@@ -281,8 +281,8 @@ impl Agent {
         } else {
             self.threads[thread].progress = dispatch.progress;
         }
-        for trouble in &dispatch.troubles {
-            self.note(trouble);
+        for diagnostic in &dispatch.diagnostics {
+            self.note(diagnostic);
         }
         if self.threads.iter().all(|thread| thread.has_handed_over) {
             dispatch.handover = self.handovers.take();
@@ -299,16 +299,16 @@ impl Agent {
     }
 
     /// Own limits are the generator's fault; what a consumer suffered from the target is not.
-    fn note(&mut self, trouble: &Trouble) {
-        match trouble {
-            Trouble::Limit(detail) | Trouble::Failed(detail) => {
+    fn note(&mut self, diagnostic: &Diagnostic) {
+        match diagnostic {
+            Diagnostic::Limit(detail) | Diagnostic::Failed(detail) => {
                 self.incident(IncidentKind::LimitReached, 1, detail);
             }
-            Trouble::ReceiveDrop(count) => {
+            Diagnostic::ReceiveDrop(count) => {
                 let detail = "for datagrams there was no room: raise `net.core.rmem_max`";
                 self.incident(IncidentKind::ReceiveDrop, *count, detail);
             }
-            Trouble::ConsumerAway(detail) => {
+            Diagnostic::ConsumerAway(detail) => {
                 let now = self.clock.now();
                 self.log.begin(Incident {
                     kind: IncidentKind::ConsumerAway,
@@ -319,7 +319,7 @@ impl Agent {
                     detail: detail.clone(),
                 });
             }
-            Trouble::ConsumerLost { what, since } => {
+            Diagnostic::ConsumerLost { what, since } => {
                 let now = self.clock.now();
                 self.log.begin(Incident {
                     kind: IncidentKind::ConsumerLost,
@@ -329,29 +329,29 @@ impl Agent {
                     detail: what.clone(),
                 });
             }
-            Trouble::ConsumerBack(name) => {
+            Diagnostic::ConsumerBack(name) => {
                 let who = format!("{name}: ");
                 let now = self.clock.now();
                 self.log.end(IncidentKind::ConsumerAway, &who, now);
                 self.log.end(IncidentKind::ConsumerLost, &who, now);
             }
-            Trouble::ConsumerRefused(_)
-            | Trouble::Rejecting(_)
-            | Trouble::Unsendable(_)
-            | Trouble::Handshake(_)
-            | Trouble::LinkRefused(_)
-            | Trouble::ReasonString { .. }
-            | Trouble::LowerQos(_)
-            | Trouble::TakenOver(_)
-            | Trouble::Unreachable(_)
-            | Trouble::Topics(_)
-            | Trouble::TopicsDiffer(_)
-            | Trouble::TopicsChanged(_)
-            | Trouble::NewTenant(_)
-            | Trouble::ConsumerLag(_)
-            | Trouble::IdleNotices(_)
-            | Trouble::ReceiveBuffer(_)
-            | Trouble::NotListed(_) => {}
+            Diagnostic::ConsumerRefused(_)
+            | Diagnostic::Rejecting(_)
+            | Diagnostic::Unsendable(_)
+            | Diagnostic::Handshake(_)
+            | Diagnostic::LinkRefused(_)
+            | Diagnostic::ReasonString { .. }
+            | Diagnostic::LowerQos(_)
+            | Diagnostic::TakenOver(_)
+            | Diagnostic::Unreachable(_)
+            | Diagnostic::Topics(_)
+            | Diagnostic::TopicsDiffer(_)
+            | Diagnostic::TopicsChanged(_)
+            | Diagnostic::NewTenant(_)
+            | Diagnostic::ConsumerLag(_)
+            | Diagnostic::IdleNotices(_)
+            | Diagnostic::ReceiveBuffer(_)
+            | Diagnostic::NotListed(_) => {}
         }
     }
 
@@ -512,7 +512,7 @@ mod tests {
         let mut agent = agent();
         for count in [7, 5] {
             let dispatch = Dispatch {
-                troubles: vec![Trouble::ReceiveDrop(count)],
+                diagnostics: vec![Diagnostic::ReceiveDrop(count)],
                 ..Dispatch::default()
             };
             agent.heard(0, Box::new(dispatch));

@@ -32,8 +32,8 @@ impl Agent {
         for (index, seat) in (1..).zip(&kafka) {
             let spec = of(std::slice::from_ref(seat));
             let place = (Role::Consumer, index);
-            self.start_thread(place, office, move |(scribe, mailbox)| {
-                Ok(kafka_loop(&spec, scribe, mailbox)?)
+            self.start_thread(place, office, move |(writer, mailbox)| {
+                Ok(kafka_loop(&spec, writer, mailbox)?)
             })?;
         }
         if mqtt.is_empty() {
@@ -41,8 +41,8 @@ impl Agent {
         }
         let layers = layers_of(&spec.plan, &mqtt)?;
         let spec = of(&mqtt);
-        self.start_thread((Role::Consumer, 0), office, move |(scribe, mailbox)| {
-            Ok(consumers_loop(&spec, layers, scribe, mailbox)?)
+        self.start_thread((Role::Consumer, 0), office, move |(writer, mailbox)| {
+            Ok(consumers_loop(&spec, layers, writer, mailbox)?)
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use muster_conduct::Scribe;
+use muster_conduct::FactWriter;
 use muster_measure::{FACTS_HEADER, encode_fact};
 use muster_model::Fact;
 
@@ -90,7 +90,7 @@ impl FactsLog {
     }
 
     /// What one thread writes its facts with.
-    pub(crate) fn pen(&self) -> Box<dyn Scribe> {
+    pub(crate) fn pen(&self) -> Box<dyn FactWriter> {
         Box::new(Pen {
             page: String::new(),
             facts: 0,
@@ -130,7 +130,7 @@ struct Pen {
     tally: Arc<FactsTally>,
 }
 
-impl Scribe for Pen {
+impl FactWriter for Pen {
     fn note(&mut self, fact: &Fact) {
         if !self.tally.claim() {
             return;

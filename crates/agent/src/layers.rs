@@ -1,6 +1,6 @@
 //! What stands between the sockets and the sessions of a plan.
 
-use muster_conduct::{Slice, roster};
+use muster_conduct::{Slice, directory};
 use muster_fleet::LinkCertificates;
 use muster_load::Template;
 use muster_model::mix;
@@ -136,15 +136,15 @@ fn credentials(
     slice: Slice,
     own: &mut Vec<(u32, Own)>,
 ) -> Result<(), LayersError> {
-    let roster = roster(plan, fleet, 0);
+    let directory = directory(plan, fleet, 0);
     let mut name = String::new();
     let [mut cert, mut key] = [String::new(), String::new()];
     let is_dtls = plan.platform.scheme().is_dtls();
     for link in slice.cut(fleet.first_link.0, fleet.links) {
         let device = fleet.first_device_of(muster_model::LinkId(link));
-        fleet.render_link_name(muster_model::LinkId(link), &roster, &mut name);
-        roster.render_text(paths[0], device, &name, &mut cert);
-        roster.render_text(paths[1], device, &name, &mut key);
+        fleet.render_link_name(muster_model::LinkId(link), &directory, &mut name);
+        directory.render_text(paths[0], device, &name, &mut cert);
+        directory.render_text(paths[1], device, &name, &mut key);
         let read = Own::read(&cert, &key).and_then(|own| match is_dtls {
             true => own.for_dtls(&key),
             false => Ok(own),

@@ -150,15 +150,15 @@ impl Line {
         let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles);
         let plan = Arc::new(plan.unwrap_or_else(|problems| panic!("{problems}")));
         let (outbox, dispatches) = sync_channel(1_000);
-        let desk = |thread| {
+        let sink = |thread| {
             let (orders, inbox) = sync_channel(8);
             (orders, Mailbox::new(thread, inbox, outbox.clone()))
         };
-        let (to_consumers, mailbox) = desk(0);
+        let (to_consumers, mailbox) = sink(0);
         let spec = consumers(&plan, target, clock);
         let consumers = consumers_loop(&spec, vec![Clients::Plain(Plain)], None, mailbox)
             .expect("they can be set up");
-        let (to_devices, mailbox) = desk(1);
+        let (to_devices, mailbox) = sink(1);
         let spec = devices(&plan, clock);
         let devices = shard_loop::<Mqtt, _>(&spec, vec![target], Streams(Plain), None, mailbox)
             .expect("it can be placed");

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use muster_backend::{ConsumersSpec, KAFKA_SETTINGS, Seat, kafka_loop};
-use muster_conduct::{Dispatch, Handover, Order, recorder_plan, roster, schedules, uplink};
+use muster_conduct::{Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink};
 use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
 use muster_net::{Clock, LoopError, Mailbox, Waker};
 use muster_plan::Plan;
@@ -97,7 +97,7 @@ fn fill(servers: &str, messages: u64) -> Done {
     while creating.hear()?.progress.consumers_up == 0 {}
     creating.finish()?;
     let (fleet, stream) = plan.stream(StreamId(0)).ok_or("the plan has a stream")?;
-    let (roster, uplink) = (roster(&plan, fleet, 0), uplink(stream)?);
+    let (directory, uplink) = (directory(&plan, fleet, 0), uplink(stream)?);
     let mut due_times = DueTimes::new(&schedules(&plan)?);
     due_times.start(Micros::ZERO);
     let mut config = ClientConfig::new();
@@ -107,7 +107,7 @@ fn fill(servers: &str, messages: u64) -> Done {
     let mut scratch = UplinkScratch::default();
     for id in (0..messages).map(id) {
         let due = due_times.of(&id).ok_or("the plan has so many messages")?;
-        uplink.render(&roster, &id, due, &mut scratch);
+        uplink.render(&directory, &id, due, &mut scratch);
         let key = format!("org.eclipse.muster:meter-{:04}", id.device.0 + 1);
         let record = BaseRecord::to(TOPIC).key(&key).payload(&scratch.payload);
         let mut record = record.headers(headers(&key));

@@ -1,6 +1,6 @@
 //! What every consumer does with a copy, whatever brought it.
 
-use muster_conduct::{Desk, LostCopy, Scribe, Tape, reader};
+use muster_conduct::{CommandSink, FactWriter, LostCopy, RecordingSink, reader};
 use muster_load::PayloadError;
 use muster_measure::{Account, ReadDelay, Recorder};
 #[cfg(feature = "kafka")]
@@ -16,7 +16,7 @@ pub(crate) struct Intake {
     /// One a backend: the carrier `order` counts the arrivals of each account by itself.
     readers: Vec<Reader>,
     pub(crate) due_times: DueTimes,
-    pub(crate) tape: Tape,
+    pub(crate) recording: RecordingSink,
     pub(crate) account: Account,
     /// The part of the times of copies that may be our own.
     pub(crate) reading: ReadDelay,
@@ -36,7 +36,7 @@ pub(crate) struct Surfaced<'a> {
 impl Intake {
     pub(crate) fn new(
         spec: &ConsumersSpec,
-        scribe: Option<Box<dyn Scribe>>,
+        writer: Option<Box<dyn FactWriter>>,
     ) -> Result<Self, PayloadError> {
         let wall_ms = spec.clock.wall_ms_at_t0();
         let backends = spec.plan.backends.iter();
@@ -44,7 +44,7 @@ impl Intake {
         Ok(Self {
             readers: readers.collect::<Result<_, _>>()?,
             due_times: DueTimes::new(&spec.schedules),
-            tape: Tape::new(Recorder::new(spec.recorder.clone()), scribe),
+            recording: RecordingSink::new(Recorder::new(spec.recorder.clone()), writer),
             account: Account::new(&spec.recorder),
             reading: ReadDelay::default(),
             lost_copy: spec.lost_copy,
@@ -59,10 +59,10 @@ impl Intake {
     }
 
     /// Where commands and their replies are told.
-    pub(crate) fn desk(&mut self) -> Desk<'_, Tape> {
-        Desk {
+    pub(crate) fn sink(&mut self) -> CommandSink<'_, RecordingSink> {
+        CommandSink {
             account: &mut self.account,
-            sink: &mut self.tape,
+            sink: &mut self.recording,
         }
     }
 
@@ -81,7 +81,7 @@ impl Intake {
             return None;
         }
         self.account.consumed(seat.backend);
-        let counts = self.tape.recorder().copies(seat.backend, seen);
+        let counts = self.recording.recorder().copies(seat.backend, seen);
         counts.consumed += 1;
         counts.bytes_payload += copy.payload.len() as u64;
         if lost == Some(LostCopy::Counted) {
@@ -99,7 +99,7 @@ impl Intake {
         }
         self.account
             .read(seat.backend, read.id.as_ref(), read.integrity);
-        self.tape.arrival(&Arrival {
+        self.recording.arrival(&Arrival {
             id: read.id,
             due: read.due,
             seen,

@@ -6,7 +6,7 @@
 
 mod client;
 mod command_sender;
-mod courier;
+mod commands;
 mod delivery;
 mod driver;
 mod fetched;

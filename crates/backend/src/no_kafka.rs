@@ -1,6 +1,6 @@
 //! What stands in for Kafka's consumers in a build without them.
 
-use muster_conduct::{Dispatch, Order, Scribe};
+use muster_conduct::{Dispatch, FactWriter, Order};
 use muster_model::{BackendId, RunId};
 use muster_net::{Loop, Mailbox};
 use muster_plan::{BackendPlan, Northbound};
@@ -18,7 +18,7 @@ pub type KafkaConsumer = MqttConsumers;
 /// [`ConsumersError::NoKafka`], always.
 pub fn kafka_loop(
     spec: &ConsumersSpec,
-    _: Option<Box<dyn Scribe>>,
+    _: Option<Box<dyn FactWriter>>,
     _: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
     let seat = spec.seats.first().ok_or(ConsumersError::NoSeat)?;

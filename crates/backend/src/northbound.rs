@@ -1,7 +1,8 @@
 //! The loop of a thread's consumers, whatever kind of backend they are of.
 
 use muster_conduct::{
-    Commander, DISPATCH_EVERY, Desk, Dispatch, Order, Progress, Scribe, Tape, Trouble,
+    CommandSink, Commander, DISPATCH_EVERY, Diagnostic, Dispatch, FactWriter, Order, Progress,
+    RecordingSink,
 };
 use muster_load::PayloadError;
 use muster_model::{Listening, Micros, figure};
@@ -85,7 +86,7 @@ pub struct Core {
     pub(crate) intake: Intake,
     /// None if no consumer of this thread issues commands.
     commander: Option<Commander>,
-    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
     /// True once the run is over.
     pub(crate) is_over: bool,
 }
@@ -94,10 +95,10 @@ impl Core {
     /// Acts on the commander, if commands are issued here.
     pub(crate) fn with_commander<T>(
         &mut self,
-        act: impl FnOnce(&mut Commander, &mut Desk<'_, Tape>) -> T,
+        act: impl FnOnce(&mut Commander, &mut CommandSink<'_, RecordingSink>) -> T,
     ) -> Option<T> {
         let commander = self.commander.as_mut()?;
-        Some(act(commander, &mut self.intake.desk()))
+        Some(act(commander, &mut self.intake.sink()))
     }
 }
 
@@ -124,15 +125,15 @@ impl Core {
     /// [`PayloadError`] if a payload cannot be compiled.
     pub(crate) fn new(
         spec: &ConsumersSpec,
-        scribe: Option<Box<dyn Scribe>>,
+        writer: Option<Box<dyn FactWriter>>,
         issues_commands: bool,
     ) -> Result<Self, PayloadError> {
         let wall_ms = spec.clock.wall_ms_at_t0();
         let commander = || Commander::new(&spec.plan, &spec.schedules, spec.run, wall_ms);
         Ok(Self {
-            intake: Intake::new(spec, scribe)?,
+            intake: Intake::new(spec, writer)?,
             commander: issues_commands.then(commander).flatten(),
-            troubles: Vec::new(),
+            diagnostics: Vec::new(),
             is_over: false,
         })
     }
@@ -189,12 +190,12 @@ impl<N: Northbound> ConsumerLoop<N> {
             Order::EndDue { at } => {
                 self.core
                     .with_commander(|commander, _| commander.end_due(at));
-                let recorder = self.core.intake.tape.recorder();
+                let recorder = self.core.intake.recording.recorder();
                 if at < recorder.timeline().settle {
                     recorder.stop(at);
                 }
             }
-            Order::MarkDrain => self.core.intake.tape.recorder().mark_drain(),
+            Order::MarkDrain => self.core.intake.recording.recorder().mark_drain(),
             Order::Finish => self.finish(io),
         }
     }
@@ -204,7 +205,7 @@ impl<N: Northbound> ConsumerLoop<N> {
         let core = &mut self.core;
         core.intake.due_times.start(origin);
         core.with_commander(|commander, _| commander.start(origin));
-        core.intake.tape.recorder().start(origin);
+        core.intake.recording.recorder().start(origin);
         for (consumer, pauses) in (0_u64..).zip(&self.pauses) {
             for pause in pauses {
                 let from = origin + pause.at;
@@ -224,8 +225,8 @@ impl<N: Northbound> ConsumerLoop<N> {
         self.next_dispatch = now + DISPATCH_EVERY;
         let (mut open, mut next_issue) = (0, None);
         if !self.core.is_over {
-            let expire = |commander: &mut Commander, desk: &mut Desk<'_, Tape>| {
-                commander.expire(now, desk);
+            let expire = |commander: &mut Commander, sink: &mut CommandSink<'_, RecordingSink>| {
+                commander.expire(now, sink);
                 commander.open()
             };
             open = self.core.with_commander(expire).unwrap_or(0);
@@ -243,9 +244,12 @@ impl<N: Northbound> ConsumerLoop<N> {
             ..Progress::default()
         };
         let core = &mut self.core;
-        let dispatch = core.intake.tape.dispatch(progress, &mut core.troubles);
+        let dispatch = core
+            .intake
+            .recording
+            .dispatch(progress, &mut core.diagnostics);
         if !self.mailbox.post(dispatch) {
-            core.troubles.push(Trouble::unheard());
+            core.diagnostics.push(Diagnostic::unheard());
         }
     }
 
@@ -254,7 +258,7 @@ impl<N: Northbound> ConsumerLoop<N> {
         self.with(io, N::finish);
         self.dispatch(io.now());
         let account = std::mem::take(&mut self.core.intake.account);
-        let last = self.core.intake.tape.hand_over(account);
+        let last = self.core.intake.recording.hand_over(account);
         let _ = self.mailbox.post(last);
         io.stop();
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use muster_backend::{ConsumersSpec, Seat, consumers_loop};
-use muster_conduct::{Dispatch, Order, Trouble, recorder_plan, schedules};
+use muster_conduct::{Diagnostic, Dispatch, Order, recorder_plan, schedules};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Mailbox, Waker};
 use muster_plan::Plan;
@@ -228,8 +228,8 @@ impl Rig {
     fn refusal(&self) -> String {
         loop {
             let dispatch = self.dispatches.recv_timeout(PATIENCE).unwrap().1;
-            let told = dispatch.troubles.into_iter().find_map(|trouble| {
-                if let Trouble::ConsumerRefused(why) = trouble {
+            let told = dispatch.diagnostics.into_iter().find_map(|diagnostic| {
+                if let Diagnostic::ConsumerRefused(why) = diagnostic {
                     Some(why)
                 } else {
                     None

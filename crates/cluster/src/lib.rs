@@ -4,14 +4,14 @@
 //! Layer 8. [`Force`] is the agents, wherever they are; [`carry_out`] conducts a run with them and
 //! hands back all that was recorded. It must never know how a result looks or who reads it.
 
+mod assignment;
 mod force;
 mod line;
 mod recent;
-mod roster;
 mod run;
 mod worker;
 
+pub use assignment::{Spread, assignments};
 pub use force::{Force, ForceError};
 pub use line::{Line, LineAccount, Membership, Offset};
-pub use roster::{Spread, assignments};
 pub use run::{Observer, Surroundings, carry_out};

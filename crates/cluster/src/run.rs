@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use muster_agent::News;
 use muster_conduct::{
-    Afterlife, Conductor, Delivery, Dispatch, Handover, Incidents, Order, Phase, Progress, Pulse,
-    RunData, Standing, Timetable, Trouble,
+    Afterlife, Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase,
+    Progress, Pulse, RunData, Standing, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Timeline, WindowDelta};
@@ -182,8 +182,8 @@ impl Run {
         let at = dispatch.windows.until;
         self.recent.add(&dispatch.windows);
         self.progress[agent] = dispatch.progress;
-        for trouble in dispatch.troubles {
-            self.note(at, trouble);
+        for diagnostic in dispatch.diagnostics {
+            self.note(at, diagnostic);
         }
         match (&mut self.handover, dispatch.handover) {
             (_, None) => {}
@@ -201,15 +201,15 @@ impl Run {
             count: 1,
             detail: why.clone(),
         });
-        self.note(self.now, Trouble::Failed(why));
+        self.note(self.now, Diagnostic::Failed(why));
     }
 
-    fn note(&mut self, at: Micros, trouble: Trouble) {
-        if self.is_of_leaving(at, &trouble) {
+    fn note(&mut self, at: Micros, diagnostic: Diagnostic) {
+        if self.is_of_leaving(at, &diagnostic) {
             return;
         }
         if self.incidents.len() < INCIDENTS_MAX {
-            self.incidents.push(Incidents { at, trouble });
+            self.incidents.push(Incidents { at, diagnostic });
         } else {
             self.further_incidents += 1;
         }
@@ -217,14 +217,18 @@ impl Run {
 
     /// Once all have settled their consumers leave one after the other, and those that are left are
     /// given other partitions, which is nothing of the run.
-    fn is_of_leaving(&self, at: Micros, trouble: &Trouble) -> bool {
+    fn is_of_leaving(&self, at: Micros, diagnostic: &Diagnostic) -> bool {
         let Some(finished) = self.finished_at else {
             return false;
         };
-        if let Trouble::ConsumerLost { since, .. } = trouble {
+        if let Diagnostic::ConsumerLost { since, .. } = diagnostic {
             return *since > finished;
         }
-        at > finished && matches!(trouble, Trouble::ConsumerAway(_) | Trouble::ConsumerBack(_))
+        at > finished
+            && matches!(
+                diagnostic,
+                Diagnostic::ConsumerAway(_) | Diagnostic::ConsumerBack(_)
+            )
     }
 
     fn step(&mut self, now: Micros) -> Option<Order> {
@@ -343,8 +347,8 @@ impl Run {
 
     fn into_data(mut self) -> RunData {
         if self.further_incidents > 0 {
-            let (at, trouble) = (self.now, Trouble::NotListed(self.further_incidents));
-            self.incidents.push(Incidents { at, trouble });
+            let (at, diagnostic) = (self.now, Diagnostic::NotListed(self.further_incidents));
+            self.incidents.push(Incidents { at, diagnostic });
         }
         let end = self.finished_at.unwrap_or(self.now);
         let has_consumers = self.merged_progress().consumers_wanted > 0;
@@ -420,16 +424,16 @@ mod tests {
     fn what_consumers_lose_by_leaving_is_nothing_of_the_run() {
         let mut run = run();
         run.finished_at = Some(Micros::from_secs(9));
-        let lost = |since| Trouble::ConsumerLost {
+        let lost = |since| Diagnostic::ConsumerLost {
             what: "a".to_owned(),
             since: Micros::from_secs(since),
         };
-        let lag = Trouble::ConsumerLag("a".to_owned());
-        for trouble in [lost(8), lost(10), lag.clone()] {
-            run.note(Micros::from_secs(11), trouble);
+        let lag = Diagnostic::ConsumerLag("a".to_owned());
+        for diagnostic in [lost(8), lost(10), lag.clone()] {
+            run.note(Micros::from_secs(11), diagnostic);
         }
         let incidents = run.into_data().incidents.into_iter();
-        let noted: Vec<Trouble> = incidents.map(|it| it.trouble).collect();
+        let noted: Vec<Diagnostic> = incidents.map(|it| it.diagnostic).collect();
         assert_eq!(noted, [lost(8), lag]);
     }
 
@@ -437,11 +441,11 @@ mod tests {
     fn of_incidents_without_end_the_first_are_listed_and_the_others_counted() {
         let mut run = run();
         for _ in 0..INCIDENTS_MAX + 7 {
-            run.note(Micros::ZERO, Trouble::ConsumerBack("a".to_owned()));
+            run.note(Micros::ZERO, Diagnostic::ConsumerBack("a".to_owned()));
         }
         let incidents = run.into_data().incidents;
         assert_eq!(incidents.len(), INCIDENTS_MAX + 1);
-        let last = incidents.last().map(|last| &last.trouble);
-        assert_eq!(last, Some(&Trouble::NotListed(7)));
+        let last = incidents.last().map(|last| &last.diagnostic);
+        assert_eq!(last, Some(&Diagnostic::NotListed(7)));
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use muster_load::Template;
 use muster_model::{DeviceId, StreamId};
 use muster_plan::{FleetPlan, Plan, StreamKind, StreamPlan};
-use muster_platform::Roster;
+use muster_platform::Directory;
 use muster_protocol::mqtt::topic;
 
-use crate::roster;
+use crate::directory;
 
 /// Every pair of a subscriber and a sender's stream, worked out from filters and topics.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Audience {
 
 /// One device's text for a template: a filter, or a topic.
 struct Texts {
-    roster: Roster,
+    directory: Directory,
     name: String,
     text: String,
 }
@@ -105,15 +105,15 @@ fn devices(fleet: &FleetPlan) -> impl Iterator<Item = DeviceId> {
 impl Texts {
     fn of(plan: &Plan, fleet: &FleetPlan) -> Self {
         Self {
-            roster: roster(plan, fleet, 0),
+            directory: directory(plan, fleet, 0),
             name: String::new(),
             text: String::new(),
         }
     }
 
     fn of_device(&mut self, template: &Template, device: DeviceId) -> &str {
-        self.roster.render_name(device, &mut self.name);
-        self.roster
+        self.directory.render_name(device, &mut self.name);
+        self.directory
             .render_text(template, device, &self.name, &mut self.text);
         &self.text
     }

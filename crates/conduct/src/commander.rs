@@ -1,7 +1,6 @@
-//! Issues commands and learns what becomes of them: the business application's half of command and
-//! control, without a socket and a clock.
+//! The business application's half of command and control, without a socket or a clock.
 
-mod courier;
+mod command_sender;
 mod notices;
 
 use std::collections::VecDeque;
@@ -15,23 +14,21 @@ use muster_model::{
     RunId, ShedCause, Stamp, StreamId,
 };
 use muster_plan::{FleetPlan, Plan, StreamKind, StreamPlan};
-use muster_platform::{CommandCopy, Dialect, OutboundCommand, Returned, Roster};
+use muster_platform::{CommandCopy, Dialect, Directory, OutboundCommand, Returned};
 
-pub use courier::{CommandToken, Courier, MqttCourier, Untaken, delivery_by_puback};
+pub use command_sender::{CommandSender, CommandToken, MqttSender, Untaken, delivery_by_puback};
 
 pub use notices::NOTICE_WAIT;
 use notices::Notices;
 
-use crate::roster;
+use crate::directory;
 
-/// Commands that may wait for the platform's word at once: as many as MQTT lets a peer take, and
-/// far more than one session has under way on a platform that answers.
+/// Most commands without an answer: far more than a platform that answers leaves open.
 const PENDING_MAX: usize = 16_384;
-/// Queries that may wait for their commands while the session cannot send. A device has one at a
-/// time, and a further one once that has timed out.
+/// Most queries that wait for their commands while the session cannot send.
 const ASKED_MAX: usize = 65_536;
 
-/// Who issues the commands of a run.
+/// Issues the commands of a run.
 #[derive(Debug)]
 pub struct Commander {
     run: RunId,
@@ -44,9 +41,9 @@ pub struct Commander {
     free: Vec<u32>,
     notices: Notices,
     asked: VecDeque<(usize, DeviceId, Micros)>,
-    /// Whether the session could take nothing when it was last asked.
+    /// True if the session had no room when it was last asked.
     is_held: bool,
-    /// When it could again: what waited for it till then is not late.
+    /// Instant at which it had room again: commands that waited for it are not late.
     held_until: Micros,
     name: String,
 }
@@ -55,39 +52,38 @@ pub struct Commander {
 #[derive(Debug)]
 struct Commanded {
     id: StreamId,
-    roster: Roster,
+    directory: Directory,
     is_two_way: bool,
     to: CommandTarget,
     cursor: Cursor,
-    /// By device, the number of its next command, and of its queries that have come; for commands
-    /// that follow queries.
+    /// Number of the next command by device, for commands that follow queries.
     next: Vec<u32>,
-    /// The queries of its fleet, by what was seen of each device's.
+    /// Queries of the fleet: by device, how many were received.
     queries: Vec<(StreamId, Vec<u32>)>,
 }
 
-/// A command of which not all is known that the platform may say.
+/// A command whose delivery is not final.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     id: MessageId,
     due: Micros,
     ready: Micros,
     issued: Micros,
-    /// When the platform took it; none while it has not said so.
+    /// Instant at which the platform accepted it, if it has.
     taken: Option<Micros>,
-    /// What a notice or a reply told before that.
+    /// Delivery that a notice or a reply reported before that.
     word: Option<Delivery>,
 }
 
-/// Where the commander tells what happened.
-pub struct Desk<'a, S> {
-    /// What is counted where it happens.
+/// Receives the events of commands.
+pub struct CommandSink<'a, S> {
+    /// Counts of this thread.
     pub account: &'a mut Account,
-    /// Who is told.
+    /// Receives the facts.
     pub sink: &'a mut S,
 }
 
-impl<S: Sink> Desk<'_, S> {
+impl<S: Sink> CommandSink<'_, S> {
     fn tell(&mut self, stream: StreamId, command: Command) {
         self.account.command(stream).tell(&command);
         self.sink.command(&command);
@@ -95,7 +91,7 @@ impl<S: Sink> Desk<'_, S> {
 }
 
 impl Commander {
-    /// The commander of a plan; none if no stream takes commands.
+    /// Returns the commander of a plan, or none if no stream takes commands.
     pub fn new(
         plan: &Plan,
         schedules: &[Arc<StreamSchedule>],
@@ -116,7 +112,7 @@ impl Commander {
                 .filter(|other| follows && matches!(other.kind, StreamKind::CommandQuery { .. }));
             Some(Commanded {
                 id: stream.id,
-                roster: roster(plan, fleet, wall_ms_at_t0),
+                directory: directory(plan, fleet, wall_ms_at_t0),
                 is_two_way,
                 to,
                 cursor: Cursor::new(schedule, devices),
@@ -147,87 +143,88 @@ impl Commander {
         })
     }
 
-    /// The warm-up begins at `origin`.
+    /// Begins the warm-up at `origin`.
     pub fn start(&mut self, origin: Micros) {
         self.origin = Some(origin);
     }
 
-    /// Nothing of the schedule is due at or after `at`. Queries that come later are answered still: they were
-    /// due before.
+    /// Ends the schedule at `at`; later queries are still answered, since they were due before.
     pub fn end_due(&mut self, at: Micros) {
         self.end = self.end.min(at);
     }
 
-    /// Commands of which the platform has said nothing, and queries without their command.
+    /// Number of commands without an answer from the platform and of queries without a command.
     pub fn open(&self) -> u64 {
         (self.pending.len() - self.free.len() + self.asked.len()) as u64
     }
 
-    /// When the next command may be issued; none while the courier cannot take one, or there is none.
-    pub fn next_issue(&mut self, courier: Option<&impl Courier>) -> Option<Micros> {
-        let is_ready = courier.is_some_and(|courier| self.can_issue(courier));
+    /// Returns when the next command may be issued; none without a command or without room.
+    pub fn next_issue(&mut self, sender: Option<&impl CommandSender>) -> Option<Micros> {
+        let is_ready = sender.is_some_and(|sender| self.can_issue(sender));
         self.is_held |= !is_ready;
         self.next_due().filter(|_| is_ready)
     }
 
-    /// When the next command is due; the past where a query waits for one.
+    /// Returns when the next command is due; in the past if a query waits for one.
     fn next_due(&self) -> Option<Micros> {
         let asked = self.asked.front().map(|(_, _, at)| *at);
         let scheduled = self.next_scheduled().map(|(_, due)| due);
         asked.into_iter().chain(scheduled).min()
     }
 
-    /// Hands over every command that is due and may go; what the courier cannot take waits.
-    pub fn issue<S: Sink>(
+    /// Issues every due command for which the sender has room.
+    pub fn issue(
         &mut self,
         now: Micros,
-        courier: &mut impl Courier,
-        desk: &mut Desk<'_, S>,
+        sender: &mut impl CommandSender,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) {
-        if self.can_issue(courier) && std::mem::take(&mut self.is_held) {
+        if self.can_issue(sender) && std::mem::take(&mut self.is_held) {
             self.held_until = now;
         }
-        while self.can_issue(courier) && self.next_due().is_some_and(|due| due <= now) {
+        while self.can_issue(sender) && self.next_due().is_some_and(|due| due <= now) {
             let Some((place, id, due)) = self.peek() else {
                 return;
             };
-            match self.hand_over((place, id, due), now, courier) {
+            match self.hand_over((place, id, due), now, sender) {
                 Ok(()) => {
-                    let account = desk.account.command(id.stream);
+                    let account = sink.account.command(id.stream);
                     account.issued.add(digest(&id));
                 }
                 Err(Untaken::Yet) => return,
-                Err(Untaken::Ever) => withhold(desk, (id, due), now, ShedCause::Unsendable),
+                Err(Untaken::Ever) => withhold(sink, (id, due), now, ShedCause::Unsendable),
             }
             self.advance();
         }
     }
 
-    /// Whether a command could go if one were due.
-    fn can_issue(&self, courier: &impl Courier) -> bool {
+    /// Returns true if a due command could be issued now.
+    fn can_issue(&self, sender: &impl CommandSender) -> bool {
         let has_place = !self.free.is_empty() || self.pending.len() < PENDING_MAX;
-        has_place && courier.has_room()
+        has_place && sender.has_room()
     }
 
-    /// The connection ended: nothing more is learnt of what the platform had not taken, which the courier
-    /// has to forget, so that it is not sent a second time. A notice may still come of what it had.
-    pub fn lost<S: Sink>(&mut self, now: Micros, desk: &mut Desk<'_, S>) {
+    /// Ends the commands that the platform had not accepted when the connection ended. The sender must
+    /// forget them, so that none is sent twice. Notices of accepted commands may still come.
+    pub fn lost(&mut self, now: Micros, sink: &mut CommandSink<'_, impl Sink>) {
         for token in 0..self.pending.len() as u32 {
             let known = self.pending_at(token).filter(|it| it.taken.is_none());
             if let Some(word) = known.map(|pending| pending.word) {
-                self.end(token, word.unwrap_or(Delivery::Unknown), now, desk);
+                self.end(token, word.unwrap_or(Delivery::Unknown), now, sink);
             }
         }
     }
 
-    /// A query came to the backend: its device is to get a command, once a query. Where too many
-    /// wait, its command is withheld.
-    pub fn asked<S: Sink>(&mut self, query: &MessageId, now: Micros, desk: &mut Desk<'_, S>) {
+    /// Queues one command for a received query, or withholds it if too many queries wait.
+    pub fn asked(&mut self, query: &MessageId, now: Micros, sink: &mut CommandSink<'_, impl Sink>) {
         if query.run != self.run {
             return;
         }
         for (place, stream) in self.streams.iter_mut().enumerate() {
-            let slot = query.device.0.wrapping_sub(stream.roster.first_device().0);
+            let slot = query
+                .device
+                .0
+                .wrapping_sub(stream.directory.first_device().0);
             let seen = stream
                 .queries
                 .iter_mut()
@@ -252,61 +249,66 @@ impl Commander {
                 ..*query
             };
             *next += 1;
-            withhold(desk, (id, now), now, ShedCause::GeneratorLimit);
+            withhold(sink, (id, now), now, ShedCause::GeneratorLimit);
             return;
         }
     }
 
-    /// A message that is a reply, or a notice of delivery; false if it is neither.
-    pub fn replied<S: Sink>(
+    /// Takes a reply or a notice of delivery; false if the message is neither.
+    pub fn replied(
         &mut self,
         topic: &str,
         payload: &[u8],
         seen: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) -> bool {
         let returned = (self.dialect.application.returned)(topic, payload);
-        self.came_back(returned, seen, desk)
+        self.came_back(returned, seen, sink)
     }
 
-    /// A record of Kafka's topic of replies; false if the dialect has none, or it is another application's.
-    pub fn returned<'a, S: Sink>(
+    /// Takes a record of Kafka's reply topic; false if it belongs to another application.
+    pub fn returned<'a>(
         &mut self,
         mut headers: impl Iterator<Item = (&'a str, &'a [u8])>,
         payload: &[u8],
         seen: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) -> bool {
         let kafka = self.dialect.application.kafka.as_ref();
         let returned = kafka.and_then(|kafka| (kafka.returned)(&mut headers, payload));
-        self.came_back(returned, seen, desk)
+        self.came_back(returned, seen, sink)
     }
 
     /// Takes a reply or a notice; false if there is none.
-    fn came_back<S: Sink>(
+    fn came_back(
         &mut self,
         returned: Option<Returned>,
         seen: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) -> bool {
         match returned {
-            Some(Returned::Reply(copy)) => self.reply(&copy, seen, desk),
+            Some(Returned::Reply(copy)) => self.reply(&copy, seen, sink),
             Some(Returned::Notice(notice)) => {
-                self.hear_word(&notice.stamp.id, notice.delivery(), seen, desk);
+                self.hear_word(&notice.stamp.id, notice.delivery(), seen, sink);
             }
             None => return false,
         }
         true
     }
 
-    fn reply<S: Sink>(&mut self, copy: &CommandCopy<'_>, seen: Micros, desk: &mut Desk<'_, S>) {
+    fn reply(
+        &mut self,
+        copy: &CommandCopy<'_>,
+        seen: Micros,
+        sink: &mut CommandSink<'_, impl Sink>,
+    ) {
         let is_known = |stamp: &Stamp| {
             let mut streams = self.streams.iter();
             streams.any(|stream| stream.id == stamp.id.stream)
         };
         let known = copy.stamp.filter(is_known);
         let stream = known.map_or(self.streams[0].id, |stamp| stamp.id.stream);
-        desk.account.command(stream).replies_taken += 1;
+        sink.account.command(stream).replies_taken += 1;
         let reply = Reply {
             stream,
             id: copy.stamp.map(|stamp| stamp.id),
@@ -319,25 +321,29 @@ impl Commander {
                 Integrity::Corrupted
             },
         };
-        desk.tell(stream, Command::Reply(reply));
+        sink.tell(stream, Command::Reply(reply));
         if let Some(token) = reply.id.and_then(|id| self.notices.token(&id)) {
-            self.settle(token, Delivery::Delivered, seen, desk);
+            self.settle(token, Delivery::Delivered, seen, sink);
         }
     }
 
-    /// The run is over: what the platform said nothing of is unknown, and what was never issued is
-    /// withheld, by the cause that holds it.
-    pub fn finish<S: Sink>(&mut self, courier: &impl Courier, now: Micros, desk: &mut Desk<'_, S>) {
-        let cause = if !courier.is_connected() {
+    /// Ends every command: unknown if issued, else withheld with its cause.
+    pub fn finish(
+        &mut self,
+        sender: &impl CommandSender,
+        now: Micros,
+        sink: &mut CommandSink<'_, impl Sink>,
+    ) {
+        let cause = if !sender.is_connected() {
             ShedCause::Offline
-        } else if self.can_issue(courier) {
+        } else if self.can_issue(sender) {
             ShedCause::GeneratorLate
         } else {
             ShedCause::Window
         };
-        self.close(now, desk);
+        self.close(now, sink);
         while let Some((_, id, due)) = self.peek().filter(|(_, _, due)| *due <= now) {
-            withhold(desk, (id, due), now, cause);
+            withhold(sink, (id, due), now, cause);
             self.advance();
         }
     }
@@ -351,7 +357,7 @@ impl Commander {
             .min_by_key(|(_, due)| *due)
     }
 
-    /// The command that goes next: its stream, its id, and when it was due.
+    /// Returns the next command: its stream, its id and its due instant.
     fn peek(&self) -> Option<(usize, MessageId, Micros)> {
         let id = |place: usize, device, seq| MessageId {
             run: self.run,
@@ -361,7 +367,7 @@ impl Commander {
         };
         if let Some((place, device, at)) = self.asked.front() {
             let stream = &self.streams[*place];
-            let slot = device.0 - stream.roster.first_device().0;
+            let slot = device.0 - stream.directory.first_device().0;
             let seq = stream.next[slot as usize];
             return Some((*place, id(*place, *device, seq), *at));
         }
@@ -373,7 +379,7 @@ impl Commander {
     fn advance(&mut self) {
         if let Some((place, device, _)) = self.asked.pop_front() {
             let stream = &mut self.streams[place];
-            let slot = device.0 - stream.roster.first_device().0;
+            let slot = device.0 - stream.directory.first_device().0;
             stream.next[slot as usize] += 1;
         } else if let Some((place, _)) = self.next_scheduled() {
             self.streams[place].cursor.advance();
@@ -384,23 +390,23 @@ impl Commander {
         &mut self,
         (place, id, due): (usize, MessageId, Micros),
         now: Micros,
-        courier: &mut impl Courier,
+        sender: &mut impl CommandSender,
     ) -> Result<(), Untaken> {
         let stream = &self.streams[place];
-        stream.roster.render_name(id.device, &mut self.name);
+        stream.directory.render_name(id.device, &mut self.name);
         if stream.to.is_absent(id.device, id.seq) {
             self.name.push_str(ABSENT);
         }
         let to = OutboundCommand {
             stamp: &Stamp { id, due: Some(now) },
             device: &self.name,
-            tenant: stream.roster.tenant(),
+            tenant: stream.directory.tenant(),
             is_two_way: stream.is_two_way,
         };
         let is_two_way = stream.is_two_way;
         let token = self.free.last().copied();
         let token = token.unwrap_or(self.pending.len() as u32);
-        courier.take(now, CommandToken(token), &to)?;
+        sender.take(now, CommandToken(token), &to)?;
         let pending = Some(Pending {
             id,
             due,
@@ -423,14 +429,13 @@ impl Commander {
         Ok(())
     }
 
-    /// The word on a command of whoever took it. Where the platform may still say that its device did not get
-    /// it, a yes is not the last word.
-    pub fn learn<S: Sink>(
+    /// Takes the sender's result. Success is not final while the platform may still report a failure.
+    pub fn learn(
         &mut self,
         CommandToken(token): CommandToken,
         delivery: Delivery,
         now: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) {
         let place = self.pending.get_mut(token as usize);
         let Some(pending) = place.and_then(Option::as_mut) else {
@@ -442,20 +447,20 @@ impl Commander {
             return;
         }
         let last = pending.word.unwrap_or(delivery);
-        self.end(token, last, now, desk);
+        self.end(token, last, now, sink);
     }
 
     fn pending_at(&self, token: u32) -> Option<&Pending> {
         self.pending.get(token as usize)?.as_ref()
     }
 
-    /// All is known of a command.
-    fn end<S: Sink>(
+    /// Ends a command whose delivery is final.
+    fn end(
         &mut self,
         token: u32,
         delivery: Delivery,
         now: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, impl Sink>,
     ) {
         let place = self.pending.get_mut(token as usize);
         let Some(pending) = place.and_then(Option::take) else {
@@ -471,13 +476,13 @@ impl Commander {
             ended: now,
             delivery,
         };
-        desk.tell(issue.id.stream, Command::Issue(issue));
+        sink.tell(issue.id.stream, Command::Issue(issue));
     }
 }
 
-/// Tells of a command that was never issued.
-fn withhold<S: Sink>(
-    desk: &mut Desk<'_, S>,
+/// Records a command that was never issued.
+fn withhold(
+    sink: &mut CommandSink<'_, impl Sink>,
     (id, due): (MessageId, Micros),
     now: Micros,
     cause: ShedCause,
@@ -490,7 +495,7 @@ fn withhold<S: Sink>(
         ended: now,
         delivery: Delivery::Withheld(cause),
     };
-    desk.tell(id.stream, Command::Issue(issue));
+    sink.tell(id.stream, Command::Issue(issue));
 }
 
 #[cfg(test)]
@@ -543,7 +548,7 @@ phases: { measure: 1s }
         };
         commander.end_due(Micros(1));
         let (account, sink) = (&mut account, &mut Ends::default());
-        commander.asked(&query, Micros(2), &mut Desk { account, sink });
+        commander.asked(&query, Micros(2), &mut CommandSink { account, sink });
         assert_eq!(commander.open(), 1);
     }
 
@@ -564,7 +569,7 @@ phases: { measure: 1s }
                 stream,
                 seq,
             };
-            commander.asked(&query, Micros(1), &mut Desk { account, sink });
+            commander.asked(&query, Micros(1), &mut CommandSink { account, sink });
         }
         assert_eq!(commander.open(), ASKED_MAX as u64);
         assert_eq!(sink.0, [Delivery::Withheld(ShedCause::GeneratorLimit)]);

@@ -13,7 +13,7 @@ pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 
 /// Dispatches of one thread that may wait for the one who conducts: a minute of them, so that a
 /// disk that stands still for seconds reaches no device. Beyond it the thread waits as well, and
-/// says so by [`Trouble::unheard`].
+/// says so by [`Diagnostic::unheard`].
 pub const DISPATCHES_MAX: usize = (60_000_000 / DISPATCH_EVERY.get()) as usize;
 
 /// News of one thread, sent some times a second.
@@ -24,7 +24,7 @@ pub struct Dispatch {
     /// What it recorded since the last dispatch.
     pub windows: WindowDelta,
     /// What was not as it should be since the last dispatch.
-    pub troubles: Vec<Trouble>,
+    pub diagnostics: Vec<Diagnostic>,
     /// All it leaves behind, with its last dispatch.
     pub handover: Option<Box<Handover>>,
 }
@@ -48,7 +48,7 @@ impl Handover {
 
 /// Something that the report must tell of the generator itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Trouble {
+pub enum Diagnostic {
     /// A limit of descriptors, ports, messages or buffers was reached: own fault.
     Limit(String),
     /// A consumer lost its connection, or could not have one, by a limit of ours: own fault.
@@ -72,7 +72,7 @@ pub enum Trouble {
     Handshake(String),
     /// The thread ended for a reason of its own.
     Failed(String),
-    /// So many further troubles are counted and not listed.
+    /// So many further diagnostics are counted and not listed.
     NotListed(u64),
     /// The target refused a device: told once a cause, with the first device.
     LinkRefused(String),
@@ -109,7 +109,7 @@ pub enum Trouble {
     NewTenant(String),
 }
 
-impl Trouble {
+impl Diagnostic {
     /// The thread had to wait for the one who conducts, and with it its devices or consumers.
     pub fn unheard() -> Self {
         let why = "nobody took the news of a thread for a minute: does a disk stand still?";

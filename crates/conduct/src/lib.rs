@@ -30,26 +30,27 @@ mod part;
 mod placement;
 mod process;
 mod progress;
+mod recording;
+mod rendering;
 mod run_data;
-mod says;
 mod settling;
-mod tape;
 mod timetable;
 mod trial;
 mod views;
 
 pub use commander::{
-    CommandToken, Commander, Courier, Desk, MqttCourier, NOTICE_WAIT, Untaken, delivery_by_puback,
+    CommandSender, CommandSink, CommandToken, Commander, MqttSender, NOTICE_WAIT, Untaken,
+    delivery_by_puback,
 };
 pub use conductor::{Conductor, Ending, Order, Phase};
-pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Dispatch, Handover, Slice, Trouble};
+pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Diagnostic, Dispatch, Handover, Slice};
 pub use part::{NoPart, Part};
 pub use placement::{Placement, Protocol};
 pub use process::{Afterlife, Pulse, ThreadPulse};
 pub use progress::{Delivery, Progress};
+pub use recording::{FactWriter, RecordingSink};
+pub use rendering::{directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing};
-pub use says::{reader, roster, uplink};
-pub use tape::{Scribe, Tape};
 pub use timetable::Timetable;
 pub use trial::{LostCopy, Trial};
 pub use views::{PlanCalendar, recorder_plan, schedules, timetable};

@@ -16,7 +16,7 @@ use muster_plan::{
 };
 use muster_platform::DueTimes;
 
-use crate::{Slice, reader, roster, uplink};
+use crate::{Slice, directory, reader, uplink};
 
 /// A protocol that the fleets of a plan may speak.
 pub trait Protocol: SharedSockets<Settings: Clone> {
@@ -108,7 +108,7 @@ impl Placement<'_> {
         let ramp = Ramp::new(rate.unwrap_or(Rate::ZERO), pending);
         let streams = fleet.streams.iter().map(|stream| self.stream(stream));
         let class = Class {
-            roster: roster(self.plan, fleet, self.wall_ms_at_t0),
+            directory: directory(self.plan, fleet, self.wall_ms_at_t0),
             dialect: self.plan.platform.dialect(),
             first_link: fleet.first_link,
             links,
@@ -262,15 +262,15 @@ phases: {{ measure: 1s }}
             );
             let (name, text) = ("names.yaml", text.as_str());
             let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
-            let (fleet, roster) = (&plan.fleets[1], roster(&plan, &plan.fleets[1], 0));
+            let (fleet, directory) = (&plan.fleets[1], directory(&plan, &plan.fleets[1], 0));
             let client = Placement::client::<Mqtt>(fleet).expect("it speaks MQTT");
             let (mut called, mut proved) = (String::new(), String::new());
             for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
-                client.render_name(&roster, fleet.first_device_of(link), &mut called);
-                fleet.render_link_name(link, &roster, &mut proved);
+                client.render_name(&directory, fleet.first_device_of(link), &mut called);
+                fleet.render_link_name(link, &directory, &mut proved);
                 assert_eq!(called, proved);
             }
-            fleet.render_link_name(LinkId(fleet.first_link.0 + 1), &roster, &mut proved);
+            fleet.render_link_name(LinkId(fleet.first_link.0 + 1), &directory, &mut proved);
             assert_eq!(proved, second);
         }
     }

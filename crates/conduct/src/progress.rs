@@ -122,7 +122,7 @@ mod tests {
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
-    use crate::{Placement, Slice, Tape, recorder_plan, schedules};
+    use crate::{Placement, RecordingSink, Slice, recorder_plan, schedules};
 
     /// Three messages that are due at once.
     const BURST: &str = "
@@ -131,7 +131,7 @@ fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, count: 1, ph
 phases: { measure: 1s }
 ";
 
-    fn burst() -> Shard<Mqtt, Tape> {
+    fn burst() -> Shard<Mqtt, RecordingSink> {
         let (name, text) = ("burst.yaml", BURST);
         let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
         let schedules = schedules(&plan).unwrap();
@@ -145,8 +145,8 @@ phases: { measure: 1s }
             wall_ms_at_t0: 0,
             slot_limit: SLOT_MAX,
         };
-        let tape = Tape::new(Recorder::new(recorder.clone()), None);
-        placement.shard(tape).unwrap()
+        let recording = RecordingSink::new(Recorder::new(recorder.clone()), None);
+        placement.shard(recording).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use muster_judge::{GeneratorHealth, Stop};
 use muster_measure::{Account, Identity, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 
-use crate::{Afterlife, Ending, Phase, Progress, Trouble};
+use crate::{Afterlife, Diagnostic, Ending, Phase, Progress};
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct Incidents {
     /// When.
     pub at: Micros,
     /// What.
-    pub trouble: Trouble,
+    pub diagnostic: Diagnostic,
 }
 
 /// All that a run left behind.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{Placement, Progress, Slice, Tape, recorder_plan, schedules};
+use muster_conduct::{Placement, Progress, RecordingSink, Slice, recorder_plan, schedules};
 use muster_device::{Mqtt, Note, SLOT_MAX, Shard, Then};
 use muster_measure::Recorder;
 use muster_model::{Cause, ConnectFailure, Micros, Reason, RunId};
@@ -18,13 +18,13 @@ phases: { measure: 1s }
 const CONNACK: &[u8] = &[0x20, 2, 0, 0];
 
 /// One link that came up at T0.
-fn connected() -> Shard<Mqtt, Tape> {
+fn connected() -> Shard<Mqtt, RecordingSink> {
     let (shard, _) = connected_as(SCENARIO, CONNACK);
     shard
 }
 
 /// The same of any scenario, with the CONNECT that it sent.
-fn connected_as(text: &str, connack: &[u8]) -> (Shard<Mqtt, Tape>, Vec<u8>) {
+fn connected_as(text: &str, connack: &[u8]) -> (Shard<Mqtt, RecordingSink>, Vec<u8>) {
     let (mut shard, link) = opening(text);
     let mut out = Vec::new();
     shard.opened(link, Micros::ZERO, &mut out);
@@ -35,7 +35,7 @@ fn connected_as(text: &str, connack: &[u8]) -> (Shard<Mqtt, Tape>, Vec<u8>) {
 }
 
 /// One link whose socket is opening at T0.
-fn opening(text: &str) -> (Shard<Mqtt, Tape>, u32) {
+fn opening(text: &str) -> (Shard<Mqtt, RecordingSink>, u32) {
     let source = Source {
         name: "silent.yaml",
         text,
@@ -52,8 +52,8 @@ fn opening(text: &str) -> (Shard<Mqtt, Tape>, u32) {
         wall_ms_at_t0: 0,
         slot_limit: SLOT_MAX,
     };
-    let tape = Tape::new(Recorder::new(recorder.clone()), None);
-    let mut shard: Shard<Mqtt, _> = placement.shard(tape).expect("a shard");
+    let recording = RecordingSink::new(Recorder::new(recorder.clone()), None);
+    let mut shard: Shard<Mqtt, _> = placement.shard(recording).expect("a shard");
     shard.connects_mut().start(Micros::ZERO);
     let link = shard.connects_mut().take(Micros::ZERO).expect("its turn");
     shard.opening(link, Micros::ZERO);
@@ -61,7 +61,7 @@ fn opening(text: &str) -> (Shard<Mqtt, Tape>, u32) {
 }
 
 /// The causes by which links ended that the recorder has.
-fn causes(shard: &mut Shard<Mqtt, Tape>, now: Micros) -> BTreeMap<String, u64> {
+fn causes(shard: &mut Shard<Mqtt, RecordingSink>, now: Micros) -> BTreeMap<String, u64> {
     let windows = shard.recording().sink().recorder().flush(now);
     let ended = windows.links.values();
     let ended = ended.flat_map(|window| window.counts.disconnects.iter());
@@ -110,7 +110,7 @@ fn what_waits_on_a_link_that_was_refused_for_good_is_stranded_once_nothing_is_du
         shard.traffic_mut().start(Micros::ZERO);
         let end = Micros::from_secs(1);
         assert!(shard.take_due(end).is_some(), "one is due");
-        let counts = |shard: &Shard<Mqtt, Tape>| {
+        let counts = |shard: &Shard<Mqtt, RecordingSink>| {
             let progress = Progress::of(shard, end);
             (progress.open, progress.stranded)
         };

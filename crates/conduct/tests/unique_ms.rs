@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{roster, uplink};
+use muster_conduct::{directory, uplink};
 use muster_load::{Schedule, StreamSchedule};
 use muster_model::{MessageId, Micros, RunId};
 use muster_plan::Plan;
@@ -29,7 +29,7 @@ fn plan(streams: &str) -> Plan {
 fn offsets(streams: &str) -> BTreeMap<(u32, u64), u64> {
     let plan = plan(streams);
     let fleet = &plan.fleets[0];
-    let roster = roster(&plan, fleet, T0_MS);
+    let directory = directory(&plan, fleet, T0_MS);
     let (mut all, mut count) = (BTreeMap::new(), 0);
     for stream in &fleet.streams {
         let (uplink, mut scratch) = (uplink(stream).unwrap(), UplinkScratch::default());
@@ -43,7 +43,7 @@ fn offsets(streams: &str) -> BTreeMap<(u32, u64), u64> {
                 seq,
             };
             let due = schedule.due(n).unwrap() + Micros(3_456_789);
-            uplink.render(&roster, &id, due, &mut scratch);
+            uplink.render(&directory, &id, due, &mut scratch);
             let text = std::str::from_utf8(&scratch.payload).unwrap();
             let (_, rest) = text.split_once("\"ts\":").unwrap();
             let ts: u64 = rest.split(',').next().unwrap().parse().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
-use muster_platform::{Announcement, Dialect, Roster, Uplink};
+use muster_platform::{Announcement, Dialect, Directory, Uplink};
 
 use crate::client::Client;
 use crate::ramp::BackOff;
@@ -14,7 +14,7 @@ use crate::ramp::BackOff;
 #[derive(Debug)]
 pub struct Class<C> {
     /// Its devices by formula.
-    pub roster: Roster,
+    pub directory: Directory,
     /// How its devices and the platform speak to each other.
     pub dialect: Dialect,
     /// The link that carries the fleet's first device.
@@ -185,21 +185,21 @@ impl ClassStream {
 impl<C> Class<C> {
     /// The link that carries a device, as an index into this class's links of the shard.
     pub fn link_of(&self, device: DeviceId) -> u32 {
-        let place = device.0 - self.roster.first_device().0;
+        let place = device.0 - self.directory.first_device().0;
         self.first_link.0 + place / self.devices_per_link - self.links.start
     }
 
     /// The first device that a link carries; the session has its name.
     pub fn first_device_of(&self, link: LinkId) -> DeviceId {
         let place = (link.0 - self.first_link.0) * self.devices_per_link;
-        DeviceId(self.roster.first_device().0 + place)
+        DeviceId(self.directory.first_device().0 + place)
     }
 
     /// The name of a link: as a rule that of its first device.
     pub(crate) fn name_of(&self, link: LinkId) -> String {
         let mut name = String::new();
         let device = self.first_device_of(link);
-        self.client.render_name(&self.roster, device, &mut name);
+        self.client.render_name(&self.directory, device, &mut name);
         name
     }
 
@@ -210,10 +210,10 @@ impl<C> Class<C> {
 
     /// The devices that this shard's links carry.
     pub fn devices(&self) -> Range<u32> {
-        let first = self.roster.first_device().0;
+        let first = self.directory.first_device().0;
         let place = |link: u32| {
             let devices = (link - self.first_link.0).saturating_mul(self.devices_per_link);
-            first + devices.min(self.roster.devices())
+            first + devices.min(self.directory.devices())
         };
         place(self.links.start)..place(self.links.end)
     }

@@ -3,7 +3,7 @@
 use muster_load::Names;
 use muster_model::{DeviceId, Micros};
 use muster_plan::Login;
-use muster_platform::Roster;
+use muster_platform::Directory;
 
 use crate::ramp::Offline;
 
@@ -26,11 +26,11 @@ pub struct Client<C> {
 
 impl<C> Client<C> {
     /// What the link is called whose first device this is, into `out`, which is emptied first.
-    pub fn render_name(&self, roster: &Roster, device: DeviceId, out: &mut String) {
+    pub fn render_name(&self, directory: &Directory, device: DeviceId, out: &mut String) {
         let Some(gateway) = &self.gateway else {
-            return roster.render_name(device, out);
+            return directory.render_name(device, out);
         };
-        let place = device.0 - roster.first_device().0;
+        let place = device.0 - directory.first_device().0;
         out.clear();
         gateway.names.render(place / gateway.devices.max(1), out);
     }

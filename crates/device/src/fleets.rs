@@ -180,7 +180,7 @@ impl<C> Fleets<C> {
     pub(crate) fn carried(&self, link: u32, name: &str) -> Option<DeviceId> {
         let fleet = self.fleet(link);
         let class = &fleet.class;
-        let device = class.roster.device_named(name)?;
+        let device = class.directory.device_named(name)?;
         let is_here = class.devices().contains(&device.0);
         (is_here && fleet.first + class.link_of(device) == link).then_some(device)
     }

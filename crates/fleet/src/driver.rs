@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muster_conduct::{Dispatch, Order, Protocol, Scribe, Tape};
+use muster_conduct::{Dispatch, FactWriter, Order, Protocol, RecordingSink};
 use muster_device::{Further, Shard, SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
@@ -45,7 +45,7 @@ const CONNECTS_PER_TURN: u32 = 16;
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
 pub struct Driver<P: SharedSockets, L: Lines> {
-    shard: Shard<P, Tape>,
+    shard: Shard<P, RecordingSink>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
     lines: L,
@@ -73,11 +73,11 @@ pub fn shard_loop<P: Protocol, L: Lines>(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
     lines: L,
-    scribe: Option<Box<dyn Scribe>>,
+    writer: Option<Box<dyn FactWriter>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<Driver<P, L>>, ShardError> {
     let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-    let shard = spec.shard::<P, _>(Tape::new(recorder, scribe))?;
+    let shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
     let links = shard.fleets().links() as usize;
     let shared = Shared::of(shard.session().sockets(), shard.connects().ramps());
     let driver = Driver {
@@ -295,7 +295,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     fn connect_refused(&mut self, link: u32, now: Micros, error: &ConnectError) {
         let failure = match error {
             ConnectError::Descriptors | ConnectError::Ports(_) => {
-                self.reports.trouble(&error.to_string());
+                self.reports.diagnostic(&error.to_string());
                 ConnectFailure::GeneratorLimit
             }
             ConnectError::Unreachable(..) | ConnectError::Kernel(..) => ConnectFailure::Unreachable,
@@ -361,7 +361,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         }
         if why == Closed::PoolExhausted {
             self.reports
-                .trouble("no buffer was left for bytes that a socket did not take");
+                .diagnostic("no buffer was left for bytes that a socket did not take");
         }
     }
 

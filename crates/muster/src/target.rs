@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_conduct::{Part, roster};
+use muster_conduct::{Part, directory};
 use muster_gateway::{
     ChildGateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, User,
 };
@@ -347,14 +347,14 @@ fn shared_keys(plan: &Plan) -> Vec<User> {
         let Credential::Psk { identity, secret } = &fleet.credential else {
             continue;
         };
-        let roster = roster(plan, fleet, 0);
+        let directory = directory(plan, fleet, 0);
         let mut name = String::new();
         for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
             let device = fleet.first_device_of(LinkId(link));
             let (mut called, mut key) = (Vec::new(), Vec::new());
-            fleet.render_link_name(LinkId(link), &roster, &mut name);
-            roster.render_octets(identity, device, &name, &mut called);
-            roster.render_octets(secret.expose(), device, &name, &mut key);
+            fleet.render_link_name(LinkId(link), &directory, &mut name);
+            directory.render_octets(identity, device, &name, &mut called);
+            directory.render_octets(secret.expose(), device, &name, &mut key);
             // An identity that is no text is no device's to the gateway, as it is to Hono.
             if let Ok(name) = String::from_utf8(called) {
                 let password = key;

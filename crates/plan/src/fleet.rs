@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
-use muster_platform::Roster;
+use muster_platform::Directory;
 use serde::{Deserialize, Serialize};
 
 use crate::{CoapSettings, MqttSettings, Secret, StreamPlan};
@@ -108,9 +108,9 @@ impl FleetPlan {
 
     /// What a link calls itself, into `out`, which is emptied first: the name of its own that `gateway.id`
     /// gives it, else that of its first device.
-    pub fn render_link_name(&self, link: LinkId, roster: &Roster, out: &mut String) {
+    pub fn render_link_name(&self, link: LinkId, directory: &Directory, out: &mut String) {
         let Some(names) = &self.link_names else {
-            return roster.render_name(self.first_device_of(link), out);
+            return directory.render_name(self.first_device_of(link), out);
         };
         out.clear();
         names.render(link.0 - self.first_link.0, out);

@@ -4,7 +4,7 @@ use muster_load::{Template, TemplateError};
 use muster_model::{MessageId, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::Roster;
+use crate::Directory;
 use crate::pointer::scalar_at;
 
 const NUMBER: &str = "${seq}";
@@ -85,13 +85,13 @@ impl Blind {
         &self,
         payload: &[u8],
         id: &MessageId,
-        roster: &Roster,
+        directory: &Directory,
         scratch: &mut BlindScratch,
     ) -> bool {
-        roster.render_name(id.device, &mut scratch.name);
+        directory.render_name(id.device, &mut scratch.name);
         scratch.text.clear();
         // Nothing that an id is made of depends on when its message was due.
-        let scope = roster.scope(id, Micros(0), &scratch.name);
+        let scope = directory.scope(id, Micros(0), &scratch.name);
         self.text.render(&scope, &mut scratch.text);
         scalar_at(payload, &self.pointer) == Some(&scratch.text)
     }

@@ -2,7 +2,7 @@
 //! travels.
 //!
 //! Layer 2. In the straight line this stands between the schedule and the protocol session on
-//! the device side ([`Roster`], [`Uplink`]), and between the session and the arrival on the
+//! the device side ([`Directory`], [`Uplink`]), and between the session and the arrival on the
 //! backend side ([`Reader`]). Each [`Dialect`] is a table of values and plain functions ([`Spec`]) that
 //! describes the device's end, the business application's and the platform's. This crate must never know
 //! a protocol's bytes, a socket, or who drives it.
@@ -10,9 +10,9 @@
 //! ```
 //! use muster_load::{Names, PayloadSpec, Template};
 //! use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
-//! use muster_platform::{Carrier, Roster, RosterSpec, Uplink, UplinkScratch};
+//! use muster_platform::{Carrier, Directory, DirectorySpec, Uplink, UplinkScratch};
 //!
-//! let roster = Roster::new(RosterSpec {
+//! let directory = Directory::new(DirectorySpec {
 //!     seed: 1,
 //!     wall_ms_at_t0: 0,
 //!     first_device: DeviceId(0),
@@ -26,7 +26,7 @@
 //! let uplink = Uplink::new(topic, &PayloadSpec::Size(100), Carrier::Payload, false)?;
 //! let id = MessageId { run: RunId(1), device: DeviceId(7), stream: StreamId(0), seq: 3 };
 //! let mut scratch = UplinkScratch::default();
-//! uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
+//! uplink.render(&directory, &id, Micros::ZERO, &mut scratch);
 //! assert_eq!(scratch.topic(), "muster/meter-7/t");
 //! assert_eq!(scratch.payload.len(), 100);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,6 +37,7 @@ mod carrier;
 mod command;
 mod counters;
 mod dialect;
+mod directory;
 mod downlink;
 mod due_times;
 mod hono;
@@ -49,7 +50,6 @@ mod place;
 mod pointer;
 mod reader;
 mod request;
-mod roster;
 mod sap_edge;
 mod server;
 mod spec;
@@ -65,6 +65,7 @@ pub use command::{
 };
 pub use counters::{CounterMeans, Counters};
 pub use dialect::Dialect;
+pub use directory::{Directory, DirectorySpec};
 pub use downlink::{
     Acknowledgement, Acknowledgements, ApplicationId, Downlink, NotAnAcknowledgement,
 };
@@ -80,7 +81,6 @@ pub use request::{
     Answered, Asking, Field, Fields, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits,
     SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
 };
-pub use roster::{Roster, RosterSpec};
 pub use server::{Heard, Reply};
 pub use spec::{
     Announcement, Application, Default, Defaults, Handover, Promises, Protocol, PublishedFigures,

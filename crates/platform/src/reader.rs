@@ -6,7 +6,7 @@ use muster_model::{DeviceId, Integrity, MessageId, Micros, RunId, Stamp, StreamI
 
 use crate::blind::BlindScratch;
 use crate::place::{Damaged, Place};
-use crate::{Carrier, Roster, Uplink, UplinkScratch};
+use crate::{Carrier, Directory, Uplink, UplinkScratch};
 
 /// Reads the ids of arriving messages back; one a consumer.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct ReaderStream {
     /// Its place in the plan.
     pub id: StreamId,
     /// Its devices.
-    pub roster: Arc<Roster>,
+    pub directory: Arc<Directory>,
     /// What they say.
     pub uplink: Arc<Uplink>,
 }
@@ -55,7 +55,7 @@ impl Reader {
             }
         }
         let order = streams.iter().map(|stream| match stream.uplink.carrier() {
-            Carrier::Order => vec![0; stream.roster.devices() as usize],
+            Carrier::Order => vec![0; stream.directory.devices() as usize],
             Carrier::Payload
             | Carrier::Property
             | Carrier::Field(_)
@@ -138,7 +138,7 @@ impl Reader {
                 stream: stream.id,
                 seq: blind.number(payload)?,
             };
-            let is_its = blind.is_of(payload, &id, &stream.roster, told);
+            let is_its = blind.is_of(payload, &id, &stream.directory, told);
             is_its.then_some(id)
         })?;
         Some(Copy {
@@ -160,7 +160,7 @@ impl Reader {
             let Some(device) = stream.device_of(topic) else {
                 continue;
             };
-            let place = (device.0 - stream.roster.first_device().0) as usize;
+            let place = (device.0 - stream.directory.first_device().0) as usize;
             let seq = next[place];
             next[place] += 1;
             let id = MessageId {
@@ -196,18 +196,18 @@ impl Reader {
         };
         stream
             .uplink
-            .render(&stream.roster, &id, due, &mut self.scratch);
+            .render(&stream.directory, &id, due, &mut self.scratch);
         damaged.is_of(&self.scratch).then_some((id, due))
     }
 }
 
 impl ReaderStream {
     fn has(&self, device: DeviceId) -> bool {
-        let first = self.roster.first_device().0;
+        let first = self.directory.first_device().0;
         device
             .0
             .checked_sub(first)
-            .is_some_and(|place| place < self.roster.devices())
+            .is_some_and(|place| place < self.directory.devices())
     }
 
     /// Whether a message of one of the stream's devices may surface on that topic, as far as its
@@ -229,10 +229,10 @@ impl ReaderStream {
         let (prefix, suffix) = self.uplink.surface().source().split_once("${id}")?;
         let mut name = topic.strip_suffix(suffix)?;
         for (n, fixed) in prefix.split("${tenant}").enumerate() {
-            let tenant = if n == 0 { "" } else { self.roster.tenant() };
+            let tenant = if n == 0 { "" } else { self.directory.tenant() };
             name = name.strip_prefix(tenant)?.strip_prefix(fixed)?;
         }
-        self.roster.device_named(name)
+        self.directory.device_named(name)
     }
 }
 
@@ -242,14 +242,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{BlindField, IntegrityLevel, RosterSpec};
+    use crate::{BlindField, DirectorySpec, IntegrityLevel};
 
     const RUN: RunId = RunId(77);
     const TEXT: &str =
         r#"{"ts":${due_ms},"headers":{"correlation-id":"${stamp}"},"v":${normal:20:3}}"#;
 
     struct World {
-        roster: Arc<Roster>,
+        directory: Arc<Directory>,
         uplink: Arc<Uplink>,
         reader: Reader,
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn world_of(payload: &PayloadSpec, carrier: Carrier, names: Names) -> World {
-        let roster = Arc::new(Roster::new(RosterSpec {
+        let directory = Arc::new(Directory::new(DirectorySpec {
             seed: 5,
             wall_ms_at_t0: 1_700_000_000_000,
             first_device: DeviceId(100),
@@ -274,11 +274,11 @@ mod tests {
         let uplink = Arc::new(Uplink::new(topic, payload, carrier, false).unwrap());
         let stream = ReaderStream {
             id: StreamId(2),
-            roster: Arc::clone(&roster),
+            directory: Arc::clone(&directory),
             uplink: Arc::clone(&uplink),
         };
         World {
-            roster,
+            directory,
             uplink,
             reader: Reader::new(RUN, vec![stream]),
         }
@@ -301,7 +301,7 @@ mod tests {
         let mut scratch = UplinkScratch::default();
         world
             .uplink
-            .render(&world.roster, id, due(id).unwrap(), &mut scratch);
+            .render(&world.directory, id, due(id).unwrap(), &mut scratch);
         let property = scratch.with_property(|all| all.first().map(|(_, text)| (*text).to_owned()));
         (
             scratch.topic().to_owned(),
@@ -403,13 +403,13 @@ mod tests {
                 let uplink = (*world.uplink).clone().checked_by(integrity);
                 let stream = ReaderStream {
                     id: StreamId(2),
-                    roster: Arc::clone(&world.roster),
+                    directory: Arc::clone(&world.directory),
                     uplink: Arc::new(uplink),
                 };
                 let reader = Reader::new(RUN, vec![stream.clone()]);
-                let (uplink, roster) = (stream.uplink, Arc::clone(&world.roster));
+                let (uplink, directory) = (stream.uplink, Arc::clone(&world.directory));
                 World {
-                    roster,
+                    directory,
                     uplink,
                     reader,
                 }

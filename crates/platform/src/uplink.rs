@@ -6,7 +6,7 @@ use muster_load::{
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
 use crate::blind::Blind;
-use crate::{Carrier, CommandScratch, IntegrityLevel, PROPERTY_NAME, Roster};
+use crate::{Carrier, CommandScratch, Directory, IntegrityLevel, PROPERTY_NAME};
 
 /// One stream's messages, compiled.
 #[derive(Debug, Clone)]
@@ -126,18 +126,18 @@ impl Uplink {
         &self.payload
     }
 
-    /// Renders a message: a pure function of the roster's seed, the id and the due instant.
+    /// Renders a message: a pure function of the directory's seed, the id and the due instant.
     pub fn render(
         &self,
-        roster: &Roster,
+        directory: &Directory,
         id: &MessageId,
         due: Micros,
         scratch: &mut UplinkScratch,
     ) {
-        roster.render_name(id.device, &mut scratch.name);
+        directory.render_name(id.device, &mut scratch.name);
         let scope = Scope {
             unique: self.unique.as_ref(),
-            ..roster.scope(id, due, &scratch.name)
+            ..directory.scope(id, due, &scratch.name)
         };
         let mut topic = std::mem::take(&mut scratch.topic).into_bytes();
         topic.clear();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use muster_conduct::{Incidents, Trouble};
+use muster_conduct::{Diagnostic, Incidents};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
@@ -59,7 +59,7 @@ const SOME_OF: u64 = 20;
 pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<NotedEvent> {
     let mut events: Vec<NotedEvent> = incidents.iter().map(of_incident).collect();
     for (at, incident) in incidents.iter().enumerate() {
-        if let Trouble::ConsumerBack(name) = &incident.trouble {
+        if let Diagnostic::ConsumerBack(name) = &incident.diagnostic {
             end(&mut events[..at], name, incident.at);
         }
     }
@@ -81,44 +81,44 @@ fn end(events: &mut [NotedEvent], name: &str, at: Micros) {
 
 /// An incident of the generator or its consumers as an event.
 fn of_incident(incident: &Incidents) -> NotedEvent {
-    let since = if let Trouble::ConsumerLost { since, .. } = &incident.trouble {
+    let since = if let Diagnostic::ConsumerLost { since, .. } = &incident.diagnostic {
         incident.at.min(*since)
     } else {
         incident.at
     };
-    let (kind, detail) = match &incident.trouble {
-        Trouble::Limit(what) => ("generator-limit", what.clone()),
-        Trouble::ConsumerAway(what) => (CONSUMER_AWAY, what.clone()),
-        Trouble::ConsumerLost { what, .. } => (CONSUMER_LOST, what.clone()),
-        Trouble::ConsumerBack(what) => ("consumer-back", what.clone()),
-        Trouble::ConsumerRefused(what) => ("consumer-refused", what.clone()),
-        Trouble::Rejecting(what) => ("rejecting", what.clone()),
-        Trouble::Unsendable(what) => ("unsendable", what.clone()),
-        Trouble::Failed(what) => ("process-lost", what.clone()),
-        Trouble::NotListed(further) => (
+    let (kind, detail) = match &incident.diagnostic {
+        Diagnostic::Limit(what) => ("generator-limit", what.clone()),
+        Diagnostic::ConsumerAway(what) => (CONSUMER_AWAY, what.clone()),
+        Diagnostic::ConsumerLost { what, .. } => (CONSUMER_LOST, what.clone()),
+        Diagnostic::ConsumerBack(what) => ("consumer-back", what.clone()),
+        Diagnostic::ConsumerRefused(what) => ("consumer-refused", what.clone()),
+        Diagnostic::Rejecting(what) => ("rejecting", what.clone()),
+        Diagnostic::Unsendable(what) => ("unsendable", what.clone()),
+        Diagnostic::Failed(what) => ("process-lost", what.clone()),
+        Diagnostic::NotListed(further) => (
             "not-listed",
             format!("{further} further incidents are not listed"),
         ),
-        Trouble::Topics(what) => ("topics", what.clone()),
-        Trouble::TopicsDiffer(what) => (TOPICS_DIFFER, what.clone()),
-        Trouble::TopicsChanged(what) => (TOPICS_CHANGED, what.clone()),
-        Trouble::NewTenant(what) => (NEW_TENANT, what.clone()),
-        Trouble::ConsumerLag(what) => ("consumer-lag", what.clone()),
-        Trouble::IdleNotices(what) => ("idle-notices", what.clone()),
-        Trouble::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
-        Trouble::ReceiveDrop(count) => (
+        Diagnostic::Topics(what) => ("topics", what.clone()),
+        Diagnostic::TopicsDiffer(what) => (TOPICS_DIFFER, what.clone()),
+        Diagnostic::TopicsChanged(what) => (TOPICS_CHANGED, what.clone()),
+        Diagnostic::NewTenant(what) => (NEW_TENANT, what.clone()),
+        Diagnostic::ConsumerLag(what) => ("consumer-lag", what.clone()),
+        Diagnostic::IdleNotices(what) => ("idle-notices", what.clone()),
+        Diagnostic::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
+        Diagnostic::ReceiveDrop(count) => (
             "receive-drop",
             format!(
                 "{} datagrams came for which a receive buffer of ours had no room",
                 figure::count(*count)
             ),
         ),
-        Trouble::Unreachable(what) => ("unreachable", what.clone()),
-        Trouble::Handshake(what) => ("handshake-failed", what.clone()),
-        Trouble::LinkRefused(what) => ("device-refused", what.clone()),
-        Trouble::LowerQos(what) => (LOWER_QOS, what.clone()),
-        Trouble::TakenOver(what) => (TAKEN_OVER, what.clone()),
-        Trouble::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
+        Diagnostic::Unreachable(what) => ("unreachable", what.clone()),
+        Diagnostic::Handshake(what) => ("handshake-failed", what.clone()),
+        Diagnostic::LinkRefused(what) => ("device-refused", what.clone()),
+        Diagnostic::LowerQos(what) => (LOWER_QOS, what.clone()),
+        Diagnostic::TakenOver(what) => (TAKEN_OVER, what.clone()),
+        Diagnostic::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
     NotedEvent {
         t_s: since.as_secs_f64(),
@@ -343,7 +343,7 @@ mod tests {
     fn a_list_that_was_cut_is_no_limit_of_the_generator() {
         let event = of_incident(&Incidents {
             at: Micros::from_secs(9),
-            trouble: Trouble::NotListed(7),
+            diagnostic: Diagnostic::NotListed(7),
         });
         assert_eq!(event.kind, "not-listed");
         assert_eq!(event.detail, "7 further incidents are not listed");
@@ -352,20 +352,20 @@ mod tests {
     #[test]
     fn a_consumer_was_lost_from_the_last_answer_until_it_was_back() {
         let (secs, what) = (Micros::from_secs, |of: &str| format!("{of}: silent"));
-        let lost = |of: &str, since| Trouble::ConsumerLost {
+        let lost = |of: &str, since| Diagnostic::ConsumerLost {
             what: what(of),
             since: secs(since),
         };
         let noted = [
             (13, lost("consumer 1", 10)),
             (13, lost("consumer 10", 11)),
-            (20, Trouble::ConsumerBack("consumer 1".to_owned())),
-            (30, Trouble::ConsumerAway(what("consumer 1"))),
-            (31, Trouble::ConsumerBack("consumer 1".to_owned())),
+            (20, Diagnostic::ConsumerBack("consumer 1".to_owned())),
+            (30, Diagnostic::ConsumerAway(what("consumer 1"))),
+            (31, Diagnostic::ConsumerBack("consumer 1".to_owned())),
         ];
-        let noted = noted.map(|(at, trouble)| Incidents {
+        let noted = noted.map(|(at, diagnostic)| Incidents {
             at: secs(at),
-            trouble,
+            diagnostic,
         });
         let events = of_incidents(&noted);
         let events = events
@@ -440,13 +440,13 @@ mod tests {
 
     #[test]
     fn a_change_of_topics_is_one_warning_with_the_time_at_which_it_was_noticed_first() {
-        let change = |s, trouble| {
+        let change = |s, diagnostic| {
             of_incident(&Incidents {
                 at: Micros::from_secs(s),
-                trouble,
+                diagnostic,
             })
         };
-        let what = |text: &str| Trouble::TopicsChanged(text.to_owned());
+        let what = |text: &str| Diagnostic::TopicsChanged(text.to_owned());
         let noted = [
             change(31, what("topic `t` was deleted")),
             change(32, what("topic `t` was deleted")),

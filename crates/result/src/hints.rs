@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{Ending, roster};
+use muster_conduct::{Ending, directory};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
 use muster_plan::{FleetPlan, Plan, Scheme, Security};
@@ -74,11 +74,11 @@ fn refused(detail: &str) -> Option<(&str, String)> {
 fn link_named<'a>(plan: &'a Plan, name: &str) -> Option<(&'a FleetPlan, LinkId)> {
     let mut rendered = String::new();
     plan.fleets.iter().find_map(|fleet| {
-        let roster = roster(plan, fleet, 0);
+        let directory = directory(plan, fleet, 0);
         let first = fleet.first_link.0;
         let mut links = (first..first + fleet.links).map(LinkId);
         let link = links.find(|link| {
-            fleet.render_link_name(*link, &roster, &mut rendered);
+            fleet.render_link_name(*link, &directory, &mut rendered);
             rendered == name
         })?;
         Some((fleet, link))

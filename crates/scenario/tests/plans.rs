@@ -14,7 +14,7 @@ use muster_plan::{
     Secret, SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
-    Carrier, Dialect, IntegrityLevel, Roster, RosterSpec, Uplink, UplinkScratch,
+    Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Uplink, UplinkScratch,
 };
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
@@ -89,9 +89,9 @@ fn source(octets: &Octets) -> &str {
     octets.template().unwrap().source()
 }
 
-fn roster(plan: &Plan) -> Roster {
+fn directory(plan: &Plan) -> Directory {
     let fleet = &plan.fleets[0];
-    Roster::new(RosterSpec {
+    Directory::new(DirectorySpec {
         seed: plan.seed,
         wall_ms_at_t0: 0,
         first_device: fleet.first_device,
@@ -1520,11 +1520,11 @@ fn keys_are_bytes_of_hex_base64_or_a_file() {
         let Credential::Password { secret, .. } = &plan.fleets[0].credential else {
             panic!("a password");
         };
-        let roster = roster(&plan);
+        let directory = directory(&plan);
         let device = DeviceId(place);
         let (mut name, mut bytes) = (String::new(), Vec::new());
-        roster.render_name(device, &mut name);
-        roster.render_octets(secret.expose(), device, &name, &mut bytes);
+        directory.render_name(device, &mut name);
+        directory.render_octets(secret.expose(), device, &name, &mut bytes);
         bytes
     };
     assert_eq!(bytes("{ hex: \"${key}\" }", 0), [0, 0xff]);
@@ -1615,7 +1615,7 @@ fn values_in_json_are_escaped() {
         let plan = plan(&text);
         let stream = &plan.fleets[0].streams[0];
         let payload = Payload::compile(&stream.payload).unwrap();
-        let roster = roster(&plan);
+        let directory = directory(&plan);
         let uplink =
             Uplink::new(stream.topic.clone(), &stream.payload, Carrier::None, false).unwrap();
         let all = (0..2).map(|device| {
@@ -1626,7 +1626,7 @@ fn values_in_json_are_escaped() {
                 seq: 0,
             };
             let mut scratch = UplinkScratch::default();
-            uplink.render(&roster, &id, Micros(0), &mut scratch);
+            uplink.render(&directory, &id, Micros(0), &mut scratch);
             String::from_utf8(scratch.payload.clone()).unwrap()
         });
         assert!(payload.is_text());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{CommandToken, Commander, Desk, MqttCourier, delivery_by_puback};
+use muster_conduct::{CommandSink, CommandToken, Commander, MqttSender, delivery_by_puback};
 use muster_device::Then;
 use muster_load::StreamSchedule;
 use muster_model::{BackendId, Delivery, Listening, MessageId, Micros, RunId};
@@ -93,13 +93,13 @@ impl Commanding {
     /// When the next command may be issued; none while the session cannot take one.
     pub(crate) fn next(&mut self) -> Option<Micros> {
         let is_up = self.is_up();
-        let courier = MqttCourier {
+        let sender = MqttSender {
             dialect: self.dialect,
             scratch: &mut self.scratch,
             session: &mut self.session,
             out: &mut Vec::new(),
         };
-        self.commander.next_issue(is_up.then_some(&courier))
+        self.commander.next_issue(is_up.then_some(&sender))
     }
 
     /// When something of the session's own is due.
@@ -122,21 +122,31 @@ impl Commanding {
         debug_assert!(is_written.is_ok(), "the last connection was closed");
     }
 
-    pub(crate) fn issue(&mut self, now: Micros, desk: &mut Desk<'_, Witness>, out: &mut Vec<u8>) {
+    pub(crate) fn issue(
+        &mut self,
+        now: Micros,
+        sink: &mut CommandSink<'_, Witness>,
+        out: &mut Vec<u8>,
+    ) {
         if self.is_up() {
-            let mut courier = MqttCourier {
+            let mut sender = MqttSender {
                 dialect: self.dialect,
                 scratch: &mut self.scratch,
                 session: &mut self.session,
                 out,
             };
-            self.commander.issue(now, &mut courier, desk);
+            self.commander.issue(now, &mut sender, sink);
         }
     }
 
     /// A message of a device came to the backend.
-    pub(crate) fn asked(&mut self, query: &MessageId, now: Micros, desk: &mut Desk<'_, Witness>) {
-        self.commander.asked(query, now, desk);
+    pub(crate) fn asked(
+        &mut self,
+        query: &MessageId,
+        now: Micros,
+        sink: &mut CommandSink<'_, Witness>,
+    ) {
+        self.commander.asked(query, now, sink);
     }
 
     /// Bytes came: how many of them are used up, and whether the connection goes on.
@@ -144,13 +154,13 @@ impl Commanding {
         &mut self,
         now: Micros,
         bytes: &[u8],
-        desk: &mut Desk<'_, Witness>,
+        sink: &mut CommandSink<'_, Witness>,
         out: &mut Vec<u8>,
     ) -> (usize, Then) {
         let mut input = Input::new(bytes);
         let mut then = Then::Stay;
         while let Some(event) = self.session.poll(now, &mut input, out) {
-            then = self.happened(now, &event, desk, out);
+            then = self.happened(now, &event, sink, out);
             if then != Then::Stay {
                 break;
             }
@@ -162,7 +172,7 @@ impl Commanding {
         &mut self,
         now: Micros,
         event: &ClientEvent<'_>,
-        desk: &mut Desk<'_, Witness>,
+        sink: &mut CommandSink<'_, Witness>,
         out: &mut Vec<u8>,
     ) -> Then {
         match event {
@@ -170,18 +180,18 @@ impl Commanding {
             ClientEvent::Subscribed { .. } => self.up_since = Some(now),
             ClientEvent::Message(message) => {
                 let topic = message.topic.as_str();
-                let is_reply = self.commander.replied(topic, message.payload, now, desk);
+                let is_reply = self.commander.replied(topic, message.payload, now, sink);
                 debug_assert!(is_reply, "it subscribed to nothing else");
             }
             ClientEvent::Accepted { token, reason } => {
                 let delivery = delivery_by_puback(*reason);
                 let token = CommandToken(token.0);
-                self.commander.learn(token, delivery, now, desk);
+                self.commander.learn(token, delivery, now, sink);
             }
             ClientEvent::Rejected { token, reason } => {
                 let delivery = Delivery::Undeliverable(*reason);
                 let token = CommandToken(token.0);
-                self.commander.learn(token, delivery, now, desk);
+                self.commander.learn(token, delivery, now, sink);
             }
             ClientEvent::Refused { .. }
             | ClientEvent::Disconnected { .. }
@@ -222,22 +232,22 @@ impl Commanding {
     }
 
     /// The connection is over; it connects again.
-    pub(crate) fn lost(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
+    pub(crate) fn lost(&mut self, now: Micros, sink: &mut CommandSink<'_, Witness>) {
         self.session.drop_inflight(|_, _| {});
-        self.commander.lost(now, desk);
+        self.commander.lost(now, sink);
         self.session.closed();
         self.up_since = None;
         self.again = Some(now + RETRY);
     }
 
     /// The run is over.
-    pub(crate) fn finish(&mut self, now: Micros, desk: &mut Desk<'_, Witness>) {
-        let courier = MqttCourier {
+    pub(crate) fn finish(&mut self, now: Micros, sink: &mut CommandSink<'_, Witness>) {
+        let sender = MqttSender {
             dialect: self.dialect,
             scratch: &mut self.scratch,
             session: &mut self.session,
             out: &mut Vec::new(),
         };
-        self.commander.finish(&courier, now, desk);
+        self.commander.finish(&sender, now, sink);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{PlanCalendar, Tape, reader};
+use muster_conduct::{PlanCalendar, RecordingSink, reader};
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, Calendar, ReadDelay, Recorder, RecorderPlan, Timeline};
 use muster_model::{Arrival, BackendId, ConsumerId, MessageId, Micros, RunId};
@@ -33,7 +33,10 @@ impl Consumers {
         let readers = accounts.map(|_| reader(plan, run, 0));
         Ok(Self {
             readers: readers.collect::<Result<_, _>>()?,
-            witness: Witness::new(plan, Tape::new(Recorder::new(recorder.clone()), None)),
+            witness: Witness::new(
+                plan,
+                RecordingSink::new(Recorder::new(recorder.clone()), None),
+            ),
             account: Account::new(recorder),
             calendar: PlanCalendar::new(plan, schedules, Timeline::CONNECTING),
             reading: ReadDelay::default(),
@@ -42,7 +45,7 @@ impl Consumers {
 
     pub(crate) fn start(&mut self, calendar: PlanCalendar, origin: Micros) {
         self.calendar = calendar;
-        self.witness.tape.recorder().start(origin);
+        self.witness.recording.recorder().start(origin);
     }
 
     /// One copy reaches every backend; `each` hears which message it is, where that can be read.
@@ -55,7 +58,7 @@ impl Consumers {
         for (reader, at) in self.readers.iter_mut().zip(0u8..) {
             let backend = BackendId(at);
             self.account.consumed(backend);
-            let counts = self.witness.tape.recorder().copies(backend, seen);
+            let counts = self.witness.recording.recorder().copies(backend, seen);
             counts.consumed += 1;
             counts.bytes_payload += copy.payload.len() as u64;
             let calendar = &self.calendar;
@@ -63,7 +66,7 @@ impl Consumers {
             let property = copy.property.as_deref();
             let read = reader.read(&copy.topic, &copy.payload, property, &mut due);
             self.account.read(backend, read.id.as_ref(), read.integrity);
-            self.witness.tape.arrival(&Arrival {
+            self.witness.recording.arrival(&Arrival {
                 id: read.id,
                 due: read.due,
                 seen,

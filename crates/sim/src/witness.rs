@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_conduct::Tape;
+use muster_conduct::RecordingSink;
 use muster_device::Sink;
 use muster_measure::Counts;
 use muster_model::{
@@ -45,10 +45,10 @@ pub struct CommandFinals {
     pub absurd: u64,
 }
 
-/// Passes everything on to the tape, and remembers every message.
+/// Passes everything on to the recording, and remembers every message.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    pub(crate) tape: Tape,
+    pub(crate) recording: RecordingSink,
     finals: BTreeMap<MessageId, u32>,
     absurd: u64,
     resent: u64,
@@ -67,9 +67,9 @@ enum End {
 }
 
 impl Witness {
-    pub(crate) fn new(plan: &Plan, tape: Tape) -> Self {
+    pub(crate) fn new(plan: &Plan, recording: RecordingSink) -> Self {
         Self {
-            tape,
+            recording,
             finals: BTreeMap::new(),
             absurd: 0,
             resent: 0,
@@ -136,7 +136,7 @@ impl Sink for Witness {
         *self.finals.entry(attempt.id).or_default() += 1;
         self.absurd += u64::from(!is_sensible(attempt));
         self.resent += u64::from(attempt.resent);
-        self.tape.attempt(attempt);
+        self.recording.attempt(attempt);
     }
 
     fn command(&mut self, command: &Command) {
@@ -158,24 +158,24 @@ impl Sink for Witness {
             Command::Met(met) => self.met(met),
             Command::Receipt(_) | Command::Reply(_) => {}
         }
-        self.tape.command(command);
+        self.recording.command(command);
     }
 
     fn reception(&mut self, reception: &Reception) {
-        self.tape.reception(reception);
+        self.recording.reception(reception);
     }
 
     fn link(&mut self, fact: &LinkFact) {
         self.whereabouts.link(fact);
-        self.tape.link(fact);
+        self.recording.link(fact);
     }
 
     fn opened(&mut self, link: LinkId, at: Micros) {
-        self.tape.opened(link, at);
+        self.recording.opened(link, at);
     }
 
     fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
-        self.tape.counts(stream, at)
+        self.recording.counts(stream, at)
     }
 }
 

@@ -6,8 +6,8 @@ mod sockets;
 use std::sync::Arc;
 
 use muster_conduct::{
-    Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Placement, PlanCalendar, Progress, Slice,
-    Tape, recorder_plan, schedules, timetable,
+    Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Placement, PlanCalendar, Progress,
+    RecordingSink, Slice, recorder_plan, schedules, timetable,
 };
 use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
@@ -114,8 +114,8 @@ impl World {
             wall_ms_at_t0: 0,
             slot_limit: SLOT_MAX,
         };
-        let tape = Tape::new(Recorder::new(recorder.clone()), None);
-        let shard = placement.shard(Witness::new(&plan, tape))?;
+        let recording = RecordingSink::new(Recorder::new(recorder.clone()), None);
+        let shard = placement.shard(Witness::new(&plan, recording))?;
         let application = shard.fleets().links();
         let commanding = Commanding::of(&plan, &schedules, RUN, application);
         let application = commanding.as_ref().map(|_| application);
@@ -322,7 +322,12 @@ impl World {
                 let phases = self.plan.phases;
                 self.timeline = Timeline::starting(origin, phases.warm_up, phases.measure);
                 self.shard.traffic_mut().start(origin);
-                self.shard.recording().sink().tape.recorder().start(origin);
+                self.shard
+                    .recording()
+                    .sink()
+                    .recording
+                    .recorder()
+                    .start(origin);
                 let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
                 self.consumers.start(calendar, origin);
                 if let Some(application) = &mut self.commanding {
@@ -332,8 +337,13 @@ impl World {
             }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => {
-                self.shard.recording().sink().tape.recorder().mark_drain();
-                self.consumers.witness.tape.recorder().mark_drain();
+                self.shard
+                    .recording()
+                    .sink()
+                    .recording
+                    .recorder()
+                    .mark_drain();
+                self.consumers.witness.recording.recorder().mark_drain();
             }
             Order::Finish => self.finish(),
         }
@@ -346,8 +356,8 @@ impl World {
         }
         if at < self.timeline.settle {
             self.timeline = self.timeline.stopped(at);
-            self.shard.recording().sink().tape.recorder().stop(at);
-            self.consumers.witness.tape.recorder().stop(at);
+            self.shard.recording().sink().recording.recorder().stop(at);
+            self.consumers.witness.recording.recorder().stop(at);
             self.untaken = ShedCause::Interrupted;
         }
     }
@@ -381,9 +391,15 @@ impl World {
 
     fn gather(&mut self) {
         let now = self.queue.now();
-        let ours = self.shard.recording().sink().tape.recorder().flush(now);
+        let ours = self
+            .shard
+            .recording()
+            .sink()
+            .recording
+            .recorder()
+            .flush(now);
         self.windows.merge(&ours);
-        let theirs = self.consumers.witness.tape.recorder().flush(now);
+        let theirs = self.consumers.witness.recording.recorder().flush(now);
         self.windows.merge(&theirs);
     }
 
@@ -396,8 +412,8 @@ impl World {
             .sink()
             .finals()
             .and(&self.consumers.witness.finals());
-        let mut identity = self.shard.recording().sink().tape.finish();
-        identity.merge(self.consumers.witness.tape.finish());
+        let mut identity = self.shard.recording().sink().recording.finish();
+        identity.merge(self.consumers.witness.recording.finish());
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
         let summary = Closing {
             plan: &self.recorder,

@@ -2,7 +2,9 @@
 
 use std::alloc::System;
 
-use muster_conduct::{Placement, PlanCalendar, Slice, Tape, reader, recorder_plan, schedules};
+use muster_conduct::{
+    Placement, PlanCalendar, RecordingSink, Slice, reader, recorder_plan, schedules,
+};
 use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_measure::{Calendar, Recorder, Timeline};
 use muster_model::{Arrival, BackendId, Cause, ConsumerId, MessageId, Micros, RunId};
@@ -124,10 +126,10 @@ struct Allocated {
 /// Devices, sessions, recorder and reader, told by hand what the sockets do.
 struct Line {
     dialect: Dialect,
-    shard: Shard<Mqtt, Tape>,
+    shard: Shard<Mqtt, RecordingSink>,
     ends: Vec<End>,
     reader: Reader,
-    consumer: Tape,
+    consumer: RecordingSink,
     calendar: PlanCalendar,
     now: Micros,
     up: Vec<u8>,
@@ -158,13 +160,15 @@ impl Line {
             wall_ms_at_t0: 0,
             slot_limit: SLOT_MAX,
         };
-        let tape = || Tape::new(Recorder::new(recorder.clone()), None);
-        let mut shard: Shard<Mqtt, _> = placement.shard(tape()).expect("the plan can be placed");
+        let recording = || RecordingSink::new(Recorder::new(recorder.clone()), None);
+        let mut shard: Shard<Mqtt, _> = placement
+            .shard(recording())
+            .expect("the plan can be placed");
         shard.connects_mut().start(Micros::ZERO);
         let origin = Micros::from_secs(1);
         shard.traffic_mut().start(origin);
         shard.recording().sink().recorder().start(origin);
-        let mut consumer = tape();
+        let mut consumer = recording();
         consumer.recorder().start(origin);
         let timeline = Timeline::starting(origin, plan.phases.warm_up, plan.phases.measure);
         let end = || End {
@@ -358,9 +362,13 @@ impl Line {
                 _ => {}
             }
         }
-        let (now, tape, consumer) = (self.now, self.shard.recording().sink(), &mut self.consumer);
+        let (now, recording, consumer) =
+            (self.now, self.shard.recording().sink(), &mut self.consumer);
         let deltas = counted(&mut self.allocated.flushes, || {
-            (tape.recorder().flush(now), consumer.recorder().flush(now))
+            (
+                recording.recorder().flush(now),
+                consumer.recorder().flush(now),
+            )
         });
         drop(deltas);
     }

@@ -2,7 +2,7 @@
 //! another line: each of its messages is encoded, heard by its own server end, answered, read
 //! back and accounted, and so it is under each misbehaviour of a model platform.
 
-use muster_conduct::{roster, uplink};
+use muster_conduct::{directory, uplink};
 use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
 use muster_plan::{Ack, Plan};
@@ -79,7 +79,7 @@ fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
                 continue;
             }
             let uplink = uplink(stream).expect("the payload is possible");
-            let roster = roster(&plan, &plan.fleets[0], 1_600_000_000_000);
+            let directory = directory(&plan, &plan.fleets[0], 1_600_000_000_000);
             let mut scratch = UplinkScratch::default();
             for (device, seq) in [(0, 0), (11, 9), (3, 1_000_000)] {
                 let id = MessageId {
@@ -88,9 +88,9 @@ fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
                     stream: stream.id,
                     seq,
                 };
-                uplink.render(&roster, &id, Micros::from_secs(1), &mut scratch);
+                uplink.render(&directory, &id, Micros::from_secs(1), &mut scratch);
                 let expected = ApplicationId { lane, seq };
-                let name = roster_name(&roster, id.device);
+                let name = roster_name(&directory, id.device);
                 let name = (dialect.server.link_name)(user(topic).or(Some(&name)), "c");
                 acknowledged(dialect, (&name, topic), &scratch, expected);
             }
@@ -107,9 +107,9 @@ fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
     over_mqtt().flat_map(of)
 }
 
-fn roster_name(roster: &muster_platform::Roster, device: DeviceId) -> String {
+fn roster_name(directory: &muster_platform::Directory, device: DeviceId) -> String {
     let mut name = String::new();
-    roster.render_name(device, &mut name);
+    directory.render_name(device, &mut name);
     name
 }
 

@@ -49,8 +49,8 @@ impl Agent {
         P: Protocol<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send> + Send + 'static,
         L: Lines<Line: Send> + Send + 'static,
     {
-        self.start_thread(place, office, move |(scribe, mailbox)| {
-            Ok(shard_loop::<P, L>(&spec, targets, lines, scribe, mailbox)?)
+        self.start_thread(place, office, move |(writer, mailbox)| {
+            Ok(shard_loop::<P, L>(&spec, targets, lines, writer, mailbox)?)
         })
     }
 }

@@ -1,134 +1,226 @@
-//! The consumer that issues commands and receives the replies, over Kafka.
+//! The producer that takes commands to Kafka.
 
-use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use muster_conduct::{Commander, Desk, Tape};
+use muster_conduct::{CommandSender, CommandToken, Untaken};
 use muster_model::{Delivery, Micros};
 use muster_net::Waker;
-use muster_plan::KafkaNorthbound;
-use muster_platform::{Dialect, KafkaRecords};
-use rdkafka::config::ClientConfig;
-use rdkafka::error::RDKafkaErrorCode;
+use muster_platform::{CommandScratch, Dialect, KafkaCommand, OutboundCommand};
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
-use super::client::producer_config;
-use super::courier::{KafkaCourier, is_given_up};
+use super::client::UNDER_WAY_MAX;
 use super::delivery::delivery;
-use super::fetched::Record;
-use super::headers::headers;
-use super::refusal::Refusal;
-use crate::consumers::{ConsumersSpec, Seat};
-use crate::northbound::{Context, Core};
+use super::topics::code_of;
 
-/// Issues the commands of the run.
-pub(crate) struct CommandSender {
-    config: ClientConfig,
-    dialect: Dialect,
-    /// None before the consumer has topics.
-    courier: Option<KafkaCourier>,
-    /// Topics of replies.
-    replies: HashSet<String>,
-    /// Errors that were told.
-    told: Vec<RDKafkaErrorCode>,
-    /// Refusals that are to be told.
-    pub(crate) refusals: Vec<Refusal>,
+/// How long the thread that hears waits for a report before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// What the thread is called: as those of the library, with whom it is watched.
+const THREAD: &str = "rdk:reports";
+
+/// What the broker, or the library, says of one command.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) token: CommandToken,
+    /// None if a broker has it.
+    pub(crate) failed: Option<RDKafkaErrorCode>,
 }
 
-impl CommandSender {
-    /// The sender of a consumer whose backend issues commands.
-    pub(crate) fn new(spec: &ConsumersSpec, seat: &Seat, kafka: &KafkaNorthbound) -> Self {
-        let backend = &spec.plan.backends[seat.backend.index()];
-        let topics = kafka.topics.iter();
-        let replies = topics.filter(|topic| topic.records == KafkaRecords::Replies);
-        Self {
-            config: producer_config(backend, kafka, seat, spec.run),
-            dialect: spec.plan.platform.dialect(),
-            courier: None,
-            replies: replies.map(|topic| topic.name.clone()).collect(),
-            told: Vec::new(),
-            refusals: Vec::new(),
-        }
-    }
+/// Takes commands to Kafka.
+pub(crate) struct KafkaSender {
+    dialect: Dialect,
+    producer: Arc<BaseProducer<Hearing>>,
+    reports: Receiver<Report>,
+    hearing: Option<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
+    under_way: usize,
+    /// Whether the library has given up for good.
+    is_broken: bool,
+    /// Whether that was asked for.
+    is_told: bool,
+    /// What the library said at once of commands that it did not take in: their last word.
+    refused: Vec<Report>,
+    /// Why it took others in no way that a report could be of; each is told once.
+    untaken: Vec<RDKafkaErrorCode>,
+    /// Buffers in which a command is rendered.
+    scratch: CommandScratch,
+}
 
-    /// The consumer has what it is to consume, so that commands may go. `waker` is called when a report of one
-    /// waits.
-    ///
-    /// # Errors
-    /// What this machine, or the library, does not have.
-    pub(crate) fn open(&mut self, waker: Waker) -> Result<(), String> {
-        if self.courier.is_none() {
-            self.courier = Some(KafkaCourier::open(&self.config, self.dialect, waker)?);
-        }
-        Ok(())
-    }
+/// Hears for the producer, on a thread of its own.
+struct Hearing {
+    reports: SyncSender<Report>,
+    waker: Waker,
+}
 
-    /// Issues the commands that are due, and receives reports on those before.
-    pub(crate) fn issue(&mut self, cx: &mut Context<'_>) {
-        let now = cx.io.now();
-        cx.core.with_commander(|commander, desk| {
-            self.hear(now, commander, desk);
-            commander.issue(now, &mut self.courier, desk);
-        });
-    }
+impl ClientContext for Hearing {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
 
-    fn hear(&mut self, now: Micros, commander: &mut Commander, desk: &mut Desk<'_, Tape>) {
-        while let Some(report) = self.courier.as_mut().and_then(KafkaCourier::report) {
-            let delivery = report.failed.map_or(Delivery::Delivered, delivery);
-            // Why the library has given up is told below, once.
-            let failed = report.failed.filter(|code| !is_given_up(*code));
-            if let Some(code) = failed.filter(|code| self.is_new(*code)) {
-                self.refusals.push(match delivery {
-                    Delivery::Undeliverable(reason) => Refusal::of_command(code, reason),
-                    Delivery::Delivered
-                    | Delivery::Expired
-                    | Delivery::Unknown
-                    | Delivery::Withheld(_) => Refusal::of_unknown(code),
-                });
+    // The consumer beside it says what is wrong with the brokers.
+    fn error(&self, _: KafkaError, _: &str) {}
+}
+
+impl ProducerContext for Hearing {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, token: usize) {
+        let report = Report {
+            token: CommandToken(token as u32),
+            failed: result.as_ref().err().map(|(error, _)| code_of(error)),
+        };
+        // There is room for all that are under way.
+        let _ = self.reports.try_send(report);
+        self.waker.wake();
+    }
+}
+
+impl KafkaSender {
+    /// `waker` is called when a report waits.
+    pub(crate) fn open(
+        config: &ClientConfig,
+        dialect: Dialect,
+        waker: Waker,
+    ) -> Result<Self, String> {
+        let (told, reports) = sync_channel(UNDER_WAY_MAX);
+        let hearing = Hearing {
+            reports: told,
+            waker,
+        };
+        let producer: BaseProducer<Hearing> = config
+            .create_with_context(hearing)
+            .map_err(|error| format!("set up the producer of commands: {error}"))?;
+        let (producer, is_over) = (Arc::new(producer), Arc::new(AtomicBool::new(false)));
+        let (polled, ends) = (Arc::clone(&producer), Arc::clone(&is_over));
+        let work = move || {
+            while !ends.load(Ordering::Relaxed) {
+                polled.poll(LOOK);
             }
-            commander.learn(report.token, delivery, now, desk);
+        };
+        let hearing = thread::Builder::new().name(THREAD.to_owned()).spawn(work);
+        let hearing = hearing.map_err(|error| format!("start a thread: {error}"))?;
+        Ok(Self {
+            dialect,
+            producer,
+            reports,
+            hearing: Some(hearing),
+            is_over,
+            under_way: 0,
+            is_broken: false,
+            is_told: false,
+            refused: Vec::new(),
+            untaken: Vec::new(),
+            scratch: CommandScratch::default(),
+        })
+    }
+
+    /// The next report that waits.
+    pub(crate) fn report(&mut self) -> Option<Report> {
+        let at_once = self.refused.pop();
+        let report = at_once.or_else(|| self.reports.try_recv().ok())?;
+        self.under_way -= 1;
+        self.is_broken |= report.failed.is_some_and(is_given_up);
+        Some(report)
+    }
+
+    /// Why commands were not taken since this was asked last.
+    pub(crate) fn untaken(&mut self) -> Option<RDKafkaErrorCode> {
+        self.untaken.pop()
+    }
+
+    /// Why the library has given up, if it has, said once.
+    pub(crate) fn gave_up(&mut self) -> Option<(RDKafkaErrorCode, String)> {
+        if !self.is_broken || std::mem::replace(&mut self.is_told, true) {
+            return None;
         }
-        while let Some(code) = self.courier.as_mut().and_then(KafkaCourier::untaken) {
-            if self.is_new(code) {
-                self.refusals.push(Refusal::of_untaken(code));
+        self.producer.client().fatal_error()
+    }
+
+    fn produce(
+        producer: &BaseProducer<Hearing>,
+        token: CommandToken,
+        record: &KafkaCommand<'_>,
+    ) -> Sent {
+        let mut headers = OwnedHeaders::new_with_capacity(record.headers().len());
+        for (key, value) in record.headers() {
+            let value = Some(*value);
+            headers = headers.insert(Header { key, value });
+        }
+        let sent = BaseRecord::with_opaque_to(record.topic, token.0 as usize)
+            .key(record.key)
+            .payload(record.payload)
+            .headers(headers);
+        producer.send(sent).map_err(|(error, _)| code_of(&error))
+    }
+}
+
+/// Whether a command ended because the library has given up for good.
+pub(crate) fn is_given_up(code: RDKafkaErrorCode) -> bool {
+    let given_up = [
+        RDKafkaErrorCode::Fatal,
+        RDKafkaErrorCode::PurgeQueue,
+        RDKafkaErrorCode::PurgeInflight,
+    ];
+    given_up.contains(&code)
+}
+
+/// Whether the library took a record.
+type Sent = Result<(), RDKafkaErrorCode>;
+
+impl CommandSender for KafkaSender {
+    fn is_connected(&self) -> bool {
+        !self.is_broken
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_broken && self.under_way < UNDER_WAY_MAX
+    }
+
+    fn take(
+        &mut self,
+        _: Micros,
+        token: CommandToken,
+        command: &OutboundCommand<'_>,
+    ) -> Result<(), Untaken> {
+        let kafka = self.dialect.application.kafka.as_ref();
+        let kafka = kafka.ok_or(Untaken::Ever)?;
+        let record = (kafka.command)(command, &mut self.scratch);
+        match Self::produce(&self.producer, token, &record) {
+            Ok(()) => {
+                self.under_way += 1;
+                Ok(())
+            }
+            Err(RDKafkaErrorCode::QueueFull) => Err(Untaken::Yet),
+            Err(RDKafkaErrorCode::Fatal) => {
+                self.is_broken = true;
+                Err(Untaken::Yet)
+            }
+            Err(code) if matches!(delivery(code), Delivery::Undeliverable(_)) => {
+                let failed = Some(code);
+                self.refused.push(Report { token, failed });
+                self.under_way += 1;
+                Ok(())
+            }
+            Err(code) => {
+                if !self.untaken.contains(&code) {
+                    self.untaken.push(code);
+                }
+                Err(Untaken::Ever)
             }
         }
-        let courier = self.courier.as_mut();
-        if let Some((code, reason)) = courier.and_then(KafkaCourier::gave_up) {
-            self.refusals.push(Refusal::of_producer(code, &reason));
+    }
+}
+
+impl Drop for KafkaSender {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(hearing) = self.hearing.take() {
+            let _ = hearing.join();
         }
-    }
-
-    /// Whether an error was not told yet, as it is now.
-    fn is_new(&mut self, code: RDKafkaErrorCode) -> bool {
-        let is_new = !self.told.contains(&code);
-        self.told.extend(is_new.then_some(code));
-        is_new
-    }
-
-    /// When the next command may be issued; none while none can.
-    pub(crate) fn next_issue(&self, commander: &mut Commander) -> Option<Micros> {
-        commander.next_issue(Some(&self.courier))
-    }
-
-    /// Passes a reply or a notice to the commander; false for every other record.
-    pub(crate) fn is_reply(&self, record: &Record<'_>, seen: Micros, core: &mut Core) -> bool {
-        if !self.replies.contains(record.topic()) {
-            return false;
-        }
-        let headers = headers(record).map(|(name, value)| (name, value.unwrap_or_default()));
-        let payload = record.payload();
-        core.with_commander(|commander, desk| commander.returned(headers, payload, seen, desk))
-            .unwrap_or(false)
-    }
-
-    /// Ends what is known of the commands: how many notices changed nothing.
-    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) -> u64 {
-        let now = cx.io.now();
-        let idle = cx.core.with_commander(|commander, desk| {
-            self.hear(now, commander, desk);
-            commander.finish(&self.courier, now, desk);
-            commander.idle_notices()
-        });
-        self.courier = None;
-        idle.unwrap_or(0)
     }
 }

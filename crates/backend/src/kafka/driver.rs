@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use muster_conduct::{Commander, Dispatch, Order, Scribe};
+use muster_conduct::{Commander, Dispatch, FactWriter, Order};
 use muster_model::Micros;
 use muster_net::{Loop, LoopConfig, Mailbox};
 use muster_plan::KafkaNorthbound;
@@ -12,7 +12,7 @@ use rdkafka::config::ClientConfig;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
-use super::command_sender::CommandSender;
+use super::commands::KafkaCommands;
 use super::fetched::Record;
 use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
@@ -48,7 +48,7 @@ pub struct KafkaConsumer {
     line: Option<Line>,
     preparing: Option<Receiver<Prepared>>,
     standing: Membership,
-    sender: Option<CommandSender>,
+    sender: Option<KafkaCommands>,
     surfaces: Surfaces,
 }
 
@@ -72,13 +72,13 @@ const PREPARE: u64 = 0;
 /// another kind.
 pub fn kafka_loop(
     spec: &ConsumersSpec,
-    scribe: Option<Box<dyn Scribe>>,
+    writer: Option<Box<dyn FactWriter>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
     let seat = *spec.seats.first().ok_or(ConsumersError::NoSeat)?;
     let backend = &spec.plan.backends[seat.backend.index()];
     let northbound = backend.kafka().ok_or(ConsumersError::NoSeat)?;
-    let core = Core::new(spec, scribe, backend.issues_commands)?;
+    let core = Core::new(spec, writer, backend.issues_commands)?;
     let consumer = KafkaConsumer {
         config: config(backend, northbound, &seat, spec.run),
         standing: Membership::new(
@@ -101,7 +101,7 @@ pub fn kafka_loop(
         },
         sender: backend
             .issues_commands
-            .then(|| CommandSender::new(spec, &seat, northbound)),
+            .then(|| KafkaCommands::new(spec, &seat, northbound)),
         seat,
         northbound: northbound.clone(),
         has_group: backend.shared.is_some(),
@@ -152,7 +152,7 @@ impl Northbound for KafkaConsumer {
     }
 
     fn standing(&mut self, core: &mut Core, now: Micros) -> Standing {
-        core.troubles.append(&mut self.standing.troubles);
+        core.diagnostics.append(&mut self.standing.diagnostics);
         Standing {
             wanted: 1,
             up: u64::from(self.standing.is_up()),
@@ -315,7 +315,7 @@ impl KafkaConsumer {
             let id = cx.core.intake.take(&self.seat, seen, &copy, is_platforms);
             if let Some(id) = id {
                 cx.core
-                    .with_commander(|commander, desk| commander.asked(&id, seen, desk));
+                    .with_commander(|commander, sink| commander.asked(&id, seen, sink));
             }
         });
         if has_more {

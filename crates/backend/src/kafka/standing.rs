@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::Trouble;
+use muster_conduct::Diagnostic;
 use muster_model::{Listening, Micros, figure};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::TopicPartitionList;
@@ -43,7 +43,7 @@ pub(crate) struct Standing {
     told: Vec<&'static str>,
     /// What was found of topics, and told.
     found: Vec<Finding>,
-    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
     /// How often it could not be brought up.
     tries: u32,
     /// What kept it from coming up and was taken for passing.
@@ -120,7 +120,7 @@ impl Standing {
             resumed: None,
             told: Vec::new(),
             found: Vec::new(),
-            troubles: Vec::new(),
+            diagnostics: Vec::new(),
             tries: 0,
             untold: None,
             ended: BTreeMap::new(),
@@ -186,7 +186,7 @@ impl Standing {
         if !is_said && !self.told.contains(&refusal.remedy) {
             self.told.push(refusal.remedy);
             let text = self.text(refusal);
-            self.troubles.push(Trouble::ConsumerRefused(text));
+            self.diagnostics.push(Diagnostic::ConsumerRefused(text));
         }
     }
 
@@ -198,11 +198,11 @@ impl Standing {
         let new: Vec<Finding> = new.collect();
         self.found.extend_from_slice(&new);
         let told = new.into_iter().map(|finding| match finding {
-            Finding::Created(what) => Trouble::Topics(format!("{place}: {what}")),
-            Finding::Differs(what) => Trouble::TopicsDiffer(format!("{place}: {what}")),
-            Finding::NewTenant(what) => Trouble::NewTenant(format!("{place}: {what}")),
+            Finding::Created(what) => Diagnostic::Topics(format!("{place}: {what}")),
+            Finding::Differs(what) => Diagnostic::TopicsDiffer(format!("{place}: {what}")),
+            Finding::NewTenant(what) => Diagnostic::NewTenant(format!("{place}: {what}")),
         });
-        self.troubles.extend(told);
+        self.diagnostics.extend(told);
     }
 
     /// Its topics have these partitions now; what others do to them from here on is told.
@@ -229,7 +229,7 @@ impl Standing {
                 .add_partition_range(topic, added.start, added.end - 1);
         }
         let text = format!("{}: {change}", self.place());
-        self.troubles.push(Trouble::TopicsChanged(text));
+        self.diagnostics.push(Diagnostic::TopicsChanged(text));
     }
 
     /// Where its topics are, which is not its alone.
@@ -247,7 +247,8 @@ impl Standing {
         self.untold = None;
         self.told.clear();
         if matches!(before, State::Silent | State::Revoked) {
-            self.troubles.push(Trouble::ConsumerBack(self.name.clone()));
+            self.diagnostics
+                .push(Diagnostic::ConsumerBack(self.name.clone()));
         }
     }
 
@@ -278,29 +279,32 @@ impl Standing {
     /// The run is over.
     pub(crate) fn finish(&mut self) {
         let untold = self.untold.take();
-        self.troubles.extend(untold.map(Trouble::ConsumerRefused));
+        self.diagnostics
+            .extend(untold.map(Diagnostic::ConsumerRefused));
         if let Some(what) = self.lag.told() {
-            self.troubles.push(Trouble::ConsumerLag(self.text(what)));
+            self.diagnostics
+                .push(Diagnostic::ConsumerLag(self.text(what)));
         }
     }
 
     /// Commands are refused.
     pub(crate) fn commands_refused(&mut self, refusal: &Refusal) {
         let text = self.text(refusal);
-        self.troubles.push(Trouble::ConsumerRefused(text));
+        self.diagnostics.push(Diagnostic::ConsumerRefused(text));
     }
 
     /// So many notices of delivery changed nothing.
     pub(crate) fn idle_notices(&mut self, count: u64) {
         if let Some(what) = idle_notices(count) {
-            self.troubles.push(Trouble::IdleNotices(self.text(what)));
+            self.diagnostics
+                .push(Diagnostic::IdleNotices(self.text(what)));
         }
     }
 
     /// Something of this machine was not to be had.
     pub(crate) fn limited(&mut self, why: &str) {
         let text = self.text(why);
-        self.troubles.push(Trouble::Limit(text));
+        self.diagnostics.push(Diagnostic::Limit(text));
     }
 
     /// The same of what is tried again: told once until it is up.
@@ -397,7 +401,7 @@ impl Standing {
     fn away(&mut self, why: &str) {
         self.state = State::Revoked;
         let text = self.text(why);
-        self.troubles.push(Trouble::ConsumerAway(text));
+        self.diagnostics.push(Diagnostic::ConsumerAway(text));
     }
 
     /// What it never had it cannot lose.
@@ -407,7 +411,8 @@ impl Standing {
         }
         if std::mem::replace(&mut self.state, to) == State::Up {
             let what = self.text(why);
-            self.troubles.push(Trouble::ConsumerLost { what, since });
+            self.diagnostics
+                .push(Diagnostic::ConsumerLost { what, since });
         }
     }
 
@@ -450,11 +455,12 @@ mod tests {
         let mut standing = up();
         standing.heard(Micros(0), sample(&[(1, 0, true), (2, 5, false)]));
         standing.heard(Micros(1), sample(&[(1, 0, false), (2, 5, true)]));
-        assert_eq!(standing.troubles, []);
+        assert_eq!(standing.diagnostics, []);
         standing.heard(Micros(2), sample(&[(1, 4, false), (2, 6, true)]));
-        let [Trouble::ConsumerLost { .. }, Trouble::ConsumerBack(_)] = &standing.troubles[..]
+        let [Diagnostic::ConsumerLost { .. }, Diagnostic::ConsumerBack(_)] =
+            &standing.diagnostics[..]
         else {
-            panic!("{:?}", standing.troubles);
+            panic!("{:?}", standing.diagnostics);
         };
     }
 
@@ -467,8 +473,8 @@ mod tests {
             News::Failed(RDKafkaErrorCode::Authentication, "no".to_owned()),
         );
         standing.up(Micros(0));
-        let [Trouble::ConsumerRefused(_)] = &standing.troubles[..] else {
-            panic!("{:?}", standing.troubles);
+        let [Diagnostic::ConsumerRefused(_)] = &standing.diagnostics[..] else {
+            panic!("{:?}", standing.diagnostics);
         };
     }
 
@@ -481,8 +487,8 @@ mod tests {
         ] {
             standing.heard(Micros(0), News::Failed(code, why.to_owned()));
         }
-        let [Trouble::ConsumerRefused(why)] = &standing.troubles[..] else {
-            panic!("{:?}", standing.troubles);
+        let [Diagnostic::ConsumerRefused(why)] = &standing.diagnostics[..] else {
+            panic!("{:?}", standing.diagnostics);
         };
         assert!(why.contains("platform.backend.password"), "{why}");
     }
@@ -516,9 +522,9 @@ mod tests {
             standing.heard(Micros(0), News::Failed(code, "no leader".to_owned()));
         }
         standing.not_up(&of_leaders());
-        assert_eq!(standing.troubles, []);
+        assert_eq!(standing.diagnostics, []);
         (1..PASSING_TRIES).for_each(|_| standing.not_up(&of_leaders()));
-        assert_eq!(standing.troubles.len(), 1);
+        assert_eq!(standing.diagnostics.len(), 1);
     }
 
     #[test]
@@ -527,10 +533,10 @@ mod tests {
         for _ in 0..3 {
             standing.limited_again("start a thread", "no");
         }
-        assert_eq!(standing.troubles.len(), 1);
+        assert_eq!(standing.diagnostics.len(), 1);
         standing.up(Micros(0));
         standing.limited_again("start a thread", "no");
-        assert_eq!(standing.troubles.len(), 2);
+        assert_eq!(standing.diagnostics.len(), 2);
     }
 
     fn heard(ago_s: u64, silent: Option<&str>) -> News {
@@ -558,7 +564,10 @@ mod tests {
         assert_eq!(standing.listening(secs(12)), Listening::deaf(secs(12)));
         let what = "consumer 0: it owes an answer".to_owned();
         let since = secs(9);
-        assert_eq!(standing.troubles, [Trouble::ConsumerLost { what, since }]);
+        assert_eq!(
+            standing.diagnostics,
+            [Diagnostic::ConsumerLost { what, since }]
+        );
         standing.heard(secs(20), heard(0, None));
         assert_eq!(standing.listening(secs(20)), from_to(20, 20));
         standing.heard(secs(21), News::Revoked(3));
@@ -600,8 +609,10 @@ mod tests {
                 );
             }
             standing.finish();
-            let told = told.iter().map(|it| Trouble::ConsumerLag((*it).to_owned()));
-            assert_eq!(standing.troubles, told.collect::<Vec<_>>());
+            let told = told
+                .iter()
+                .map(|it| Diagnostic::ConsumerLag((*it).to_owned()));
+            assert_eq!(standing.diagnostics, told.collect::<Vec<_>>());
         }
     }
 
@@ -611,11 +622,11 @@ mod tests {
         standing.pause(secs(10), true);
         standing.pause(secs(20), false);
         standing.heard(secs(21), heard(10, Some("it owes an answer")));
-        assert_eq!(standing.troubles, []);
+        assert_eq!(standing.diagnostics, []);
         standing.heard(secs(23), heard(13, Some("it owes an answer")));
         assert!(matches!(
-            &standing.troubles[..],
-            [Trouble::ConsumerLost { .. }]
+            &standing.diagnostics[..],
+            [Diagnostic::ConsumerLost { .. }]
         ));
     }
 
@@ -629,11 +640,11 @@ mod tests {
         standing.begin(Micros(5));
         standing.heard(Micros(4), News::Revoked(4));
         standing.up(Micros(4));
-        assert_eq!(standing.troubles, []);
+        assert_eq!(standing.diagnostics, []);
         standing.heard(Micros(5), News::Revoked(4));
         assert!(matches!(
-            &standing.troubles[..],
-            [Trouble::ConsumerLost { .. }]
+            &standing.diagnostics[..],
+            [Diagnostic::ConsumerLost { .. }]
         ));
     }
 
@@ -646,8 +657,8 @@ mod tests {
             standing.look_after(secs(1 + still));
             (1 + still..1 + told).for_each(|at| standing.look_after(secs(at)));
             standing.heard(secs(1 + told), News::Revoked(4));
-            let is_away = matches!(&standing.troubles[..], [Trouble::ConsumerAway(_)]);
-            assert_eq!(is_away, is_ours, "{:?}", standing.troubles);
+            let is_away = matches!(&standing.diagnostics[..], [Diagnostic::ConsumerAway(_)]);
+            assert_eq!(is_away, is_ours, "{:?}", standing.diagnostics);
         }
     }
 
@@ -657,7 +668,10 @@ mod tests {
         let late = (RDKafkaErrorCode::PollExceeded, "late".to_owned());
         standing.heard(Micros(1), News::Failed(late.0, late.1));
         standing.heard(Micros(2), News::Revoked(4));
-        assert!(matches!(&standing.troubles[..], [Trouble::ConsumerAway(_)]));
+        assert!(matches!(
+            &standing.diagnostics[..],
+            [Diagnostic::ConsumerAway(_)]
+        ));
     }
 
     #[test]
@@ -674,7 +688,7 @@ mod tests {
             standing.heard(Micros(1), News::Failed(code, words.to_owned()));
         }
         let told = "consumer 0: topic `t` was deleted".to_owned();
-        assert_eq!(standing.troubles, [Trouble::TopicsChanged(told)]);
+        assert_eq!(standing.diagnostics, [Diagnostic::TopicsChanged(told)]);
         assert!(standing.is_up());
     }
 
@@ -689,7 +703,7 @@ mod tests {
         let words = "Subscribed topic not available: t: no".to_owned();
         standing.heard(Micros(0), News::Failed(code, words));
         standing.up(Micros(1));
-        assert_eq!(standing.troubles, []);
+        assert_eq!(standing.diagnostics, []);
     }
 
     #[test]
@@ -708,7 +722,7 @@ mod tests {
             standing.sampled(Micros(1), &sample);
             standing.sampled(Micros(2), &sample);
             let told = "backend `b` at h: topic `t` grew from 4 to 6 partitions".to_owned();
-            assert_eq!(standing.troubles, [Trouble::TopicsChanged(told)]);
+            assert_eq!(standing.diagnostics, [Diagnostic::TopicsChanged(told)]);
             let further = standing.take_further();
             assert_eq!(further.map_or(0, |it| it.count()), taken);
             assert_eq!(standing.take_further(), None);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_conduct::{Commander, Dispatch, Order, Scribe};
+use muster_conduct::{Commander, Dispatch, FactWriter, Order};
 use muster_model::{Listening, Micros};
 use muster_net::{Closed, ConnectError, Key, Loop, LoopConfig, Mailbox, Written};
 use muster_plan::Plan;
@@ -71,7 +71,7 @@ impl Alarm {
 pub fn consumers_loop(
     spec: &ConsumersSpec,
     layers: Vec<Clients>,
-    scribe: Option<Box<dyn Scribe>>,
+    writer: Option<Box<dyn FactWriter>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<MqttConsumers>>, ConsumersError> {
     let limit = spec.plan.receive_limit();
@@ -86,7 +86,7 @@ pub fn consumers_loop(
         layers,
         out: Vec::new(),
     };
-    let core = Core::new(spec, scribe, northbound.issuer.is_some())?;
+    let core = Core::new(spec, writer, northbound.issuer.is_some())?;
     let config = LoopConfig::default().with_packets_of(limit);
     let consumer_loop = ConsumerLoop::new(spec, northbound, core, mailbox);
     Ok(consumer_loop.start(spec, &config, None)?)

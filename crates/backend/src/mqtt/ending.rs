@@ -1,6 +1,6 @@
 //! How a consumer's connection ends, and what is told of it.
 
-use muster_conduct::Trouble;
+use muster_conduct::Diagnostic;
 use muster_model::Micros;
 use muster_net::Closed;
 use muster_plan::Security;
@@ -61,7 +61,7 @@ impl MqttConsumers {
     /// A consumer is away by a limit of ours.
     pub(super) fn away(&self, cx: &mut Context<'_>, at: usize, why: &str) {
         let text = format!("{}: {why}", self.name(at));
-        cx.core.troubles.push(Trouble::ConsumerAway(text));
+        cx.core.diagnostics.push(Diagnostic::ConsumerAway(text));
     }
 
     /// Ends a consumer's connection from our side.
@@ -80,12 +80,12 @@ impl MqttConsumers {
             let text = format!("{}: {why}", self.name(at));
             let since = cx.io.now();
             cx.core
-                .troubles
-                .push(Trouble::ConsumerLost { what: text, since });
+                .diagnostics
+                .push(Diagnostic::ConsumerLost { what: text, since });
         }
         if self.consumers[at].is_untold() && why != REFUSED {
             let text = format!("{}: {why}", self.name(at));
-            cx.core.troubles.push(Trouble::ConsumerRefused(text));
+            cx.core.diagnostics.push(Diagnostic::ConsumerRefused(text));
         }
         self.lose_commands(cx, at);
         let consumer = &mut self.consumers[at];
@@ -116,7 +116,7 @@ impl MqttConsumers {
             let why = consumer.waits_in_vain(now);
             if let Some(why) = why.filter(|_| consumer.is_untold()) {
                 let text = format!("{}: {why}", self.name(at));
-                cx.core.troubles.push(Trouble::ConsumerRefused(text));
+                cx.core.diagnostics.push(Diagnostic::ConsumerRefused(text));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The consumer that issues commands and receives the replies.
 
-use muster_conduct::{Commander, Desk, MqttCourier, Tape, Trouble};
+use muster_conduct::{CommandSink, Commander, Diagnostic, MqttSender, RecordingSink};
 use muster_model::Micros;
 use muster_plan::Plan;
 use muster_platform::{CommandScratch, Dialect};
@@ -49,9 +49,9 @@ impl Issuer {
         if at == self.at { &self.beside } else { &[] }
     }
 
-    /// The courier that sends commands over a session.
-    fn courier<'a>(&'a mut self, session: &'a mut Client, out: &'a mut Vec<u8>) -> MqttCourier<'a> {
-        MqttCourier {
+    /// The sender that sends commands over a session.
+    fn sender<'a>(&'a mut self, session: &'a mut Client, out: &'a mut Vec<u8>) -> MqttSender<'a> {
+        MqttSender {
             dialect: self.dialect,
             scratch: &mut self.scratch,
             session,
@@ -82,9 +82,9 @@ impl MqttConsumers {
             return;
         }
         let (from, now) = (self.out.len(), cx.io.now());
-        let mut courier = issuer.courier(&mut consumer.session, &mut self.out);
-        cx.core.with_commander(|commander, desk| {
-            commander.issue(now, &mut courier, desk);
+        let mut sender = issuer.sender(&mut consumer.session, &mut self.out);
+        cx.core.with_commander(|commander, sink| {
+            commander.issue(now, &mut sender, sink);
         });
         self.wrap(at, from);
         self.send(cx, at);
@@ -95,8 +95,8 @@ impl MqttConsumers {
         let issuer = self.issuer.as_mut()?;
         let consumer = &mut self.consumers[issuer.at];
         let is_up = consumer.state == State::Up && consumer.waiting.is_empty();
-        let courier = issuer.courier(&mut consumer.session, &mut self.out);
-        commander.next_issue(is_up.then_some(&courier))
+        let sender = issuer.sender(&mut consumer.session, &mut self.out);
+        commander.next_issue(is_up.then_some(&sender))
     }
 
     /// Acts on the commander, if this consumer is the one that issues commands.
@@ -104,7 +104,7 @@ impl MqttConsumers {
         &self,
         cx: &mut Context<'_>,
         at: usize,
-        act: impl FnOnce(&mut Commander, &mut Desk<'_, Tape>) -> T,
+        act: impl FnOnce(&mut Commander, &mut CommandSink<'_, RecordingSink>) -> T,
     ) -> Option<T> {
         let issuer = self.issuer.as_ref()?;
         (issuer.at == at).then(|| cx.core.with_commander(act))?
@@ -113,7 +113,7 @@ impl MqttConsumers {
     /// The connection of a consumer is over.
     pub(super) fn lose_commands(&mut self, cx: &mut Context<'_>, at: usize) {
         let now = cx.io.now();
-        let lost = self.with_commander(cx, at, |commander, desk| commander.lost(now, desk));
+        let lost = self.with_commander(cx, at, |commander, sink| commander.lost(now, sink));
         if lost.is_some() {
             self.consumers[at].session.drop_inflight(|_, _| {});
         }
@@ -125,14 +125,14 @@ impl MqttConsumers {
             return;
         };
         let (at, now) = (issuer.at, cx.io.now());
-        let courier = issuer.courier(&mut self.consumers[at].session, &mut self.out);
-        let idle = cx.core.with_commander(|commander, desk| {
-            commander.finish(&courier, now, desk);
+        let sender = issuer.sender(&mut self.consumers[at].session, &mut self.out);
+        let idle = cx.core.with_commander(|commander, sink| {
+            commander.finish(&sender, now, sink);
             commander.idle_notices()
         });
         if let Some(what) = idle.and_then(idle_notices) {
             let text = format!("{}: {what}", self.name(at));
-            cx.core.troubles.push(Trouble::IdleNotices(text));
+            cx.core.diagnostics.push(Diagnostic::IdleNotices(text));
         }
     }
 }

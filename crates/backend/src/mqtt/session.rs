@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use muster_conduct::{CommandToken, Trouble, delivery_by_puback};
+use muster_conduct::{CommandToken, Diagnostic, delivery_by_puback};
 use muster_model::{Delivery, Micros, Reason};
 use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::{ClientEvent, Message, Version};
@@ -105,14 +105,14 @@ impl MqttConsumers {
             }
             ClientEvent::Accepted { token, reason } => {
                 let delivery = delivery_by_puback(*reason);
-                self.with_commander(cx, at, |commander, desk| {
-                    commander.learn(CommandToken(token.0), delivery, seen, desk);
+                self.with_commander(cx, at, |commander, sink| {
+                    commander.learn(CommandToken(token.0), delivery, seen, sink);
                 });
             }
             ClientEvent::Rejected { token, reason } => {
                 let delivery = Delivery::Undeliverable(*reason);
-                self.with_commander(cx, at, |commander, desk| {
-                    commander.learn(CommandToken(token.0), delivery, seen, desk);
+                self.with_commander(cx, at, |commander, sink| {
+                    commander.learn(CommandToken(token.0), delivery, seen, sink);
                 });
             }
             ClientEvent::Completed { .. }
@@ -147,8 +147,8 @@ impl MqttConsumers {
 
     /// One copy: counted before anything of it is decoded, then read.
     fn arrived(&self, cx: &mut Context<'_>, at: usize, seen: Micros, message: &Message<'_>) {
-        let is_reply = self.with_commander(cx, at, |commander, desk| {
-            commander.replied(message.topic.as_str(), message.payload, seen, desk)
+        let is_reply = self.with_commander(cx, at, |commander, sink| {
+            commander.replied(message.topic.as_str(), message.payload, seen, sink)
         });
         if is_reply == Some(true) {
             return;
@@ -164,7 +164,7 @@ impl MqttConsumers {
         };
         let seat = self.consumers[at].seat;
         if let Some(id) = cx.core.intake.take(&seat, seen, &surfaced, || false) {
-            self.with_commander(cx, at, |commander, desk| commander.asked(&id, seen, desk));
+            self.with_commander(cx, at, |commander, sink| commander.asked(&id, seen, sink));
         }
     }
 
@@ -178,7 +178,7 @@ impl MqttConsumers {
             let text = format!(
                 "{name}: asked for QoS {asked} and was granted {granted}; see platform.backend.qos"
             );
-            cx.core.troubles.push(Trouble::LowerQos(text));
+            cx.core.diagnostics.push(Diagnostic::LowerQos(text));
         }
     }
 
@@ -194,7 +194,7 @@ impl MqttConsumers {
         let consumer = &mut self.consumers[at];
         if std::mem::replace(&mut consumer.was_up, true) {
             let name = self.name(at);
-            cx.core.troubles.push(Trouble::ConsumerBack(name));
+            cx.core.diagnostics.push(Diagnostic::ConsumerBack(name));
         }
     }
 
@@ -208,7 +208,7 @@ impl MqttConsumers {
             let (name, why) = (self.name(at), reason.in_words());
             let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
             let text = format!("{name}: {what} refused with {why}{said}{see}");
-            cx.core.troubles.push(Trouble::ConsumerRefused(text));
+            cx.core.diagnostics.push(Diagnostic::ConsumerRefused(text));
         }
         self.give_up(cx, at, REFUSED);
         false

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_conduct::{Handover, Order, Trouble, roster, uplink};
+use muster_conduct::{Diagnostic, Handover, Order, directory, uplink};
 use muster_model::{DeviceId, MessageId, Micros, Reason, StreamId};
 use muster_plan::Plan;
 use muster_platform::UplinkScratch;
@@ -79,10 +79,10 @@ impl<'a> Hono<'a> {
             seq: 0,
         };
         let mut scratch = UplinkScratch::default();
-        let roster = roster(plan, fleet, 0);
+        let directory = directory(plan, fleet, 0);
         uplink(stream)
             .unwrap()
-            .render(&roster, &id, Micros::ZERO, &mut scratch);
+            .render(&directory, &id, Micros::ZERO, &mut scratch);
         let key = format!("meters-{device:08}");
         let record = BaseRecord::to("hono.telemetry.t1").key(key.as_str());
         self.mock.send(record.payload(&scratch.payload));
@@ -173,14 +173,14 @@ fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_comma
     hono.answer(&refused[0], FAILURE, "503");
     reply(&replied[0]);
     rig.until(|rig, _| rig.copies == 11 && rig.open == 0 && rig.replies == 7);
-    let (handover, troubles) = rig.finish();
+    let (handover, diagnostics) = rig.finish();
     let account = &handover.account.commands[1];
     assert_eq!(ended(&handover), [6, 0, 4, 0, 0]);
     assert_eq!(account.issued.count, 10);
     assert_eq!(account.replies_taken, 7);
     assert_eq!(handover.account.backends[0].consumed, 11);
     assert!(hono.consumer.poll(Duration::from_millis(1)).is_none());
-    assert!(!told(&troubles, "ConsumerRefused"), "{troubles:?}");
+    assert!(!told(&diagnostics, "ConsumerRefused"), "{diagnostics:?}");
 }
 
 /// A record without a value, of whose device its key tells, and nothing else: one after the other.
@@ -265,11 +265,11 @@ fn what_a_broker_refuses_is_undeliverable_by_its_code_and_names_the_right() {
     let requests = &mock.cluster;
     requests.request_errors(RDKafkaApiKey::Produce, &[refused]);
     rig.begin();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
-    let (handover, troubles) = rig.finish();
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    let (handover, diagnostics) = rig.finish();
     assert!(ended(&handover)[UNDELIVERABLE] >= 1);
-    assert!(told(&troubles, "kafka-29"), "{troubles:?}");
-    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+    assert!(told(&diagnostics, "kafka-29"), "{diagnostics:?}");
+    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }
 
 /// Commands are produced to the first and the Hono to the second: nothing of them is consumed.
@@ -283,7 +283,7 @@ fn nothing_is_due_before_each_topic_has_all_its_leaders_consumed_or_not() {
         let named = format!("partition 0 of topic `{topic}` has no leader");
         rig.until(|rig, is_up| {
             assert!(!is_up, "{topic} has no leader");
-            told(&rig.troubles, &named)
+            told(&rig.diagnostics, &named)
         });
         mock.cluster.partition_leader(topic, 0, Some(1)).unwrap();
         rig.until(|_, is_up| is_up);
@@ -299,9 +299,12 @@ fn a_run_that_ends_before_a_leader_was_waited_for_in_vain_names_the_partition() 
     let mut rig = Rig::start(&plan);
     let later = rig.clock.now() + Micros::from_secs(1);
     rig.until(|rig, _| rig.clock.now() > later);
-    assert!(!told(&rig.troubles, "ConsumerRefused"));
-    let (_, troubles) = rig.finish();
-    assert!(told(&troubles, "partition 2 of topic"), "{troubles:?}");
+    assert!(!told(&rig.diagnostics, "ConsumerRefused"));
+    let (_, diagnostics) = rig.finish();
+    assert!(
+        told(&diagnostics, "partition 2 of topic"),
+        "{diagnostics:?}"
+    );
 }
 
 /// The library knows by then that the topic is refused, and hands no further record on.
@@ -314,20 +317,20 @@ fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_c
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     mock.cluster.topic_error(COMMANDS, refused).unwrap();
     rig.begin();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
     let later = rig.clock.now() + Micros::from_secs(1);
     rig.until(|rig, _| rig.clock.now() > later);
     let at = rig.clock.now();
     rig.order(Order::EndDue { at });
     rig.until(|rig, _| rig.open == 0);
-    let (handover, troubles) = rig.finish();
+    let (handover, diagnostics) = rig.finish();
     let issued = handover.account.commands[1].issued.count;
     assert!(issued > 10, "{issued}");
     assert_eq!(ended(&handover), [0, 0, issued, 0, 0]);
-    let refusals = troubles.iter();
-    let refusals = refusals.filter(|it| matches!(it, Trouble::ConsumerRefused(_)));
-    assert_eq!(refusals.count(), 1, "{troubles:?}");
-    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+    let refusals = diagnostics.iter();
+    let refusals = refusals.filter(|it| matches!(it, Diagnostic::ConsumerRefused(_)));
+    assert_eq!(refusals.count(), 1, "{diagnostics:?}");
+    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }
 
 #[test]
@@ -357,12 +360,12 @@ fn each_refusal_of_a_broker_is_told_with_its_own_remedy() {
         mock.cluster
             .request_errors(RDKafkaApiKey::Produce, &[refused]);
         rig.begin();
-        rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
-        let (handover, troubles) = rig.finish();
+        rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+        let (handover, diagnostics) = rig.finish();
         assert!(ended(&handover)[UNDELIVERABLE] >= 1);
         assert!(
-            told(&troubles, code) && told(&troubles, remedy),
-            "{troubles:?}"
+            told(&diagnostics, code) && told(&diagnostics, remedy),
+            "{diagnostics:?}"
         );
     }
 }
@@ -375,9 +378,9 @@ fn commands_that_come_due_while_the_broker_is_away_are_written_once_when_it_is_b
     let mut rig = Rig::up(&plan);
     hono.commands(5);
     mock.cluster.broker_down(1).unwrap();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
     mock.cluster.broker_up(1).unwrap();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerBack"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerBack"));
     rig.order(Order::EndDue {
         at: rig.clock.now(),
     });
@@ -403,14 +406,14 @@ fn a_producer_that_may_not_write_names_the_right_and_its_commands_are_withheld()
     mock.cluster
         .request_errors(RDKafkaApiKey::InitProducerId, &errors);
     let mut rig = Rig::up(&plan);
-    rig.until(|rig, _| told(&rig.troubles, "no further command"));
+    rig.until(|rig, _| told(&rig.diagnostics, "no further command"));
     // Some more are due meanwhile.
     let later = rig.clock.now() + Micros::from_millis(200);
     rig.until(|rig, _| rig.clock.now() > later);
-    let (handover, troubles) = rig.finish();
+    let (handover, diagnostics) = rig.finish();
     let [delivered, _, _, unknown, withheld] = ended(&handover);
     let issued = handover.account.commands[1].issued.count;
     assert_eq!((delivered, unknown), (0, issued));
     assert!(withheld > 0);
-    assert!(told(&troubles, "to write the topic"), "{troubles:?}");
+    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }

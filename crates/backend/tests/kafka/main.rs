@@ -12,7 +12,7 @@ mod rig;
 use std::time::Duration;
 
 use muster_backend::{Look, look};
-use muster_conduct::{Handover, Order, Trouble};
+use muster_conduct::{Diagnostic, Handover, Order};
 use muster_model::{BackendId, Micros};
 use muster_plan::Northbound;
 use rdkafka::types::RDKafkaRespErr;
@@ -30,11 +30,11 @@ fn what_comes_after_the_consumer_is_up_is_consumed_and_nothing_before() {
     mock.publish("", b"");
     mock.publish("somebody", b"else");
     rig.until(|rig, _| rig.copies == 52);
-    let (handover, troubles) = rig.finish();
+    let (handover, diagnostics) = rig.finish();
     let account = &handover.account.backends[0];
     assert_eq!((account.consumed, account.unstamped), (52, 2));
     assert_eq!(account.read.count, 50);
-    assert!(!disturbed(&troubles), "{troubles:?}");
+    assert!(!disturbed(&diagnostics), "{diagnostics:?}");
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn a_consumer_of_ours_that_joins_before_the_load_is_no_loss_of_the_others() {
         rig.order(Order::Finish);
     }
     for rig in [first, second] {
-        let (_, troubles) = rig.finished();
-        assert!(!disturbed(&troubles), "{troubles:?}");
+        let (_, diagnostics) = rig.finished();
+        assert!(!disturbed(&diagnostics), "{diagnostics:?}");
     }
 }
 
@@ -110,8 +110,8 @@ fn a_consumer_that_is_paused_stays_in_its_group() {
     rig.until(|_, _| true);
     (0..20).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, _| rig.copies == 20);
-    let (_, troubles) = rig.finish();
-    assert!(!disturbed(&troubles), "{troubles:?}");
+    let (_, diagnostics) = rig.finish();
+    assert!(!disturbed(&diagnostics), "{diagnostics:?}");
 }
 
 /// What the brokers answer when asked where partitions end, so many times.
@@ -129,9 +129,12 @@ fn a_consumer_that_cannot_take_its_groups_partitions_up_tries_again() {
     let mut rig = Rig::up(&plan);
     (0..20).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, _| rig.copies == 20);
-    let (_, troubles) = rig.finish();
-    assert!(told(&troubles, "find where the topics end"), "{troubles:?}");
-    assert!(!told(&troubles, "ConsumerLost"), "{troubles:?}");
+    let (_, diagnostics) = rig.finish();
+    assert!(
+        told(&diagnostics, "find where the topics end"),
+        "{diagnostics:?}"
+    );
+    assert!(!told(&diagnostics, "ConsumerLost"), "{diagnostics:?}");
 }
 
 /// What came since messages are due would be missed if it began at the ends.
@@ -157,10 +160,10 @@ fn a_consumer_that_cannot_tell_its_group_where_it_begins_tries_again() {
     let mut rig = Rig::up(&plan);
     (0..20).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, _| rig.copies == 20);
-    let (_, troubles) = rig.finish();
+    let (_, diagnostics) = rig.finish();
     assert!(
-        told(&troubles, "tell the group where it begins"),
-        "{troubles:?}"
+        told(&diagnostics, "tell the group where it begins"),
+        "{diagnostics:?}"
     );
 }
 
@@ -170,7 +173,7 @@ fn a_consumer_that_never_took_its_groups_partitions_up_ends_all_the_same() {
     let plan = plan(&mock.servers(), "consumers: 1, shared: g");
     refuse_ends(&mock, 1_000);
     let mut rig = Rig::start(&plan);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
     let (handover, _) = rig.finish();
     assert_eq!(handover.account.backends[0].consumed, 0);
 }
@@ -189,11 +192,11 @@ fn a_consumer_that_its_group_has_left_out_comes_back() {
     let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
     let beat = rdkafka::types::RDKafkaApiKey::Heartbeat;
     mock.cluster.request_errors(beat, &[unknown]);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
     (20..40).for_each(|seq| mock.publish_message(&plan, seq));
-    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack") && rig.copies >= 40);
-    let (handover, troubles) = rig.finish();
-    assert!(told(&troubles, "(a rebalance)"), "{troubles:?}");
+    rig.until(|rig, is_up| is_up && told(&rig.diagnostics, "ConsumerBack") && rig.copies >= 40);
+    let (handover, diagnostics) = rig.finish();
+    assert!(told(&diagnostics, "(a rebalance)"), "{diagnostics:?}");
     assert_eq!(handover.account.backends[0].read.count, 40);
 }
 
@@ -205,16 +208,16 @@ fn a_broker_that_does_not_answer_is_told_and_so_is_its_return() {
     mock.cluster
         .broker_round_trip_time(1, Duration::from_secs(8))
         .unwrap();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
     assert!(
-        told(&rig.troubles, "has not answered for"),
+        told(&rig.diagnostics, "has not answered for"),
         "{:?}",
-        rig.troubles
+        rig.diagnostics
     );
     mock.cluster
         .broker_round_trip_time(1, Duration::ZERO)
         .unwrap();
-    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack"));
+    rig.until(|rig, is_up| is_up && told(&rig.diagnostics, "ConsumerBack"));
     rig.finish();
 }
 
@@ -224,9 +227,9 @@ fn a_broker_that_ends_its_connections_is_told() {
     let plan = plan(&mock.servers(), "consumers: 1");
     let mut rig = Rig::up(&plan);
     mock.cluster.broker_down(1).unwrap();
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
     mock.cluster.broker_up(1).unwrap();
-    rig.until(|rig, is_up| is_up && told(&rig.troubles, "ConsumerBack"));
+    rig.until(|rig, is_up| is_up && told(&rig.diagnostics, "ConsumerBack"));
     mock.publish_message(&plan, 0);
     rig.until(|rig, _| rig.copies == 1);
     rig.finish();
@@ -243,11 +246,14 @@ fn a_fetch_that_is_refused_for_a_while_is_told_and_nothing_is_left_out() {
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     let asked = rdkafka::types::RDKafkaApiKey::Fetch;
     mock.cluster.request_errors(asked, &[refused; 3]);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerLost"));
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
     (20..40).for_each(|seq| mock.publish_message(&plan, seq));
     rig.until(|rig, is_up| is_up && rig.copies >= 40);
-    let (handover, troubles) = rig.finish();
-    assert!(told(&troubles, "authorization failed"), "{troubles:?}");
+    let (handover, diagnostics) = rig.finish();
+    assert!(
+        told(&diagnostics, "authorization failed"),
+        "{diagnostics:?}"
+    );
     assert_eq!(handover.account.backends[0].read.count, 40);
 }
 
@@ -261,8 +267,8 @@ fn many_that_wait_are_all_consumed() {
     rig.until(|_, _| true);
     mock.publish_messages(&plan, 0..3_000);
     rig.until(|rig, _| rig.copies == 3_000);
-    let (handover, troubles) = rig.finish();
-    assert!(!disturbed(&troubles), "{troubles:?}");
+    let (handover, diagnostics) = rig.finish();
+    assert!(!disturbed(&diagnostics), "{diagnostics:?}");
     assert_eq!(handover.account.backends[0].read.count, 3_000);
 }
 
@@ -289,13 +295,16 @@ fn what_comes_while_the_consumer_is_paused_is_consumed_after_it() {
 fn where_no_broker_listens_the_consumer_names_the_key() {
     let plan = plan("127.0.0.1:1", "consumers: 1");
     let mut rig = Rig::start(&plan);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
-    let (_, troubles) = rig.finish();
-    assert!(told(&troubles, "127.0.0.1:1"), "{troubles:?}");
-    assert!(told(&troubles, "platform.backend.url"), "{troubles:?}");
-    let refusals = troubles.iter();
-    let refusals = refusals.filter(|it| matches!(it, Trouble::ConsumerRefused(_)));
-    assert_eq!(refusals.count(), 1, "{troubles:?}");
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    let (_, diagnostics) = rig.finish();
+    assert!(told(&diagnostics, "127.0.0.1:1"), "{diagnostics:?}");
+    assert!(
+        told(&diagnostics, "platform.backend.url"),
+        "{diagnostics:?}"
+    );
+    let refusals = diagnostics.iter();
+    let refusals = refusals.filter(|it| matches!(it, Diagnostic::ConsumerRefused(_)));
+    assert_eq!(refusals.count(), 1, "{diagnostics:?}");
 }
 
 #[test]
@@ -305,12 +314,12 @@ fn a_topic_that_the_consumer_may_not_read_names_the_right() {
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     mock.cluster.topic_error(TOPIC, refused).unwrap();
     let mut rig = Rig::start(&plan);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
-    let (_, troubles) = rig.finish();
-    assert!(told(&troubles, "`readings`"), "{troubles:?}");
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    let (_, diagnostics) = rig.finish();
+    assert!(told(&diagnostics, "`readings`"), "{diagnostics:?}");
     assert!(
-        told(&troubles, "allow platform.backend.user"),
-        "{troubles:?}"
+        told(&diagnostics, "allow platform.backend.user"),
+        "{diagnostics:?}"
     );
 }
 
@@ -328,10 +337,13 @@ fn a_topic_with_other_partitions_is_told_by_both_numbers() {
     let differs = "topic `readings` has 4 partitions, not 9";
     assert!(warnings[0].starts_with(differs), "{warnings:?}");
     let rig = Rig::up(&plan);
-    let (_, troubles) = rig.finish();
-    let mut differing = troubles.iter();
-    let differing = differing.find(|it| matches!(it, Trouble::TopicsDiffer(_)));
-    assert!(format!("{differing:?}").contains(differs), "{troubles:?}");
+    let (_, diagnostics) = rig.finish();
+    let mut differing = diagnostics.iter();
+    let differing = differing.find(|it| matches!(it, Diagnostic::TopicsDiffer(_)));
+    assert!(
+        format!("{differing:?}").contains(differs),
+        "{diagnostics:?}"
+    );
 }
 
 /// The right to a group, so many times.
@@ -347,10 +359,13 @@ fn a_group_that_the_consumer_may_not_join_names_the_acl_and_the_key() {
     let plan = plan(&mock.servers(), "consumers: 1, shared: g");
     refuse_group(&mock);
     let mut rig = Rig::start(&plan);
-    rig.until(|rig, _| told(&rig.troubles, "ConsumerRefused"));
-    let (_, troubles) = rig.finish();
-    assert!(told(&troubles, "resource Group"), "{troubles:?}");
-    assert!(told(&troubles, "platform.backend.shared"), "{troubles:?}");
+    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    let (_, diagnostics) = rig.finish();
+    assert!(told(&diagnostics, "resource Group"), "{diagnostics:?}");
+    assert!(
+        told(&diagnostics, "platform.backend.shared"),
+        "{diagnostics:?}"
+    );
 }
 
 #[test]
@@ -363,8 +378,8 @@ fn a_consumer_without_a_group_needs_no_right_to_one() {
     rig.until(|rig, _| rig.copies == 1);
     let later = rig.clock.now() + Micros::from_secs(2);
     rig.until(|rig, _| rig.clock.now() > later);
-    let (_, troubles) = rig.finish();
-    assert!(!disturbed(&troubles), "{troubles:?}");
+    let (_, diagnostics) = rig.finish();
+    assert!(!disturbed(&diagnostics), "{diagnostics:?}");
 }
 
 #[test]
@@ -392,8 +407,8 @@ fn a_topic_that_is_deleted_while_it_is_consumed_is_named_and_so_is_its_return() 
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
     );
     let changed = |rig: &Rig, what: &str| {
-        let mut troubles = rig.troubles.iter();
-        troubles.any(|it| matches!(it, Trouble::TopicsChanged(text) if text.contains(what)))
+        let mut diagnostics = rig.diagnostics.iter();
+        diagnostics.any(|it| matches!(it, Diagnostic::TopicsChanged(text) if text.contains(what)))
     };
     rig.until(|rig, _| changed(rig, "topic `readings` was deleted"));
     says(&mock, RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR);

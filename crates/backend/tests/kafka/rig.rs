@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use muster_backend::{ConsumersSpec, Seat, kafka_loop};
 use muster_conduct::{
-    Dispatch, Handover, Order, Trouble, recorder_plan, roster, schedules, uplink,
+    Diagnostic, Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink,
 };
 use muster_measure::CountBy;
 use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, Reason, RunId, StreamId};
@@ -91,7 +91,7 @@ impl Mock {
     /// Publishes what devices of the plan say, at once.
     pub(crate) fn publish_messages(&self, plan: &Plan, seqs: Range<u32>) {
         let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
-        let (roster, uplink) = (roster(plan, fleet, 0), uplink(stream).unwrap());
+        let (directory, uplink) = (directory(plan, fleet, 0), uplink(stream).unwrap());
         let mut scratch = UplinkScratch::default();
         for seq in seqs {
             let id = MessageId {
@@ -100,7 +100,7 @@ impl Mock {
                 stream: StreamId(0),
                 seq: seq / 10,
             };
-            uplink.render(&roster, &id, Micros::ZERO, &mut scratch);
+            uplink.render(&directory, &id, Micros::ZERO, &mut scratch);
             let record = BaseRecord::to(TOPIC).key(scratch.topic());
             let sent = self.producer.send(record.payload(&scratch.payload));
             sent.map_err(|(error, _)| error).unwrap();
@@ -116,7 +116,7 @@ pub(crate) struct Rig {
     waker: Waker,
     pub(crate) clock: Clock,
     thread: JoinHandle<()>,
-    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) copies: u64,
     /// Of these the altered ones.
     pub(crate) corrupted: u64,
@@ -143,7 +143,7 @@ impl Rig {
             waker,
             clock,
             thread,
-            troubles: Vec::new(),
+            diagnostics: Vec::new(),
             copies: 0,
             corrupted: 0,
             replies: 0,
@@ -202,17 +202,17 @@ impl Rig {
             self.by_status.merge(&it.counts.replies_by_status);
         }
         self.open = dispatch.progress.open;
-        self.troubles.extend(dispatch.troubles);
+        self.diagnostics.extend(dispatch.diagnostics);
         dispatch.handover
     }
 
-    pub(crate) fn finish(self) -> (Box<Handover>, Vec<Trouble>) {
+    pub(crate) fn finish(self) -> (Box<Handover>, Vec<Diagnostic>) {
         self.order(Order::Finish);
         self.finished()
     }
 
     /// All that a consumer leaves behind that was told to finish.
-    pub(crate) fn finished(mut self) -> (Box<Handover>, Vec<Trouble>) {
+    pub(crate) fn finished(mut self) -> (Box<Handover>, Vec<Diagnostic>) {
         let handover = loop {
             let (_, dispatch) = self
                 .dispatches
@@ -223,7 +223,7 @@ impl Rig {
             }
         };
         self.thread.join().unwrap();
-        (handover, self.troubles)
+        (handover, self.diagnostics)
     }
 }
 
@@ -245,18 +245,20 @@ fn spec(plan: &Plan, clock: Clock) -> ConsumersSpec {
     }
 }
 
-pub(crate) fn told(troubles: &[Trouble], part: &str) -> bool {
-    let texts = troubles.iter().map(|trouble| format!("{trouble:?}"));
+pub(crate) fn told(diagnostics: &[Diagnostic], part: &str) -> bool {
+    let texts = diagnostics
+        .iter()
+        .map(|diagnostic| format!("{diagnostic:?}"));
     texts.into_iter().any(|text| text.contains(part))
 }
 
 /// Whether a consumer was refused or away; how far it was behind is told of each.
-pub(crate) fn disturbed(troubles: &[Trouble]) -> bool {
+pub(crate) fn disturbed(diagnostics: &[Diagnostic]) -> bool {
     let what = [
         "ConsumerAway",
         "ConsumerLost",
         "ConsumerBack",
         "ConsumerRefused",
     ];
-    what.iter().any(|what| told(troubles, what))
+    what.iter().any(|what| told(diagnostics, what))
 }

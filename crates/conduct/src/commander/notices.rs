@@ -6,7 +6,7 @@ use muster_model::{Delivery, MessageId, Micros};
 use muster_platform::Dialect;
 use rustc_hash::FxHashMap;
 
-use super::{Commander, Desk};
+use super::{CommandSink, Commander};
 
 /// For how long a platform that took a command may still say that its device did not get it: longer than
 /// its own time-outs, and than a broker that stands still for some seconds.
@@ -54,10 +54,10 @@ impl Commander {
         id: &MessageId,
         delivery: Delivery,
         now: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, S>,
     ) {
         match self.notices.token(id) {
-            Some(token) => self.settle(token, delivery, now, desk),
+            Some(token) => self.settle(token, delivery, now, sink),
             None => self.notices.idle += 1,
         }
     }
@@ -69,41 +69,41 @@ impl Commander {
         token: u32,
         delivery: Delivery,
         now: Micros,
-        desk: &mut Desk<'_, S>,
+        sink: &mut CommandSink<'_, S>,
     ) {
         let place = self.pending.get_mut(token as usize);
         let Some(pending) = place.and_then(Option::as_mut) else {
             return;
         };
         if pending.taken.is_some() {
-            return self.end(token, delivery, now, desk);
+            return self.end(token, delivery, now, sink);
         }
         pending.word.get_or_insert(delivery);
     }
 
     /// Commands that were taken so long ago that no notice is to be expected are delivered.
-    pub fn expire<S: Sink>(&mut self, now: Micros, desk: &mut Desk<'_, S>) {
+    pub fn expire<S: Sink>(&mut self, now: Micros, sink: &mut CommandSink<'_, S>) {
         if self.notices.tokens.is_empty() {
             return;
         }
         for token in 0..self.pending.len() as u32 {
             let taken = self.pending_at(token).and_then(|pending| pending.taken);
             if taken.is_some_and(|taken| taken + NOTICE_WAIT <= now) {
-                self.end(token, Delivery::Delivered, now, desk);
+                self.end(token, Delivery::Delivered, now, sink);
             }
         }
     }
 
     /// Nothing more is heard: what was taken is delivered, and of the rest nothing is known but what a
     /// notice or a reply told.
-    pub(super) fn close<S: Sink>(&mut self, now: Micros, desk: &mut Desk<'_, S>) {
+    pub(super) fn close<S: Sink>(&mut self, now: Micros, sink: &mut CommandSink<'_, S>) {
         for token in 0..self.pending.len() as u32 {
             let Some(pending) = self.pending_at(token) else {
                 continue;
             };
             let by_word = pending.word.unwrap_or(Delivery::Unknown);
             let delivery = pending.taken.map_or(by_word, |_| Delivery::Delivered);
-            self.end(token, delivery, now, desk);
+            self.end(token, delivery, now, sink);
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     use muster_platform::{CommandScratch, OutboundCommand};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
-    use super::super::{CommandToken, Courier, Untaken};
+    use super::super::{CommandSender, CommandToken, Untaken};
     use super::*;
 
     const T0: Micros = Micros::ZERO;
@@ -152,7 +152,7 @@ mod tests {
     /// Takes everything.
     struct Taking<'a>(&'a mut Vec<(CommandToken, CommandScratch)>);
 
-    impl Courier for Taking<'_> {
+    impl CommandSender for Taking<'_> {
         fn is_connected(&self) -> bool {
             true
         }
@@ -211,20 +211,23 @@ phases: {{ measure: 100s }}
 
         fn issue(&mut self, until: Micros) {
             let mut taken = std::mem::take(&mut self.world.taken);
-            let mut courier = Taking(&mut taken);
-            self.tell(|commander, desk| commander.issue(until, &mut courier, desk));
+            let mut sender = Taking(&mut taken);
+            self.tell(|commander, sink| commander.issue(until, &mut sender, sink));
             self.world.taken = taken;
         }
 
-        fn tell<T>(&mut self, act: impl FnOnce(&mut Commander, &mut Desk<'_, World>) -> T) -> T {
+        fn tell<T>(
+            &mut self,
+            act: impl FnOnce(&mut Commander, &mut CommandSink<'_, World>) -> T,
+        ) -> T {
             let (account, sink) = (&mut self.account, &mut self.world);
-            act(&mut self.commander, &mut Desk { account, sink })
+            act(&mut self.commander, &mut CommandSink { account, sink })
         }
 
         /// The word of whoever took the command of that number.
         fn learn(&mut self, number: usize, delivery: Delivery) {
             let token = self.world.taken[number].0;
-            self.tell(|commander, desk| commander.learn(token, delivery, LATER, desk));
+            self.tell(|commander, sink| commander.learn(token, delivery, LATER, sink));
         }
 
         /// What the platform says of it: a notice with that status, or a reply.
@@ -234,7 +237,7 @@ phases: {{ measure: 100s }}
             let topic = topic.replace("/set", "/503");
             let payload = command.payload.clone();
             let is_heard =
-                self.tell(|commander, desk| commander.replied(&topic, &payload, LATER, desk));
+                self.tell(|commander, sink| commander.replied(&topic, &payload, LATER, sink));
             assert!(is_heard, "{topic}");
         }
     }
@@ -248,11 +251,11 @@ phases: {{ measure: 100s }}
         let mut rig = Rig::new("two-way", 2);
         rig.learn(0, Delivery::Delivered);
         rig.learn(1, Delivery::Delivered);
-        rig.tell(|commander, desk| commander.expire(LATER + NOTICE_WAIT - Micros(1), desk));
+        rig.tell(|commander, sink| commander.expire(LATER + NOTICE_WAIT - Micros(1), sink));
         assert_eq!((rig.commander.open(), rig.world.ends.len()), (2, 0));
         rig.hear(1, NOTICE);
         assert_eq!(rig.world.ends, [REFUSED]);
-        rig.tell(|commander, desk| commander.expire(LATER + NOTICE_WAIT, desk));
+        rig.tell(|commander, sink| commander.expire(LATER + NOTICE_WAIT, sink));
         assert_eq!(rig.world.ends, [REFUSED, Delivery::Delivered]);
         assert_eq!(rig.commander.open(), 0);
     }
@@ -295,10 +298,10 @@ phases: {{ measure: 100s }}
         let mut rig = Rig::new("two-way", 3);
         rig.learn(0, Delivery::Delivered);
         rig.hear(1, NOTICE);
-        rig.tell(|commander, desk| commander.lost(LATER, desk));
+        rig.tell(|commander, sink| commander.lost(LATER, sink));
         assert_eq!(rig.world.ends, [REFUSED, Delivery::Unknown]);
-        let courier = Taking(&mut Vec::new());
-        rig.tell(|commander, desk| commander.finish(&courier, LATER, desk));
+        let sender = Taking(&mut Vec::new());
+        rig.tell(|commander, sink| commander.finish(&sender, LATER, sink));
         assert_eq!(rig.world.ends[2..], [Delivery::Delivered]);
     }
 }

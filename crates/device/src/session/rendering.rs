@@ -57,7 +57,9 @@ impl<P: Session> Rendering<'_, P> {
         let stream = &class.streams[usize::from(lane)];
         if !stream.is_command() {
             let out = &mut self.scratch.uplink;
-            stream.uplink.render(&class.roster, &message, slot.due, out);
+            stream
+                .uplink
+                .render(&class.directory, &message, slot.due, out);
             return lane;
         }
         let stamp = Stamp {
@@ -65,7 +67,7 @@ impl<P: Session> Rendering<'_, P> {
             due: Some(slot.issued),
         };
         let scratch = &mut *self.scratch;
-        class.roster.render_name(slot.device, &mut scratch.name);
+        class.directory.render_name(slot.device, &mut scratch.name);
         let to = Replying {
             stamp: &stamp,
             request: slot.request,

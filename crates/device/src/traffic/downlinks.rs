@@ -107,7 +107,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         }
         let scratch = &mut self.scratch;
         let device = self.fleets.first_device_of(link);
-        class.roster.render_name(device, &mut scratch.name);
+        class.directory.render_name(device, &mut scratch.name);
         let streams = class.streams.iter().filter(|stream| stream.is_receive());
         for stream in streams {
             let filter = &mut scratch.filter;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
-use muster_conduct::Tape;
+use muster_conduct::RecordingSink;
 use muster_device::{Route, Seat, Shard, SharedSockets, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
@@ -97,7 +97,7 @@ pub struct Who {
 /// The session above a line.
 #[derive(Debug)]
 pub struct Above<'a, P: SharedSockets> {
-    pub(super) shard: &'a mut Shard<P, Tape>,
+    pub(super) shard: &'a mut Shard<P, RecordingSink>,
     pub(super) link: u32,
     pub(super) now: Micros,
     pub(super) out: &'a mut Vec<u8>,

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-use muster_conduct::{Dispatch, Scribe, Slice, Trial, Trouble, recorder_plan, schedules};
+use muster_conduct::{Diagnostic, Dispatch, FactWriter, Slice, Trial, recorder_plan, schedules};
 use muster_device::{Coap, Route, SharedSockets};
 use muster_model::{Attempt, Fact, Outcome, RunId};
 use muster_net::{Clock, Written};
@@ -105,7 +105,7 @@ impl Lines for Narrow {
 #[derive(Debug)]
 struct Told(Sender<Attempt>);
 
-impl Scribe for Told {
+impl FactWriter for Told {
     fn note(&mut self, fact: &Fact) {
         if let Fact::Attempt(attempt) = fact {
             let _ = self.0.send(*attempt);
@@ -158,8 +158,8 @@ impl<L: Lines> Rig<L> {
         let (told, attempts) = channel();
         let ((_, inbox), (outbox, dispatches)) = (sync_channel(1), sync_channel(10_000));
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let scribe = Some(Box::new(Told(told)) as Box<dyn Scribe>);
-        let shard = shard_loop(&spec, vec![target], lines, scribe, mailbox);
+        let writer = Some(Box::new(Told(told)) as Box<dyn FactWriter>);
+        let shard = shard_loop(&spec, vec![target], lines, writer, mailbox);
         let mut rig = Self {
             shard: shard.expect("it can be placed"),
             told: attempts,
@@ -202,18 +202,18 @@ impl<L: Lines> Rig<L> {
     }
 
     /// What is told, and was not looked at before, or will be.
-    pub(super) fn troubles(&mut self) -> Vec<Trouble> {
-        let troubles = self.dispatches.try_iter();
-        let troubles = troubles.flat_map(|(_, dispatch)| dispatch.troubles);
-        let mut all: Vec<Trouble> = troubles.collect();
-        all.extend(self.driver().reports.troubles().iter().cloned());
+    pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
+        let diagnostics = self.dispatches.try_iter();
+        let diagnostics = diagnostics.flat_map(|(_, dispatch)| dispatch.diagnostics);
+        let mut all: Vec<Diagnostic> = diagnostics.collect();
+        all.extend(self.driver().reports.diagnostics().iter().cloned());
         all
     }
 
     fn has_trouble(&mut self, what: &str) -> bool {
-        self.troubles()
+        self.diagnostics()
             .iter()
-            .any(|it| matches!(it, Trouble::Limit(text) if text.contains(what)))
+            .any(|it| matches!(it, Diagnostic::Limit(text) if text.contains(what)))
     }
 
     /// Ends the run: how often messages were sent again.

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use muster_conduct::Trouble;
+use muster_conduct::Diagnostic;
 use muster_model::Outcome;
 use muster_net::limits;
 
@@ -37,9 +37,9 @@ fn dropped(rig: &mut Rig<Datagrams>) -> Vec<u64> {
         ..
     } = driver;
     reports.dispatch(io, now, shard, targets);
-    let troubles = rig.troubles().into_iter();
-    let drops = troubles.filter_map(|trouble| {
-        if let Trouble::ReceiveDrop(count) = trouble {
+    let diagnostics = rig.diagnostics().into_iter();
+    let drops = diagnostics.filter_map(|diagnostic| {
+        if let Diagnostic::ReceiveDrop(count) = diagnostic {
             Some(count)
         } else {
             None
@@ -95,9 +95,9 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
 
 fn tells_less(rig: &mut Rig<Datagrams>, (wanted, most): (usize, usize)) -> bool {
     let numbers = format!("of {wanted} bytes and was granted {most}: raise `net.core.rmem_max`");
-    let troubles = rig.troubles().into_iter();
-    let mut told = troubles.filter(|it| matches!(it, Trouble::ReceiveBuffer(_)));
-    told.any(|it| matches!(it, Trouble::ReceiveBuffer(text) if text.contains(&numbers)))
+    let diagnostics = rig.diagnostics().into_iter();
+    let mut told = diagnostics.filter(|it| matches!(it, Diagnostic::ReceiveBuffer(_)));
+    told.any(|it| matches!(it, Diagnostic::ReceiveBuffer(text) if text.contains(&numbers)))
 }
 
 const CON: &str =

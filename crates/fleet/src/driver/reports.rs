@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use muster_conduct::{DISPATCH_EVERY, Dispatch, Order, Progress, Tape, Trouble};
+use muster_conduct::{DISPATCH_EVERY, Diagnostic, Dispatch, Order, Progress, RecordingSink};
 use muster_device::{Note, Shard, SharedSockets};
 use muster_model::Micros;
 use muster_net::{Io, Mailbox};
@@ -19,7 +19,7 @@ const TOLD_MAX: usize = 64;
 pub(super) struct Reports {
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
-    troubles: Vec<Trouble>,
+    diagnostics: Vec<Diagnostic>,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
@@ -37,7 +37,7 @@ impl Reports {
         Self {
             mailbox,
             next_dispatch: Micros::ZERO,
-            troubles: Vec::new(),
+            diagnostics: Vec::new(),
             told: Vec::new(),
             declined: 0,
             dropped: 0,
@@ -78,7 +78,7 @@ impl Reports {
         &mut self,
         io: &Io,
         now: Micros,
-        shard: &mut Shard<P, Tape>,
+        shard: &mut Shard<P, RecordingSink>,
         targets: &Targets,
     ) {
         self.next_dispatch = now + DISPATCH_EVERY;
@@ -91,18 +91,18 @@ impl Reports {
         };
         for note in shard.recording().refusals().take() {
             self.note(match note {
-                Note::Rejecting(text) => Trouble::Rejecting(text),
-                Note::LinkRefused(text) => Trouble::LinkRefused(text),
-                Note::LowerQos(text) => Trouble::LowerQos(text),
-                Note::TakenOver(text) => Trouble::TakenOver(text),
-                Note::ReasonString(cause, text) => Trouble::ReasonString { cause, text },
-                Note::Limit(text) => Trouble::Limit(text),
+                Note::Rejecting(text) => Diagnostic::Rejecting(text),
+                Note::LinkRefused(text) => Diagnostic::LinkRefused(text),
+                Note::LowerQos(text) => Diagnostic::LowerQos(text),
+                Note::TakenOver(text) => Diagnostic::TakenOver(text),
+                Note::ReasonString(cause, text) => Diagnostic::ReasonString { cause, text },
+                Note::Limit(text) => Diagnostic::Limit(text),
             });
         }
         let sink = shard.recording().sink();
-        let dispatch = sink.dispatch(progress, &mut self.troubles);
+        let dispatch = sink.dispatch(progress, &mut self.diagnostics);
         if !self.mailbox.post(dispatch) {
-            self.troubles.push(Trouble::unheard());
+            self.diagnostics.push(Diagnostic::unheard());
         }
     }
 
@@ -110,7 +110,7 @@ impl Reports {
     fn tell_dropped(&mut self, dropped: u64) {
         let more = dropped - std::mem::replace(&mut self.dropped, dropped);
         if more > 0 {
-            self.note(Trouble::ReceiveDrop(more));
+            self.note(Diagnostic::ReceiveDrop(more));
         }
     }
 
@@ -129,7 +129,7 @@ impl Reports {
                 "ICMP told of datagrams to {}: {why}{hint}",
                 targets.addresses()
             );
-            self.note(Trouble::Unreachable(text));
+            self.note(Diagnostic::Unreachable(text));
         }
         if let Some(why) = io.refusal().filter(|_| !self.unroutable) {
             self.unroutable = true;
@@ -137,38 +137,42 @@ impl Reports {
                 "the kernel refuses datagrams to {}: {why}",
                 targets.addresses()
             );
-            self.note(Trouble::Unreachable(text));
+            self.note(Diagnostic::Unreachable(text));
         }
     }
 
-    fn tell_unsendable<P: SharedSockets>(&mut self, shard: &mut Shard<P, Tape>, plan: &Plan) {
+    fn tell_unsendable<P: SharedSockets>(
+        &mut self,
+        shard: &mut Shard<P, RecordingSink>,
+        plan: &Plan,
+    ) {
         let Some((id, why)) = shard.take_unsendable() else {
             return;
         };
         if let Some((fleet, stream)) = plan.stream(id) {
             let (fleet, stream) = (&fleet.name, &stream.name);
             let text = format!("messages of stream `{stream}` of fleet `{fleet}`: {why}");
-            self.troubles.push(Trouble::Unsendable(text));
+            self.diagnostics.push(Diagnostic::Unsendable(text));
         }
     }
 
-    pub(super) fn trouble(&mut self, what: &str) {
-        self.note(Trouble::Limit(what.to_owned()));
+    pub(super) fn diagnostic(&mut self, what: &str) {
+        self.note(Diagnostic::Limit(what.to_owned()));
     }
 
-    pub(super) fn note(&mut self, trouble: Trouble) {
-        if !self.troubles.contains(&trouble) {
-            self.troubles.push(trouble);
+    pub(super) fn note(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
         }
     }
 
     #[cold]
     pub(super) fn no_buffer(&mut self) {
-        self.trouble("no buffer was left for an answer or a copy that a socket did not take");
+        self.diagnostic("no buffer was left for an answer or a copy that a socket did not take");
     }
 
     #[cfg(test)]
-    pub(super) fn troubles(&self) -> &[Trouble] {
-        &self.troubles
+    pub(super) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 }

@@ -4,12 +4,12 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use muster_conduct::roster;
+use muster_conduct::directory;
 use muster_device::{Route, SharedSockets, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_plan::{Credential, FleetPlan, Plan};
-use muster_platform::Roster;
+use muster_platform::Directory;
 use muster_protocol::dtls::{
     Certificates, Context, Counts, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk,
     Session, Settings, Timing,
@@ -74,7 +74,7 @@ pub struct Secured<C: Crypto> {
     server_names: Vec<String>,
     plan: Arc<Plan>,
     /// By fleet.
-    rosters: Vec<Roster>,
+    rosters: Vec<Directory>,
     /// Handshakes and alerts on their way out.
     out: Datagrams,
     name: String,
@@ -114,7 +114,11 @@ impl<C: Crypto> Secured<C> {
             certificates,
             sessions: FxHashMap::default(),
             server_names: server_names.collect(),
-            rosters: plan.fleets.iter().map(|it| roster(&plan, it, 0)).collect(),
+            rosters: plan
+                .fleets
+                .iter()
+                .map(|it| directory(&plan, it, 0))
+                .collect(),
             plan,
             out: Datagrams::new(),
             name: String::new(),
@@ -129,16 +133,16 @@ impl<C: Crypto> Secured<C> {
         let after = |fleet: &&FleetPlan| fleet.first_link.0 <= link;
         let mut fleets = self.plan.fleets.iter().zip(&self.rosters);
         let found = fleets.find(|(fleet, _)| after(fleet) && has_link(fleet));
-        let Some((fleet, roster)) = found else {
+        let Some((fleet, directory)) = found else {
             return false;
         };
         let Credential::Psk { identity, secret } = &fleet.credential else {
             return false;
         };
         let device = fleet.first_device_of(LinkId(link));
-        fleet.render_link_name(LinkId(link), roster, &mut self.name);
-        roster.render_octets(identity, device, &self.name, &mut self.identity);
-        roster.render_octets(secret.expose(), device, &self.name, &mut self.key);
+        fleet.render_link_name(LinkId(link), directory, &mut self.name);
+        directory.render_octets(identity, device, &self.name, &mut self.identity);
+        directory.render_octets(secret.expose(), device, &self.name, &mut self.key);
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use muster_conduct::Trouble;
+use muster_conduct::Diagnostic;
 use muster_device::{Route, Seat, SharedSockets};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
@@ -171,7 +171,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 "a shared socket asked for a receive buffer of {wanted} bytes and was granted {granted}: \
                  raise `net.core.rmem_max`"
             );
-            self.reports.note(Trouble::ReceiveBuffer(text));
+            self.reports.note(Diagnostic::ReceiveBuffer(text));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What stands between the socket of a link and its session.
 
-use muster_conduct::Trouble;
+use muster_conduct::Diagnostic;
 use muster_device::{SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_net::{Io, Key};
@@ -108,7 +108,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             "device `{}`{proof}: {detail}",
             self.shard.fleets().name_of(link)
         );
-        self.reports.note(Trouble::Handshake(text));
+        self.reports.note(Diagnostic::Handshake(text));
     }
 
     /// Writes the goodbye of a line; who does not hear it sees the connection end all the same.

@@ -57,7 +57,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 Written::Exhausted => {
                     self.shard.unsent(link, at, ShedCause::GeneratorLimit);
                     self.reports
-                        .trouble("no buffer was left for a message that a socket did not take");
+                        .diagnostic("no buffer was left for a message that a socket did not take");
                     if !L::IN_DATAGRAMS {
                         // The session counts as sent what never went out, so it cannot go on.
                         self.cut(io, link, Cause::Network);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 
-use muster_conduct::{Order, Scribe};
+use muster_conduct::{FactWriter, Order};
 use muster_model::{Fact, LinkEvent, Micros};
 
 use crate::rig::Shard;
@@ -24,7 +24,7 @@ const CONNACK: [u8; 5] = [0x20, 3, 0, 0, 0];
 #[derive(Debug)]
 struct Begun(Sender<Micros>);
 
-impl Scribe for Begun {
+impl FactWriter for Begun {
     fn note(&mut self, fact: &Fact) {
         if let Fact::Link(link) = fact
             && let LinkEvent::Connected { took } = link.event
@@ -61,8 +61,8 @@ fn links_come_from_the_addresses_that_the_scenario_names_in_turn() {
 fn a_connect_begins_with_its_own_syn_and_not_with_the_first_of_its_turn() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (told, begun) = channel();
-    let scribe = Box::new(Begun(told));
-    let shard = Shard::start(SCENARIO, listener.local_addr().unwrap(), Some(scribe));
+    let writer = Box::new(Begun(told));
+    let shard = Shard::start(SCENARIO, listener.local_addr().unwrap(), Some(writer));
     shard.order(Order::Connect);
     let sockets = listener.incoming().take(LINKS);
     let _sockets = Vec::from_iter(sockets.map(|socket| greet(socket.unwrap())));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use muster_conduct::{Dispatch, Order, Protocol, Scribe, Slice, Trial, recorder_plan, schedules};
+use muster_conduct::{
+    Dispatch, FactWriter, Order, Protocol, Slice, Trial, recorder_plan, schedules,
+};
 use muster_device::Mqtt;
 use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
@@ -33,20 +35,20 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Its links are down, and it tells every fact to `scribe` as well.
+    /// Its links are down, and it tells every fact to `writer` as well.
     pub(crate) fn start(
         scenario: &str,
         target: SocketAddr,
-        scribe: Option<Box<dyn Scribe>>,
+        writer: Option<Box<dyn FactWriter>>,
     ) -> Self {
-        Self::start_over::<Mqtt, _>(scenario, target, scribe, |_| Streams(Plain))
+        Self::start_over::<Mqtt, _>(scenario, target, writer, |_| Streams(Plain))
     }
 
     /// With other lines between its sockets and its sessions.
     pub(crate) fn start_over<P, L>(
         scenario: &str,
         target: SocketAddr,
-        scribe: Option<Box<dyn Scribe>>,
+        writer: Option<Box<dyn FactWriter>>,
         lines: impl FnOnce(Arc<Plan>) -> L,
     ) -> Self
     where
@@ -73,7 +75,7 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard = shard_loop::<P, L>(&spec, vec![target], lines, scribe, mailbox)
+        let mut shard = shard_loop::<P, L>(&spec, vec![target], lines, writer, mailbox)
             .expect("it can be placed");
         let waker = shard.parts().1.waker();
         std::thread::spawn(move || shard.run());

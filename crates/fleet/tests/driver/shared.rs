@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use muster_conduct::{Order, Scribe};
+use muster_conduct::{FactWriter, Order};
 use muster_device::Coap;
 use muster_fleet::{LinkCertificates, Secured};
 use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
@@ -61,7 +61,7 @@ struct Happened {
     over: Arc<AtomicUsize>,
 }
 
-impl Scribe for Happened {
+impl FactWriter for Happened {
     fn note(&mut self, fact: &Fact) {
         if let Fact::Link(link) = fact {
             self.over.fetch_add(1, Ordering::SeqCst);
@@ -74,13 +74,13 @@ impl Scribe for Happened {
 fn start(scenario: &str, socket: &UdpSocket) -> (Shard, Receiver<LinkFact>, Arc<AtomicUsize>) {
     let ((told, happened), over) = (channel(), Arc::default());
     let target = socket.local_addr().expect("it is bound");
-    let scribe = Box::new(Happened {
+    let writer = Box::new(Happened {
         told,
         over: Arc::clone(&over),
     });
     let judge =
         DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
-    let shard = Shard::start_over::<Coap, _>(scenario, target, Some(scribe), |plan| {
+    let shard = Shard::start_over::<Coap, _>(scenario, target, Some(writer), |plan| {
         Secured::new(
             plan,
             AwsLc::new(),

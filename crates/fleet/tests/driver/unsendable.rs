@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
-use muster_conduct::{Order, Trouble};
+use muster_conduct::{Diagnostic, Order};
 
 use crate::rig::Shard;
 
@@ -28,8 +28,8 @@ fn a_message_that_the_peer_never_takes_is_told_once_with_the_limit() {
     shard.wait_for(|dispatch| (dispatch.progress.links_up == 1).then_some(()));
     let origin = shard.clock.now();
     shard.order(Order::Start { origin });
-    let told = shard.wait_for(|dispatch| dispatch.troubles.first().cloned());
-    let Trouble::Unsendable(text) = told else {
+    let told = shard.wait_for(|dispatch| dispatch.diagnostics.first().cloned());
+    let Diagnostic::Unsendable(text) = told else {
         panic!("{told:?}");
     };
     assert!(
@@ -42,7 +42,7 @@ fn a_message_that_the_peer_never_takes_is_told_once_with_the_limit() {
     );
     let mut shed = 0;
     shard.wait_for(|dispatch| {
-        assert_eq!(dispatch.troubles, []);
+        assert_eq!(dispatch.diagnostics, []);
         let windows = dispatch.windows.uplinks.values();
         shed += windows
             .map(|window| window.outcomes.shed.total())

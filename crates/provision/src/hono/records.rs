@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use muster_conduct::roster;
+use muster_conduct::directory;
 use muster_model::{DeviceId, LinkId};
 use muster_plan::{Credential, FleetPlan, Plan};
-use muster_platform::{Identity, Roster};
+use muster_platform::{Directory, Identity};
 
 use crate::ProvisionError;
 
@@ -103,14 +103,14 @@ pub(super) fn records(
 /// Who says what a fleet's links are called and know.
 struct Teller<'a> {
     fleet: &'a FleetPlan,
-    roster: Roster,
+    directory: Directory,
 }
 
 impl<'a> Teller<'a> {
     fn new(plan: &Plan, fleet: &'a FleetPlan) -> Self {
         Self {
             fleet,
-            roster: roster(plan, fleet, 0),
+            directory: directory(plan, fleet, 0),
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Teller<'a> {
         let link = self.fleet.link_of(device).0 - self.fleet.first_link.0;
         let (of_link, first) = self.link(link);
         let mut name = String::new();
-        self.roster.render_name(device, &mut name);
+        self.directory.render_name(device, &mut name);
         // A device of its own link, or the one after which the link is called.
         let is_link = name == of_link;
         Ok(Record {
@@ -148,7 +148,8 @@ impl<'a> Teller<'a> {
     fn link(&self, link: u32) -> (String, DeviceId) {
         let link = LinkId(self.fleet.first_link.0 + link);
         let mut name = String::new();
-        self.fleet.render_link_name(link, &self.roster, &mut name);
+        self.fleet
+            .render_link_name(link, &self.directory, &mut name);
         (name, self.fleet.first_device_of(link))
     }
 
@@ -156,14 +157,15 @@ impl<'a> Teller<'a> {
         let (kind, told, secret) = match &self.fleet.credential {
             Credential::Psk { identity, secret } => {
                 let mut told = Vec::new();
-                self.roster.render_octets(identity, first, name, &mut told);
+                self.directory
+                    .render_octets(identity, first, name, &mut told);
                 // Hono's identities are text; one that is none is refused below.
                 let told = String::from_utf8_lossy(&told).into_owned();
                 (LoginKind::Psk, told, secret)
             }
             Credential::Password { user, secret } => {
                 let mut told = String::new();
-                self.roster.render_text(user, first, name, &mut told);
+                self.directory.render_text(user, first, name, &mut told);
                 (LoginKind::Password, told, secret)
             }
             Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
@@ -181,7 +183,8 @@ impl<'a> Teller<'a> {
         let auth_id = identity.auth_id.to_owned();
         let mut bytes = Vec::new();
         let secret = secret.expose();
-        self.roster.render_octets(secret, first, name, &mut bytes);
+        self.directory
+            .render_octets(secret, first, name, &mut bytes);
         Ok(Some(Login {
             kind,
             auth_id,

@@ -1,6 +1,6 @@
 //! The business application's place in the world.
 
-use muster_conduct::{Desk, Progress};
+use muster_conduct::{CommandSink, Progress};
 use muster_device::Then;
 use muster_model::Micros;
 
@@ -33,7 +33,7 @@ impl World {
             }
         });
         if let Some(id) = asked {
-            self.with_application(|application, now, desk, _| application.asked(&id, now, desk));
+            self.with_application(|application, now, sink, _| application.asked(&id, now, sink));
         }
         self.platform.route(copy, &mut self.queue);
     }
@@ -54,8 +54,8 @@ impl World {
     }
 
     pub(super) fn application_received(&mut self, bytes: &[u8]) -> (usize, Then) {
-        self.with_application(|application, now, desk, out| {
-            application.received(now, bytes, desk, out)
+        self.with_application(|application, now, sink, out| {
+            application.received(now, bytes, sink, out)
         })
         .unwrap_or((bytes.len(), Then::Stay))
     }
@@ -72,7 +72,7 @@ impl World {
 
     /// Issues the commands that are due, if the session can take them.
     pub(super) fn issue(&mut self) {
-        self.with_application(|application, now, desk, out| application.issue(now, desk, out));
+        self.with_application(|application, now, sink, out| application.issue(now, sink, out));
         if let Some(link) = self.commanding.as_ref().map(|known| known.link) {
             self.say_for_application(link);
         }
@@ -96,14 +96,14 @@ impl World {
     }
 
     pub(super) fn application_lost(&mut self) {
-        self.with_application(|application, now, desk, _| application.lost(now, desk));
+        self.with_application(|application, now, sink, _| application.lost(now, sink));
         if let Some(link) = self.commanding.as_ref().map(|known| known.link) {
             self.arm(link);
         }
     }
 
     pub(super) fn finish_application(&mut self) {
-        self.with_application(|application, now, desk, _| application.finish(now, desk));
+        self.with_application(|application, now, sink, _| application.finish(now, sink));
     }
 
     /// How far it has come, as a thread of consumers tells it.
@@ -122,13 +122,13 @@ impl World {
 
     fn with_application<T>(
         &mut self,
-        act: impl FnOnce(&mut Commanding, Micros, &mut Desk<'_, Witness>, &mut Vec<u8>) -> T,
+        act: impl FnOnce(&mut Commanding, Micros, &mut CommandSink<'_, Witness>, &mut Vec<u8>) -> T,
     ) -> Option<T> {
-        let mut desk = Desk {
+        let mut sink = CommandSink {
             account: &mut self.consumers.account,
             sink: &mut self.consumers.witness,
         };
         let application = self.commanding.as_mut()?;
-        Some(act(application, self.queue.now(), &mut desk, &mut self.out))
+        Some(act(application, self.queue.now(), &mut sink, &mut self.out))
     }
 }

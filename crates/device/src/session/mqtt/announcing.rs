@@ -88,7 +88,7 @@ impl Mqtt {
     ) -> Result<(), Refused> {
         let class = at.class;
         let device = DeviceId(class.first_device_of(at.id).0 + place);
-        class.roster.render_name(device, &mut self.name);
+        class.directory.render_name(device, &mut self.name);
         self.announcement.clear();
         let announced = class.announces.ok_or(Refused::NotConnected)?;
         (announced.write)(&self.name, &mut self.announcement);
@@ -127,7 +127,7 @@ impl Mqtt {
             let first = class.first_device_of(id).0;
             let mut device = String::new();
             let place = next.saturating_sub(*open);
-            class.roster.render_name(DeviceId(first + place), &mut device);
+            class.directory.render_name(DeviceId(first + place), &mut device);
             format!(
                 "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
                 class.name_of(id),
@@ -142,6 +142,8 @@ impl Mqtt {
 /// The number of devices that a link carries.
 fn devices_of(at: &Context<'_, Mqtt>) -> u32 {
     let class: &Class<_> = at.class;
-    let first = class.first_device_of(at.id).0 - class.roster.first_device().0;
-    class.devices_per_link.min(class.roster.devices() - first)
+    let first = class.first_device_of(at.id).0 - class.directory.first_device().0;
+    class
+        .devices_per_link
+        .min(class.directory.devices() - first)
 }

@@ -31,7 +31,9 @@ impl Mqtt {
         };
         let device = class.first_device_of(at.id);
         let challenge = auth.data().unwrap_or_default();
-        let answer = self.hello.answer(&class.roster, known, device, challenge);
+        let answer = self
+            .hello
+            .answer(&class.directory, known, device, challenge);
         // A platform that takes no packet so large gets none and ends the link by itself.
         let _answered = at.state.client.authenticate(at.now, answer, out);
     }
@@ -39,7 +41,7 @@ impl Mqtt {
     pub(super) fn authenticate_again(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) {
         let class = at.class;
         let device = class.first_device_of(at.id);
-        self.hello.fill(&class.roster, &class.client, device);
+        self.hello.fill(&class.directory, &class.client, device);
         // As in `answer_challenge`; the session counts the try, so that it is not made at once
         // again.
         let client = &mut at.state.client;

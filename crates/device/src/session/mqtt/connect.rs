@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use muster_model::{DeviceId, RunId};
 use muster_plan::{Authentication, ClientId, Login, MqttSettings};
-use muster_platform::Roster;
+use muster_platform::Directory;
 use muster_protocol::mqtt::{Connect, Properties, Property, Will};
 
 use super::Mqtt;
@@ -37,7 +37,11 @@ impl Mqtt {
     pub(super) fn render_connect(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) {
         let class = at.class;
         let hello = &mut self.hello;
-        hello.fill(&class.roster, &class.client, class.first_device_of(at.id));
+        hello.fill(
+            &class.directory,
+            &class.client,
+            class.first_device_of(at.id),
+        );
         if class.names_run() {
             hello.name_run(at.messages.fleets.run());
         }
@@ -57,12 +61,12 @@ impl Hello {
     }
 
     /// Renders what the link says whose first device this is.
-    pub fn fill(&mut self, roster: &Roster, client: &Client<MqttSettings>, device: DeviceId) {
-        client.render_name(roster, device, &mut self.name);
+    pub fn fill(&mut self, directory: &Directory, client: &Client<MqttSettings>, device: DeviceId) {
+        client.render_name(directory, device, &mut self.name);
         let settings = &client.settings;
         let name = &self.name;
-        let text = |template, out| roster.render_text(template, device, name, out);
-        let octets = |octets, out| roster.render_octets(octets, device, name, out);
+        let text = |template, out| directory.render_text(template, device, name, out);
+        let octets = |octets, out| directory.render_octets(octets, device, name, out);
         match &settings.client_id {
             ClientId::Name => self.client_id.clone_from(name),
             ClientId::Template(template) => text(template, &mut self.client_id),
@@ -119,14 +123,14 @@ impl Hello {
     /// Renders what the link whose first device this is answers to a challenge.
     pub fn answer(
         &mut self,
-        roster: &Roster,
+        directory: &Directory,
         authentication: &Authentication,
         device: DeviceId,
         challenge: &[u8],
     ) -> &[u8] {
-        roster.render_name(device, &mut self.name);
+        directory.render_name(device, &mut self.name);
         let answer = authentication.answer.expose();
-        roster.render_octets(answer, device, &self.name, &mut self.data);
+        directory.render_octets(answer, device, &self.name, &mut self.data);
         self.answer.clear();
         if authentication.echo {
             self.answer.extend_from_slice(challenge);

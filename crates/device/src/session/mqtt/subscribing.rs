@@ -21,7 +21,7 @@ impl Mqtt {
             return self.announce(at, out);
         }
         let device = class.first_device_of(at.id);
-        class.roster.render_name(device, &mut self.name);
+        class.directory.render_name(device, &mut self.name);
         let mut qos = [Qos::AtMostOnce; SUBSCRIPTIONS_MAX];
         class.render_filters(device, &self.name, (&mut self.filters, &mut qos));
         let filters: [Filter<'_>; SUBSCRIPTIONS_MAX] =
@@ -86,7 +86,7 @@ pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
         let mut filters = vec![String::new(); class.subscriptions()];
         let mut qos = [Qos::AtMostOnce; SUBSCRIPTIONS_MAX];
         let mut of_device = String::new();
-        class.roster.render_name(device, &mut of_device);
+        class.directory.render_name(device, &mut of_device);
         class.render_filters(device, &of_device, (&mut filters, &mut qos));
         format!(
             "link `{name}`: SUBSCRIBE to `{}` was not answered within {}; others like it are not told",
@@ -163,7 +163,7 @@ impl<C> Class<C> {
         out: &mut String,
     ) {
         match &stream.kind {
-            Kind::Receive { filter } => self.roster.render_text(filter, device, name, out),
+            Kind::Receive { filter } => self.directory.render_text(filter, device, name, out),
             Kind::Command { .. } | Kind::Uplink | Kind::Query { .. } => {
                 let filter = self.filter_of_dialect(stream).unwrap_or_default();
                 Subscription { filter, qos: 0 }.render(name, out);

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::{Agent, Assignment, News};
-use muster_conduct::{
-    Order, Progress, Scribe as FactWriter, Slice, Trial, Trouble as Diagnostic, roster,
-};
+use muster_conduct::{Diagnostic, FactWriter, Order, Progress, Slice, Trial, directory};
 use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::{BackendPlan, FleetPlan, Plan, Scheme, Security};
@@ -155,7 +153,7 @@ impl<'a> Connecting<'a> {
         loop {
             match agent.next(WAIT) {
                 Some(News::Dispatch(dispatch)) => {
-                    diagnostics.extend(dispatch.troubles);
+                    diagnostics.extend(dispatch.diagnostics);
                     let is_news = dispatch.progress.at > since && !is_over;
                     if is_news && is_decided(&dispatch.progress, &diagnostics) {
                         agent.order(Order::Finish);
@@ -311,10 +309,10 @@ fn kind(failure: ConnectFailure, scheme: Scheme) -> (u8, &'static str) {
 
 /// The names of a fleet's links.
 pub(super) fn names(plan: &Plan, fleet: &FleetPlan) -> impl Fn(LinkId) -> String {
-    let roster = roster(plan, fleet, 0);
+    let directory = directory(plan, fleet, 0);
     move |link| {
         let mut name = String::new();
-        fleet.render_link_name(link, &roster, &mut name);
+        fleet.render_link_name(link, &directory, &mut name);
         name
     }
 }

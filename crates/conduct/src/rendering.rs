@@ -5,12 +5,12 @@ use std::sync::Arc;
 use muster_load::{PayloadError, Shape, StreamSchedule, UniqueMs};
 use muster_model::RunId;
 use muster_plan::{FleetPlan, Loop, Plan, StreamPlan};
-use muster_platform::{Reader, ReaderStream, Roster, RosterSpec, Uplink};
+use muster_platform::{Directory, DirectorySpec, Reader, ReaderStream, Uplink};
 
 /// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
 /// since the Unix epoch.
-pub fn roster(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Roster {
-    Roster::new(RosterSpec {
+pub fn directory(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Directory {
+    Directory::new(DirectorySpec {
         seed: plan.seed,
         wall_ms_at_t0,
         first_device: fleet.first_device,
@@ -61,11 +61,11 @@ fn unique_ms(stream: &StreamPlan, uplink: &Uplink) -> Option<UniqueMs> {
 pub fn reader(plan: &Plan, run: RunId, wall_ms_at_t0: u64) -> Result<Reader, PayloadError> {
     let mut streams = Vec::new();
     for fleet in &plan.fleets {
-        let roster = Arc::new(roster(plan, fleet, wall_ms_at_t0));
+        let directory = Arc::new(directory(plan, fleet, wall_ms_at_t0));
         for stream in fleet.streams.iter().filter(|stream| stream.is_uplink()) {
             streams.push(ReaderStream {
                 id: stream.id,
-                roster: Arc::clone(&roster),
+                directory: Arc::clone(&directory),
                 uplink: Arc::new(uplink(stream)?),
             });
         }

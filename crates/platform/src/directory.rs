@@ -5,9 +5,9 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Scope, Table, Template};
 use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 
-/// What a roster is made of.
+/// What a directory is made of.
 #[derive(Debug, Clone)]
-pub struct RosterSpec {
+pub struct DirectorySpec {
     /// Reproduces random values.
     pub seed: u64,
     /// Wall-clock milliseconds since the Unix epoch at T0.
@@ -28,13 +28,13 @@ pub struct RosterSpec {
 
 /// The devices of a fleet.
 #[derive(Debug, Clone)]
-pub struct Roster {
-    spec: RosterSpec,
+pub struct Directory {
+    spec: DirectorySpec,
 }
 
-impl Roster {
-    /// The roster of a fleet.
-    pub fn new(spec: RosterSpec) -> Self {
+impl Directory {
+    /// The directory of a fleet.
+    pub fn new(spec: DirectorySpec) -> Self {
         Self { spec }
     }
 
@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    fn roster(names: Names, devices: u32) -> Roster {
-        Roster::new(RosterSpec {
+    fn directory(names: Names, devices: u32) -> Directory {
+        Directory::new(DirectorySpec {
             seed: 1,
             wall_ms_at_t0: 0,
             first_device: DeviceId(1_000),
@@ -159,15 +159,15 @@ mod tests {
             });
             let devices = list.len() as u32 - more.min(1);
             for names in [Names::Listed(Arc::new(table.unwrap())), Names::formula("m-${index:03}").unwrap()] {
-                let roster = roster(names.clone(), devices);
+                let directory = directory(names.clone(), devices);
                 let mut name = String::new();
                 for device in (1_000..1_000 + devices).map(DeviceId) {
-                    roster.render_name(device, &mut name);
-                    prop_assert_eq!(roster.device_named(&name), Some(device));
+                    directory.render_name(device, &mut name);
+                    prop_assert_eq!(directory.device_named(&name), Some(device));
                 }
                 name.clear();
                 names.render(7 + devices, &mut name);
-                prop_assert_eq!(roster.device_named(&name), None);
+                prop_assert_eq!(directory.device_named(&name), None);
             }
         }
     }

@@ -9,7 +9,7 @@ use muster_protocol::mqtt::{self, Client, Publish, Qos, Refused, Token};
 pub struct CommandToken(pub u32);
 
 /// Takes commands to the platform.
-pub trait Courier {
+pub trait CommandSender {
     /// Whether it stands.
     fn is_connected(&self) -> bool;
 
@@ -29,7 +29,7 @@ pub trait Courier {
 }
 
 /// One that may not be there yet.
-impl<C: Courier> Courier for Option<C> {
+impl<C: CommandSender> CommandSender for Option<C> {
     fn is_connected(&self) -> bool {
         self.as_ref().is_some_and(C::is_connected)
     }
@@ -44,8 +44,8 @@ impl<C: Courier> Courier for Option<C> {
         token: CommandToken,
         command: &OutboundCommand<'_>,
     ) -> Result<(), Untaken> {
-        let courier = self.as_mut().ok_or(Untaken::Yet)?;
-        courier.take(now, token, command)
+        let sender = self.as_mut().ok_or(Untaken::Yet)?;
+        sender.take(now, token, command)
     }
 }
 
@@ -60,7 +60,7 @@ pub enum Untaken {
 
 /// A session of MQTT that publishes commands at QoS 1 and renders them to the end of `out`.
 #[derive(Debug)]
-pub struct MqttCourier<'a> {
+pub struct MqttSender<'a> {
     /// The dialect in which commands are written.
     pub dialect: Dialect,
     /// Buffers in which a command is rendered.
@@ -71,7 +71,7 @@ pub struct MqttCourier<'a> {
     pub out: &'a mut Vec<u8>,
 }
 
-impl Courier for MqttCourier<'_> {
+impl CommandSender for MqttSender<'_> {
     fn is_connected(&self) -> bool {
         self.session.is_connected()
     }

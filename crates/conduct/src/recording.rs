@@ -8,25 +8,25 @@ use muster_model::{
     Arrival, Attempt, Command, Fact, LinkFact, LinkId, Micros, Reception, RunId, StreamId,
 };
 
-use crate::{Dispatch, Handover, Progress, Trouble};
+use crate::{Diagnostic, Dispatch, Handover, Progress};
 
 /// Who writes every fact down, beside the recorder.
-pub trait Scribe: fmt::Debug + Send {
+pub trait FactWriter: fmt::Debug + Send {
     /// Takes note of one fact; never waits.
     fn note(&mut self, fact: &Fact);
 }
 
 /// What one thread records.
 #[derive(Debug)]
-pub struct Tape {
+pub struct RecordingSink {
     recorder: Recorder,
-    scribe: Option<Box<dyn Scribe>>,
+    writer: Option<Box<dyn FactWriter>>,
 }
 
-impl Tape {
-    /// A tape that has heard nothing.
-    pub fn new(recorder: Recorder, scribe: Option<Box<dyn Scribe>>) -> Self {
-        Self { recorder, scribe }
+impl RecordingSink {
+    /// A recording that has heard nothing.
+    pub fn new(recorder: Recorder, writer: Option<Box<dyn FactWriter>>) -> Self {
+        Self { recorder, writer }
     }
 
     /// The recorder.
@@ -34,12 +34,16 @@ impl Tape {
         &mut self.recorder
     }
 
-    /// What was recorded since the last dispatch, and the troubles since then, which are taken.
-    pub fn dispatch(&mut self, progress: Progress, troubles: &mut Vec<Trouble>) -> Box<Dispatch> {
+    /// What was recorded since the last dispatch, and the diagnostics since then, which are taken.
+    pub fn dispatch(
+        &mut self,
+        progress: Progress,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Box<Dispatch> {
         Box::new(Dispatch {
             progress,
             windows: self.recorder.flush(progress.at),
-            troubles: std::mem::take(troubles),
+            diagnostics: std::mem::take(diagnostics),
             handover: None,
         })
     }
@@ -72,38 +76,38 @@ impl Tape {
     /// A copy reached a backend.
     pub fn arrival(&mut self, arrival: &Arrival) {
         self.recorder.arrival(arrival);
-        if let Some(scribe) = &mut self.scribe {
-            scribe.note(&Fact::Arrival(*arrival));
+        if let Some(writer) = &mut self.writer {
+            writer.note(&Fact::Arrival(*arrival));
         }
     }
 }
 
-impl Sink for Tape {
+impl Sink for RecordingSink {
     fn attempt(&mut self, attempt: &Attempt) {
         self.recorder.attempt(attempt);
-        if let Some(scribe) = &mut self.scribe {
-            scribe.note(&Fact::Attempt(*attempt));
+        if let Some(writer) = &mut self.writer {
+            writer.note(&Fact::Attempt(*attempt));
         }
     }
 
     fn command(&mut self, command: &Command) {
         self.recorder.command(command);
-        if let Some(scribe) = &mut self.scribe {
-            scribe.note(&Fact::Command(*command));
+        if let Some(writer) = &mut self.writer {
+            writer.note(&Fact::Command(*command));
         }
     }
 
     fn reception(&mut self, reception: &Reception) {
         self.recorder.reception(reception);
-        if let Some(scribe) = &mut self.scribe {
-            scribe.note(&Fact::Reception(*reception));
+        if let Some(writer) = &mut self.writer {
+            writer.note(&Fact::Reception(*reception));
         }
     }
 
     fn link(&mut self, fact: &LinkFact) {
         self.recorder.link(fact);
-        if let Some(scribe) = &mut self.scribe {
-            scribe.note(&Fact::Link(*fact));
+        if let Some(writer) = &mut self.writer {
+            writer.note(&Fact::Link(*fact));
         }
     }
 
