@@ -143,11 +143,9 @@ fn summed(grown: &[Result<Counts, String>], t_s: f64) -> Counted {
     let unread: Vec<NotedEvent> = grown
         .iter()
         .filter_map(|page| page.as_ref().err())
-        .map(|why| NotedEvent {
-            t_s,
-            until_s: None,
-            kind: COUNTERS_UNREAD.to_owned(),
-            detail: format!("how the platform's own counters grew is not known: {why}"),
+        .map(|why| {
+            let detail = format!("how the platform's own counters grew is not known: {why}");
+            NotedEvent::new(t_s, COUNTERS_UNREAD, detail)
         })
         .collect();
     let mut sums = Counts::new();

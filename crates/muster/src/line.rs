@@ -50,12 +50,7 @@ pub(crate) fn noted(
 
 /// The same; `clock` is this part's.
 fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
-    let event = |kind: &str, detail: String| NotedEvent {
-        t_s: end_s,
-        until_s: None,
-        kind: kind.to_owned(),
-        detail,
-    };
+    let event = |kind: &str, detail: String| NotedEvent::new(end_s, kind, detail);
     let silent = (!account.was_complete).then(|| {
         let detail = "not every other part was heard of over the line when settling ended: this one settled by \
                       itself, its consumers up to `settle.at-most`";

@@ -169,10 +169,10 @@ impl Provisioned {
     /// Instants count from the run's T0: what came before it is negative.
     pub(crate) fn after(mut self, clock: Clock) -> Vec<NotedEvent> {
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
-        let created = event(at_s, "provisioned", self.tally.to_string());
+        let created = NotedEvent::new(at_s, "provisioned", self.tally.to_string());
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
-        let removed = removed.map(|(kind, detail)| event(now, kind, detail));
+        let removed = removed.map(|(kind, detail)| NotedEvent::new(now, kind, detail));
         [Some(created), removed].into_iter().flatten().collect()
     }
 
@@ -204,14 +204,5 @@ fn remove(provisioner: &dyn Provisioner, journal: &Journal) -> (&'static str, St
             ));
             ("not-deprovisioned", format!("{left} left: {error}"))
         }
-    }
-}
-
-fn event(t_s: f64, kind: &str, detail: String) -> NotedEvent {
-    NotedEvent {
-        t_s,
-        until_s: None,
-        kind: kind.to_owned(),
-        detail,
     }
 }

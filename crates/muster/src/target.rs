@@ -261,12 +261,11 @@ impl Target {
                 Ok(its) => account
                     .get_or_insert_with(GatewayAccount::default)
                     .merge(&its),
-                Err(error) => stopped.events.push(NotedEvent {
-                    t_s: elapsed_s,
-                    until_s: None,
-                    kind: "gateway-lost".to_owned(),
-                    detail: format!("{name} gave no account: {error}"),
-                }),
+                Err(error) => stopped.events.push(NotedEvent::new(
+                    elapsed_s,
+                    "gateway-lost",
+                    format!("{name} gave no account: {error}"),
+                )),
             }
         }
         let text = |account| serde_json::to_string_pretty(&account);

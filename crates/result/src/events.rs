@@ -120,12 +120,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Diagnostic::TakenOver(what) => (TAKEN_OVER, what.clone()),
         Diagnostic::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
-    NotedEvent {
-        t_s: since.as_secs_f64(),
-        until_s: None,
-        kind: kind.to_owned(),
-        detail,
-    }
+    NotedEvent::new(since.as_secs_f64(), kind, detail)
 }
 
 /// The platform's own words by the cause that they were given for.

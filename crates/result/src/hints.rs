@@ -158,12 +158,7 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
     }
 
     fn event(kind: &str, detail: &str) -> NotedEvent {
-        NotedEvent {
-            t_s: 0.0,
-            until_s: None,
-            kind: kind.to_owned(),
-            detail: detail.to_owned(),
-        }
+        NotedEvent::new(0.0, kind, detail.to_owned())
     }
 
     #[test]

@@ -360,6 +360,16 @@ fn failures(summary: &Summary) -> String {
 }
 
 impl NotedEvent {
+    /// An event without a length.
+    pub fn new(t_s: f64, kind: &str, detail: String) -> Self {
+        Self {
+            t_s,
+            until_s: None,
+            kind: kind.to_owned(),
+            detail,
+        }
+    }
+
     fn event(&self) -> Event {
         Event {
             t_s: self.t_s,

@@ -98,7 +98,7 @@ fn answers(plan: &Plan, all_links: bool) -> Result<u8> {
     }
     let management = management(plan)?;
     let code = management.max(devices(plan, all_links)?);
-    Ok(code.max(consumers(plan)?).max(clusters(plan)))
+    Ok(code.max(consumers(plan)?))
 }
 
 /// Connects the first links of each fleet, one to each address of the devices, and then all of them
@@ -154,19 +154,31 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
     Ok(code)
 }
 
-/// Connects the first consumer of each backend of MQTT.
+/// Connects the first consumer of each backend of MQTT, and asks each cluster of Kafka for its topics.
 fn consumers(plan: &Plan) -> Result<u8> {
     let (plan, targets) = (&plan.only_connecting(), &[][..]);
+    let run = RunId(Clock::start().t0_ns() as u32);
     let mut code = outcome::PASS;
     for (id, backend) in (0..).map(BackendId).zip(&plan.backends) {
-        if backend.mqtt().is_none() {
-            continue;
-        }
-        let found = match target::address(&backend.endpoint, target::patience(plan)) {
-            Ok(at) => Connecting { plan, targets }.consumer(id, backend, at)?,
-            Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),
+        let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
+        let found = if backend.mqtt().is_some() {
+            match target::address(&backend.endpoint, target::patience(plan)) {
+                Ok(at) => Connecting { plan, targets }.consumer(id, backend, at)?,
+                Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),
+            }
+        } else {
+            match look(backend, id, run) {
+                Look::Refused(why) => Found::new(outcome::USAGE, "refused", why),
+                Look::Silent(why) => Found::new(outcome::SILENT, "silent", why),
+                Look::Found { topics, warnings } => {
+                    let ok = topics.iter().map(|line| ("ok", line));
+                    let lines = ok.chain(warnings.iter().map(|line| ("warning", line)));
+                    lines.for_each(|(mark, line)| print(mark, &format!("{who}: {line}")));
+                    continue;
+                }
+            }
         };
-        found.print(&format!("{}, backend `{}`", backend.endpoint, backend.name));
+        found.print(&who);
         code = code.max(found.code);
     }
     Ok(code)
@@ -192,35 +204,6 @@ impl Found {
     }
 }
 
-/// Asks each backend's cluster of Kafka for its topics; the exit code.
-fn clusters(plan: &Plan) -> u8 {
-    let run = RunId(Clock::start().t0_ns() as u32);
-    let backends = (0..).map(BackendId).zip(&plan.backends);
-    let codes = backends.map(|(id, backend)| {
-        let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
-        match look(backend, id, run) {
-            Look::Found { topics, warnings } => {
-                let say = |mark, lines: &[String]| {
-                    let lines = lines.iter();
-                    lines.for_each(|line| print(mark, &format!("{who}: {line}")));
-                };
-                say("ok", &topics);
-                say("warning", &warnings);
-                outcome::PASS
-            }
-            Look::Refused(why) => {
-                print("refused", &format!("{who}: {why}"));
-                outcome::USAGE
-            }
-            Look::Silent(why) => {
-                print("silent", &format!("{who}: {why}"));
-                outcome::SILENT
-            }
-        }
-    });
-    codes.max().unwrap_or(outcome::PASS)
-}
-
 /// Makes a call of the management API that changes nothing, where a run would call it; the exit code.
 fn management(plan: &Plan) -> Result<u8> {
     let mode = plan.provision.as_ref().map(|provision| provision.mode);
@@ -234,13 +217,15 @@ fn management(plan: &Plan) -> Result<u8> {
     let interrupted = AtomicBool::new(false);
     let greeted =
         distinct(plan).and_then(|()| provisioner.greet(&Watcher::new(&interrupted, true)));
-    let (mark, said, code) = match greeted {
-        Ok(()) => ("ok", "answers".to_owned(), outcome::PASS),
-        Err(error) if error.is_silence() => ("silent", error.to_string(), outcome::SILENT),
-        Err(error) => ("refused", error.to_string(), outcome::USAGE),
+    let found = match greeted {
+        Ok(()) => Found::new(outcome::PASS, "ok", "answers"),
+        Err(error) if error.is_silence() => {
+            Found::new(outcome::SILENT, "silent", error.to_string())
+        }
+        Err(error) => Found::new(outcome::USAGE, "refused", error.to_string()),
     };
-    print(mark, &format!("{target}, management API: {said}"));
-    Ok(code)
+    found.print(&format!("{target}, management API"));
+    Ok(found.code)
 }
 
 /// The need of the plan for one resource, and the amount that there is.
