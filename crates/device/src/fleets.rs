@@ -16,7 +16,7 @@ pub struct Fleets<C> {
     seed: u64,
     fleets: Vec<Fleet<C>>,
     /// Where each stream stands: its class and its place there.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Position>>,
     /// The class of each link.
     of_links: Vec<u8>,
     lanes: usize,
@@ -34,7 +34,7 @@ struct Fleet<C> {
 
 /// Where a stream stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) class: u8,
     pub(crate) lane: u8,
 }
@@ -72,7 +72,7 @@ impl<C> Fleets<C> {
             seed: mix(self.seed, u64::from(class.links.start) << 32),
         };
         for (lane, stream) in (0u8..).zip(&class.streams) {
-            self.places[stream.id.index()] = Some(Place { class: index, lane });
+            self.places[stream.id.index()] = Some(Position { class: index, lane });
         }
         let first_lane = self.lanes;
         self.lanes += class.links.len() * class.streams.len();
@@ -142,7 +142,7 @@ impl<C> Fleets<C> {
     }
 
     #[inline]
-    pub(crate) fn place(&self, stream: StreamId) -> Place {
+    pub(crate) fn place(&self, stream: StreamId) -> Position {
         self.places[stream.index()].expect("a message's stream is of this shard's plan")
     }
 

@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use muster_model::{DeviceId, Micros, StreamId};
 
-pub(crate) use self::outbox::{Hold, Outbox};
+pub(crate) use self::outbox::{Outbox, WriteBlock};
 
 use self::outbox::Writing;
 use crate::acknowledged::{Acknowledged, Met};
 use crate::class::ClassStream;
 use crate::fleets::Fleets;
-use crate::slots::{Chain, Slot, SlotId, Slots, Stage, Taken};
+use crate::slots::{Admission, Chain, Slot, SlotId, Slots, Stage};
 use crate::timeouts::Timeouts;
 use crate::token::Token;
 
@@ -22,7 +22,7 @@ pub(crate) struct Messages<K> {
     slots: Slots<K>,
     /// By link.
     outboxes: Vec<Outbox>,
-    lanes: Vec<Lane>,
+    lanes: Vec<StreamQueue>,
     /// Those that wait for an answer or a command.
     timeouts: Timeouts,
     /// Those that the application acknowledges.
@@ -31,7 +31,7 @@ pub(crate) struct Messages<K> {
 
 /// The messages of one stream that wait on one link.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lane {
+pub(crate) struct StreamQueue {
     queue: Chain,
     queued: u32,
     flying: u32,
@@ -65,7 +65,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         let timeouts: Vec<Option<Micros>> =
             streams.clone().map(ClassStream::sliding_timeout).collect();
         self.outboxes = vec![Outbox::default(); links];
-        self.lanes = vec![Lane::default(); timeouts.len()];
+        self.lanes = vec![StreamQueue::default(); timeouts.len()];
         self.timeouts.slide(&timeouts, links);
         if streams.clone().any(ClassStream::is_acknowledged) {
             self.acknowledged = Acknowledged::of(timeouts.len());
@@ -184,7 +184,7 @@ impl<K: Copy + PartialEq> Messages<K> {
 
     /// A message waits in a lane; none if the pool is at its limit.
     #[inline]
-    pub(crate) fn enqueue(&mut self, lane: usize, taken: Taken) -> Option<SlotId> {
+    pub(crate) fn enqueue(&mut self, lane: usize, taken: Admission) -> Option<SlotId> {
         let id = self.slots.take(taken)?;
         self.append(lane, id);
         Some(id)
@@ -246,7 +246,7 @@ impl<K: Copy + PartialEq> Messages<K> {
 
     /// A message is on its way, and its answer is waited for.
     #[inline]
-    pub(crate) fn fly<C>(&mut self, fleets: &Fleets<C>, id: SlotId, at: Micros) {
+    pub(crate) fn track<C>(&mut self, fleets: &Fleets<C>, id: SlotId, at: Micros) {
         let slot = self.slots.get_mut(id);
         slot.stage = Stage::Flying;
         let link = slot.link;
@@ -288,7 +288,7 @@ impl<K: Copy + PartialEq> Messages<K> {
 
     /// Takes an attempt out of everything it stands in, whatever its stage.
     #[inline]
-    pub(crate) fn land<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
+    pub(crate) fn untrack<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
         let (stage, lane) = (slot.stage, fleets.lane_of(slot.link, slot.stream));
         let outbox = &mut self.outboxes[slot.link as usize];
@@ -326,7 +326,7 @@ impl<K: Copy + PartialEq> Messages<K> {
     /// The link ended while the kernel held a part of a message: the peer never had the whole.
     pub(crate) fn unwrite<C>(&mut self, fleets: &Fleets<C>, link: u32) {
         let outbox = self.outbox_mut(link);
-        outbox.set_hold(Hold::Nothing);
+        outbox.set_write_block(WriteBlock::Nothing);
         let Some(id) = outbox.take_written() else {
             return;
         };

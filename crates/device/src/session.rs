@@ -183,12 +183,12 @@ pub trait SharedSockets: Session {
 
     /// The place of a link on a shared socket.
     #[inline]
-    fn seat(&self, _class: u8, _link: u32) -> Option<Seat> {
+    fn seat(&self, _class: u8, _link: u32) -> Option<SocketSlot> {
         None
     }
 
     /// The link at a place on a shared socket.
-    fn link_at(&self, _seat: Seat) -> Option<u32> {
+    fn link_at(&self, _seat: SocketSlot) -> Option<u32> {
         None
     }
 
@@ -226,7 +226,7 @@ pub trait SharedSockets: Session {
 
 /// The place of a link on a shared socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct SocketSlot {
     /// The socket, as an index of the shard.
     pub socket: u32,
     /// Its place among the links of that socket.

@@ -14,7 +14,7 @@ use crate::class::Class;
 use crate::connects::Connects;
 use crate::fleets::Fleets;
 use crate::links::{Links, State};
-use crate::messages::{Forgotten, Hold};
+use crate::messages::{Forgotten, WriteBlock};
 use crate::ramp::Ramp;
 use crate::recording::Recording;
 use crate::session::{Session, View};
@@ -213,7 +213,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
             State::Down | State::Opening(_) | State::Handshaking => ShedCause::Offline,
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
-            State::Up if self.traffic.messages().outbox(at).hold() == Hold::Full => {
+            State::Up if self.traffic.messages().outbox(at).write_block() == WriteBlock::Full => {
                 ShedCause::SocketFull
             }
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,

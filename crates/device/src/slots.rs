@@ -7,7 +7,7 @@
 
 use muster_model::{DeviceId, Micros, StreamId};
 
-use crate::own::OwnAtTaken;
+use crate::generator_delay::DelayAtAdmission;
 
 /// The chains that a slot stands in, and its neighbours in each.
 const OF_LINK: usize = 0;
@@ -62,7 +62,7 @@ pub(crate) struct Slot<K> {
     /// When the engine picked it up.
     pub(crate) taken: Micros,
     /// What of its time may be our own, as far as it was known then.
-    pub(crate) own: OwnAtTaken,
+    pub(crate) own: DelayAtAdmission,
     /// When the kernel took its last byte for the first time; of a body in blocks that of the block that
     /// went last so far.
     pub(crate) sent: Option<Micros>,
@@ -101,13 +101,13 @@ pub(crate) struct Slot<K> {
 
 /// What a message is when it is taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct Admission {
     /// When the schedule wanted it.
     pub(crate) due: Micros,
     /// When the engine picked it up.
     pub(crate) taken: Micros,
     /// What of its time may be our own, as far as it is known now.
-    pub(crate) own: OwnAtTaken,
+    pub(crate) own: DelayAtAdmission,
     /// Whom it is from.
     pub(crate) device: DeviceId,
     /// Its place in that device's stream.
@@ -165,7 +165,7 @@ impl<K> Slots<K> {
     }
 
     /// A slot for a message, or none if the pool is at its limit.
-    pub(crate) fn take(&mut self, message: Taken) -> Option<SlotId> {
+    pub(crate) fn take(&mut self, message: Admission) -> Option<SlotId> {
         let slot = Slot {
             due: message.due,
             taken: message.taken,
@@ -300,11 +300,11 @@ mod tests {
 
     use super::*;
 
-    fn message(seq: u32) -> Taken {
-        Taken {
+    fn message(seq: u32) -> Admission {
+        Admission {
             due: Micros::ZERO,
             taken: Micros::ZERO,
-            own: OwnAtTaken::default(),
+            own: DelayAtAdmission::default(),
             device: DeviceId(0),
             seq,
             link: 0,

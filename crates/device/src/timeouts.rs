@@ -1,12 +1,12 @@
 //! Time-outs of attempts, and waits for commands.
 //!
 //! With one time-out a stream the oldest attempt is overdue first. Time-outs that begin anew with
-//! each acknowledgement are kept apart ([`Slide`]).
+//! each acknowledgement are kept apart ([`SlidingTimeouts`]).
 
 use muster_model::Micros;
 
 use crate::class::ClassStream;
-use crate::slide::Slide;
+use crate::sliding_timeouts::SlidingTimeouts;
 use crate::slots::{Chain, SlotId, Slots};
 
 /// The attempts of a shard that wait for an answer or for a command.
@@ -14,7 +14,7 @@ use crate::slots::{Chain, SlotId, Slots};
 pub(crate) struct Timeouts {
     /// By stream of the plan.
     streams: Vec<Waiting>,
-    sliding: Slide,
+    sliding: SlidingTimeouts,
 }
 
 /// The attempts of one stream, by the instant from which on they wait.
@@ -33,7 +33,7 @@ impl Timeouts {
     pub(crate) fn new(streams: usize) -> Self {
         Self {
             streams: vec![Waiting::default(); streams],
-            sliding: Slide::default(),
+            sliding: SlidingTimeouts::default(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Timeouts {
 
     /// Makes room for the sliding time-outs of all lanes; called once all streams are known.
     pub(crate) fn slide(&mut self, lanes: &[Option<Micros>], links: usize) {
-        self.sliding = Slide::of(lanes, links);
+        self.sliding = SlidingTimeouts::of(lanes, links);
     }
 
     /// An attempt waits for its answer; [`crate::slots::Slot::flown`] is set.

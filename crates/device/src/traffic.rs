@@ -18,14 +18,14 @@ use self::outcomes::Completing;
 use crate::agenda::{Agenda, DueMessage};
 use crate::class::{Policy, Qos};
 use crate::fleets::Fleets;
+use crate::generator_delay::GeneratorDelay;
 use crate::links::Links;
-use crate::messages::{Forgotten, Hold, Messages};
-use crate::own::OwnDelay;
+use crate::messages::{Forgotten, Messages, WriteBlock};
 use crate::recording::Recording;
 use crate::reply_paths::ReplyPaths;
 use crate::session::{Further, Rendering, Scratch, Session};
 use crate::sink::Sink;
-use crate::slots::{SlotId, Stage, Taken};
+use crate::slots::{Admission, SlotId, Stage};
 use crate::token::stream_of;
 
 /// The messages of a shard from due to final.
@@ -40,7 +40,7 @@ pub struct Traffic<P: Session, S> {
     reply_paths: ReplyPaths,
     recording: Recording<S>,
     /// What of the times of messages may be our own.
-    own: OwnDelay,
+    own: GeneratorDelay,
     /// Who reads what devices subscribe to; none where no stream does.
     listener: Option<Listener>,
     scratch: Scratch,
@@ -87,7 +87,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             commands_seen,
             reply_paths: ReplyPaths::default(),
             recording,
-            own: OwnDelay::default(),
+            own: GeneratorDelay::default(),
             listener: plan.listener,
             scratch: Scratch::default(),
             max_lateness: plan.max_lateness,
@@ -117,7 +117,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         &mut self.messages
     }
 
-    pub(crate) fn own(&self) -> &OwnDelay {
+    pub(crate) fn own(&self) -> &GeneratorDelay {
         &self.own
     }
 
@@ -196,7 +196,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         } else if self.is_full(link, message.stream) {
             Some(ShedCause::QueueFull)
         } else {
-            let taken = Taken {
+            let taken = Admission {
                 due: message.due,
                 taken: now,
                 own,
@@ -320,7 +320,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.mark_sent(id, at);
         let stream = self.fleets.stream(self.messages.get(id).stream);
         if stream.is_answered() {
-            self.messages.fly(&self.fleets, id, at);
+            self.messages.track(&self.fleets, id, at);
         } else {
             let is_uplink = !stream.is_command();
             self.messages.outbox_mut(link).count_last_sent(is_uplink);
@@ -331,18 +331,24 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// The kernel holds a part of what was written on a link; nothing goes until
     /// [`Traffic::flushed`].
     pub fn held(&mut self, link: u32) {
-        self.messages.outbox_mut(link).set_hold(Hold::Full);
+        self.messages
+            .outbox_mut(link)
+            .set_write_block(WriteBlock::Full);
     }
 
     /// The message that was rendered last goes at the end of the turn, with those of other links;
     /// nothing goes until [`Traffic::flushed`].
     pub fn gathered(&mut self, link: u32) {
-        self.messages.outbox_mut(link).set_hold(Hold::Gathering);
+        self.messages
+            .outbox_mut(link)
+            .set_write_block(WriteBlock::Gathering);
     }
 
     /// The kernel has taken all that was kept back of a link, at `at`.
     pub fn flushed(&mut self, link: u32, at: Micros) {
-        self.messages.outbox_mut(link).set_hold(Hold::Nothing);
+        self.messages
+            .outbox_mut(link)
+            .set_write_block(WriteBlock::Nothing);
         self.written(link, at);
     }
 
@@ -409,14 +415,14 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         cause: ShedCause,
     ) -> Option<Forgotten<P::Key>> {
         let outbox = self.messages.outbox_mut(link);
-        outbox.set_hold(Hold::Nothing);
+        outbox.set_write_block(WriteBlock::Nothing);
         let id = outbox.take_written()?;
         let forgotten = Forgotten {
             is_unseen: self.messages.get(id).sent.is_none(),
             ..self.messages.forget(id)
         };
         self.messages.get_mut(id).stage = Stage::Waiting;
-        self.messages.land(&self.fleets, id);
+        self.messages.untrack(&self.fleets, id);
         let outcome = match self.messages.get(id).sent {
             Some(_) => Outcome::Broken(Cause::Network),
             None => Outcome::Shed(cause),

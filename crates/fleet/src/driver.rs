@@ -16,12 +16,12 @@ use crate::classes::{ShardError, ShardSpec};
 mod lines;
 #[cfg(test)]
 mod narrow;
-mod overheard;
 #[cfg(test)]
 mod receiving;
 mod reports;
 mod secured;
 mod shared;
+mod stale_handshakes;
 mod targets;
 mod wire;
 mod writing;

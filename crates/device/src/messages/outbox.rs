@@ -14,7 +14,7 @@ pub(crate) struct Outbox {
     /// Messages without an answer by design that were sent since the peer sent its last packet.
     last_sent: u32,
     /// Whether what was written last still waits.
-    hold: Hold,
+    write_block: WriteBlock,
     /// Whether something waits for the end of the silence that the platform asked for.
     waits_for_silence: bool,
 }
@@ -30,7 +30,7 @@ pub(super) enum Writing {
 
 /// What keeps a link from writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum WriteBlock {
     Nothing,
     /// A datagram goes at the end of the turn, with those of others.
     Gathering,
@@ -45,7 +45,7 @@ impl Default for Outbox {
             again: Chain::default(),
             writing: Writing::Nothing,
             last_sent: 0,
-            hold: Hold::Nothing,
+            write_block: WriteBlock::Nothing,
             waits_for_silence: false,
         }
     }
@@ -55,17 +55,17 @@ impl Outbox {
     /// Whether the socket has taken all that was written.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
-        self.hold == Hold::Nothing && self.writing == Writing::Nothing
+        self.write_block == WriteBlock::Nothing && self.writing == Writing::Nothing
     }
 
     #[inline]
-    pub(crate) fn hold(&self) -> Hold {
-        self.hold
+    pub(crate) fn write_block(&self) -> WriteBlock {
+        self.write_block
     }
 
     #[inline]
-    pub(crate) fn set_hold(&mut self, hold: Hold) {
-        self.hold = hold;
+    pub(crate) fn set_write_block(&mut self, write_block: WriteBlock) {
+        self.write_block = write_block;
     }
 
     pub(crate) fn waits_for_silence(&self) -> bool {

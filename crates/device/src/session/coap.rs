@@ -21,7 +21,7 @@ use super::{
 };
 use crate::client::Client;
 use crate::fleets::FleetLinks;
-use crate::session::Seat;
+use crate::session::SocketSlot;
 use crate::token::Token;
 
 /// CoAP, with the sockets that links share.
@@ -47,7 +47,7 @@ pub enum CoapState {
     /// An endpoint of its own.
     Own(coap::Client),
     /// One endpoint with all links of its socket.
-    Shared(Seat),
+    Shared(SocketSlot),
 }
 
 impl Session for Coap {
@@ -208,11 +208,11 @@ impl SharedSockets for Coap {
     }
 
     #[inline]
-    fn seat(&self, class: u8, link: u32) -> Option<Seat> {
+    fn seat(&self, class: u8, link: u32) -> Option<SocketSlot> {
         self.sockets.seat(class, link)
     }
 
-    fn link_at(&self, seat: Seat) -> Option<u32> {
+    fn link_at(&self, seat: SocketSlot) -> Option<u32> {
         self.sockets.link_at(seat)
     }
 
@@ -263,7 +263,7 @@ impl Coap {
     /// The link on a shared socket that an event is about.
     fn link_of(&self, socket: u32, event: &coap::ClientEvent<'_>) -> Option<u32> {
         let lane = event.ticket()?.lane;
-        self.sockets.link_at(Seat { socket, lane })
+        self.sockets.link_at(SocketSlot { socket, lane })
     }
 }
 

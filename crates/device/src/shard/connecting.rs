@@ -4,7 +4,7 @@ use muster_model::{Cause, ConnectFailure, LinkEvent, Micros};
 
 use super::Shard;
 use crate::links::State;
-use crate::messages::Hold;
+use crate::messages::WriteBlock;
 use crate::session::{Session, Transport};
 use crate::sink::Sink;
 
@@ -24,13 +24,16 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.recording().opened(id, now);
         self.connects.begin(self.traffic.fleets().ramp_of(link));
         // Nobody tells what became of the last words on the socket before.
-        self.set_hold(link, Hold::Nothing);
+        self.set_write_block(link, WriteBlock::Nothing);
         let waited = u32::try_from(waited.get()).unwrap_or(u32::MAX);
         self.links.enter(link, State::Opening(waited), now);
     }
 
-    fn set_hold(&mut self, link: u32, hold: Hold) {
-        self.traffic.messages_mut().outbox_mut(link).set_hold(hold);
+    fn set_write_block(&mut self, link: u32, write_block: WriteBlock) {
+        self.traffic
+            .messages_mut()
+            .outbox_mut(link)
+            .set_write_block(write_block);
     }
 
     /// Renders CONNECT once the connection under a link stands. A link whose session has none is up.
@@ -120,7 +123,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// us; the driver asks for the deadline again after each of these.
     pub(super) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let (fleets, messages) = (self.fleets(), self.traffic.messages());
-        let has_business = messages.outbox(link).hold() != Hold::Nothing
+        let has_business = messages.outbox(link).write_block() != WriteBlock::Nothing
             || messages.is_flying(fleets.lanes_of(link));
         let since = self.links.get(link).since();
         fleets.leaves_at(link, since).filter(|_| !has_business)
@@ -137,7 +140,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// The platform has answered the CONNECT of a link.
-    pub(super) fn tell_return(&mut self, link: u32, now: Micros, is_kept: bool) {
+    pub(super) fn report_return(&mut self, link: u32, now: Micros, is_kept: bool) {
         let was_up = self.links.get(link).ups() > 0;
         if was_up && self.fleets().class(link).client.offline.is_some() {
             let id = self.fleets().link_id(link);

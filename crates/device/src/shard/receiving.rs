@@ -7,8 +7,8 @@ use muster_platform::Downlink;
 
 use super::Shard;
 use crate::links::State;
-use crate::messages::Hold;
-use crate::session::{self, Event, Input, Reply, Seat, Session, SharedSockets, Transport};
+use crate::messages::WriteBlock;
+use crate::session::{self, Event, Input, Reply, Session, SharedSockets, SocketSlot, Transport};
 use crate::sink::Sink;
 use crate::token::{Token, stream_of};
 
@@ -132,7 +132,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 counts.refused_unawaited.add(reason, 1);
             }
             Event::Resend { token } => self.resend(link, token),
-            Event::Message(message) => self.told(link, now, &message),
+            Event::Message(message) => self.receive_message(link, now, &message),
             Event::Alive => {}
             Event::Connected { is_kept } => return self.handshake_done(link, now, is_kept, out),
             Event::Ready => self.connected(link, now),
@@ -150,7 +150,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         if self.links.get(link).state() != State::Handshaking {
             return Then::Stay;
         }
-        self.tell_return(link, now, is_kept);
+        self.report_return(link, now, is_kept);
         if !is_kept {
             self.drop_exchanges(link, now, false);
             self.traffic.break_flight(link, now, Cause::SessionLost);
@@ -165,7 +165,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Ends a link whose connection is over; returns what to do with the socket. If the kernel holds a part
     /// of a message, it must not send the rest.
     pub fn lost(&mut self, link: u32, now: Micros, cause: Cause) -> Then {
-        let is_held = self.traffic.messages().outbox(link).hold() != Hold::Nothing;
+        let is_held = self.traffic.messages().outbox(link).write_block() != WriteBlock::Nothing;
         self.closed(link, now, cause);
         if is_held { Then::Abort } else { Then::Close }
     }
@@ -178,7 +178,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// A message came on a link.
-    fn told(&mut self, link: u32, now: Micros, message: &session::Downlink<'_>) {
+    fn receive_message(&mut self, link: u32, now: Micros, message: &session::Downlink<'_>) {
         let (topic, payload) = (message.topic.as_str(), message.payload);
         let fleets = self.traffic.fleets();
         match (fleets.class(link).dialect.publishing().downlink)(topic, payload) {
@@ -197,10 +197,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 }
             }
             Downlink::Command(copy) => {
-                let forgotten = self.traffic.told_command(link, now, &copy);
+                let forgotten = self.traffic.receive_command(link, now, &copy);
                 self.forget(link, forgotten);
             }
-            Downlink::Other => self.traffic.overheard(link, now, message),
+            Downlink::Other => self.traffic.receive_copy(link, now, message),
         }
     }
 }
@@ -208,7 +208,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
 impl<P: SharedSockets, S: Sink> Shard<P, S> {
     /// Where a link sits that shares its socket; none if it has one of its own.
     #[inline]
-    pub fn seat(&self, link: u32) -> Option<Seat> {
+    pub fn seat(&self, link: u32) -> Option<SocketSlot> {
         let class = self.traffic.fleets().ramp_of(link);
         self.session.seat(class as u8, link)
     }

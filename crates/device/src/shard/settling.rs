@@ -4,7 +4,7 @@ use muster_model::{ConnectFailure, Micros, ShedCause};
 
 use super::{Shard, Then};
 use crate::links::State;
-use crate::messages::Hold;
+use crate::messages::WriteBlock;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -38,7 +38,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Renders the last words of a link that is up, and says how its socket is to end.
     pub fn say_goodbye(&mut self, link: u32, out: &mut Vec<u8>) -> Then {
         let was_up = self.links.end(link);
-        if self.traffic.messages().outbox(link).hold() != Hold::Nothing {
+        if self.traffic.messages().outbox(link).write_block() != WriteBlock::Nothing {
             return Then::Abort;
         }
         if was_up {

@@ -5,7 +5,7 @@ use muster_model::{Cause, Micros, ShedCause, StreamId};
 use super::{Shard, Unsendable};
 use crate::class::Policy;
 use crate::links::State;
-use crate::messages::Hold;
+use crate::messages::WriteBlock;
 use crate::session::{Outgoing, Session, Unsent};
 use crate::sink::Sink;
 use crate::slots::{SlotId, Stage};
@@ -66,7 +66,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
             return Some((beyond, ShedCause::Busy));
         }
         let outbox = messages.outbox(link);
-        if outbox.hold() == Hold::Gathering && obstacle == ShedCause::InFlight {
+        if outbox.write_block() == WriteBlock::Gathering && obstacle == ShedCause::InFlight {
             // Nothing is full: until the end of the turn as many wait as may go then.
             let gathered = outbox.written().map(|id| messages.get(id).stream);
             let is_gathered = gathered == Some(stream.id);

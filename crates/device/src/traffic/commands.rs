@@ -14,7 +14,7 @@ use crate::links::{Link, State};
 use crate::messages::Forgotten;
 use crate::session::{Interaction, Session};
 use crate::sink::Sink;
-use crate::slots::{SlotId, Taken};
+use crate::slots::{Admission, SlotId};
 use crate::token::Token;
 
 /// For so long a link has just come up again.
@@ -80,7 +80,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
 
     /// A copy of a command was published to a link: the first ends the query of its device, which the
     /// session may forget.
-    pub(crate) fn told_command(
+    pub(crate) fn receive_command(
         &mut self,
         link: u32,
         now: Micros,
@@ -198,7 +198,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 .recording
                 .answered_at_once(id, now, Answering::Shed(ShedCause::QueueFull));
         }
-        let reply = Taken {
+        let reply = Admission {
             due: now,
             taken: now,
             own: self.own.taken_at_once(now),

@@ -71,7 +71,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     }
 
     /// A message came on a link that its dialect knows nothing of.
-    pub(crate) fn overheard(&mut self, link: u32, now: Micros, message: &Downlink<'_>) {
+    pub(crate) fn receive_copy(&mut self, link: u32, now: Micros, message: &Downlink<'_>) {
         let Some(stream) = self.subscribed_by(link, message.topic.as_str()) else {
             return;
         };

@@ -132,12 +132,12 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         let link = slot.link;
         if slot.is_asking {
             // The platform took the query, and no command came while the device waited.
-            self.messages.land(&self.fleets, id);
+            self.messages.untrack(&self.fleets, id);
             self.finalise(id, now, Outcome::Accepted);
             return Some((link, None));
         }
         let forgotten = self.messages.forget(id);
-        self.messages.land(&self.fleets, id);
+        self.messages.untrack(&self.fleets, id);
         self.end(id, now, Outcome::TimedOut);
         Some((link, Some(forgotten)))
     }
@@ -146,7 +146,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// wire waits again.
     pub(crate) fn break_flight(&mut self, link: u32, now: Micros, cause: Cause) {
         while let Some(id) = self.messages.outbox(link).first_open() {
-            self.messages.land(&self.fleets, id);
+            self.messages.untrack(&self.fleets, id);
             let slot = self.messages.get(id);
             if slot.sent.is_some() {
                 self.end(id, now, Outcome::Broken(cause));
@@ -175,7 +175,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             None
         } else {
             let forgotten = self.messages.forget(id);
-            self.messages.land(&self.fleets, id);
+            self.messages.untrack(&self.fleets, id);
             Some(forgotten)
         };
         let outcome = match self.messages.get(id).sent {
@@ -209,11 +209,11 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// Tells the final state of all that is open on a link, where `obstacle` kept back what waits.
     pub(crate) fn finish_link(&mut self, link: u32, now: Micros, obstacle: ShedCause) {
         if let Some(id) = self.messages.outbox(link).written() {
-            self.messages.land(&self.fleets, id);
+            self.messages.untrack(&self.fleets, id);
             self.finish_waiting(id, now, ShedCause::SocketFull);
         }
         while let Some(id) = self.messages.outbox(link).first_open() {
-            self.messages.land(&self.fleets, id);
+            self.messages.untrack(&self.fleets, id);
             self.finish_waiting(id, now, obstacle);
         }
         for (place, lane) in self.fleets.lanes_of(link).enumerate() {
@@ -243,7 +243,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     #[inline]
     pub(super) fn answered(&mut self, id: SlotId, now: Micros) {
         self.mark_sent(id, now);
-        self.messages.land(&self.fleets, id);
+        self.messages.untrack(&self.fleets, id);
     }
 
     /// Why the attempt ended, unless it is tried again.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use muster_conduct::RecordingSink;
-use muster_device::{Route, Seat, Shard, SharedSockets, Then};
+use muster_device::{Route, Shard, SharedSockets, SocketSlot, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::dtls::Counts;
@@ -91,7 +91,7 @@ pub struct Who {
     /// The link's number in the run.
     pub(super) link: u32,
     /// Where it sits, if it shares its socket.
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<SocketSlot>,
 }
 
 /// The session above a line.

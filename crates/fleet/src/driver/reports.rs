@@ -82,9 +82,9 @@ impl Reports {
         targets: &Targets,
     ) {
         self.next_dispatch = now + DISPATCH_EVERY;
-        self.tell_dropped(io.counts().datagrams_dropped);
-        self.tell_unreachable(io, targets);
-        self.tell_unsendable(shard, targets.plan());
+        self.report_dropped(io.counts().datagrams_dropped);
+        self.report_unreachable(io, targets);
+        self.report_unsendable(shard, targets.plan());
         let progress = Progress {
             links_declined: self.declined,
             ..Progress::of(shard, now)
@@ -107,7 +107,7 @@ impl Reports {
     }
 
     /// What the kernel dropped since our own buffers were full is no loss of the target's.
-    fn tell_dropped(&mut self, dropped: u64) {
+    fn report_dropped(&mut self, dropped: u64) {
         let more = dropped - std::mem::replace(&mut self.dropped, dropped);
         if more > 0 {
             self.note(Diagnostic::ReceiveDrop(more));
@@ -115,7 +115,7 @@ impl Reports {
     }
 
     /// Whom datagrams do not reach, each cause once.
-    fn tell_unreachable(&mut self, io: &Io, targets: &Targets) {
+    fn report_unreachable(&mut self, io: &Io, targets: &Targets) {
         let icmp = io.icmp_error().filter(|_| !self.refusing);
         if let Some(why) = icmp {
             self.refusing = true;
@@ -141,7 +141,7 @@ impl Reports {
         }
     }
 
-    fn tell_unsendable<P: SharedSockets>(
+    fn report_unsendable<P: SharedSockets>(
         &mut self,
         shard: &mut Shard<P, RecordingSink>,
         plan: &Plan,

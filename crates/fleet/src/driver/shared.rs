@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use muster_conduct::Diagnostic;
-use muster_device::{Route, Seat, SharedSockets};
+use muster_device::{Route, SharedSockets, SocketSlot};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_plan::shared_receive_buffer;
 
-use super::overheard::Overheard;
+use super::stale_handshakes::StaleHandshakes;
 use super::writing::Gathered;
 use super::{Driver, Lines};
 
@@ -33,7 +33,7 @@ pub(super) struct SharedSocket<K> {
     shaking: Option<u32>,
     /// Whether it waits in the queue of its ramp until fewer handshakes are under way.
     is_queued: bool,
-    overheard: Overheard,
+    stale_handshakes: StaleHandshakes,
     /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
     pub(super) unsent: Vec<Gathered<K>>,
     timer: Option<(Micros, TimerId)>,
@@ -47,7 +47,7 @@ impl<K> Default for SharedSocket<K> {
             waiting: VecDeque::new(),
             shaking: None,
             is_queued: false,
-            overheard: Overheard::default(),
+            stale_handshakes: StaleHandshakes::default(),
             unsent: Vec::new(),
             timer: None,
         }
@@ -57,7 +57,7 @@ impl<K> Default for SharedSocket<K> {
 impl<K> SharedSocket<K> {
     /// The link that a datagram in the clear is for.
     fn shaker(&mut self, datagram: &[u8]) -> Option<u32> {
-        let may_be_ours = self.overheard.may_be_ours(datagram);
+        let may_be_ours = self.stale_handshakes.may_be_ours(datagram);
         self.shaking.filter(|_| may_be_ours)
     }
 }
@@ -143,7 +143,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// Makes a socket, which goes where its first link would; whether there is one.
     fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
-        let first = self.shard.session().link_at(Seat { socket, lane: 0 });
+        let first = self.shard.session().link_at(SocketSlot { socket, lane: 0 });
         let first = first.unwrap_or(link);
         let sockets = self.targets.plan().device_sockets();
         let (target, source) = self.targets.of(self.shard.fleets(), first, sockets);
@@ -252,7 +252,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     pub(super) fn received_at(&mut self, io: &mut Io, socket: u32, bytes: &mut [u8]) {
         let link = match L::route(bytes) {
             None => return self.received_by_endpoint(io, socket, bytes),
-            Some(Route::Lane(lane)) => self.shard.session().link_at(Seat { socket, lane }),
+            Some(Route::Lane(lane)) => self.shard.session().link_at(SocketSlot { socket, lane }),
             Some(Route::Handshake) => self.shared.sockets[socket as usize].shaker(bytes),
             Some(Route::Nobody) => None,
         };
@@ -283,7 +283,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let Some(link) = socket.shaking else { return };
         if L::is_open(&self.each[link as usize]) {
             socket.shaking = None;
-            socket.overheard.succeeded();
+            socket.stale_handshakes.succeeded();
             self.shared.ready.push(at);
         }
     }
@@ -296,7 +296,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let socket = &mut self.shared.sockets[seat.socket as usize];
         if socket.shaking == Some(link) {
             socket.shaking = None;
-            socket.overheard.failed();
+            socket.stale_handshakes.failed();
             self.shared.ready.push(seat.socket);
         }
     }
@@ -321,7 +321,10 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         // Its place in the queue stays until its turn comes there.
         socket.is_queued = is_queued;
         for lane in 0..self.shard.session().lanes_of(at) {
-            let link = self.shard.session().link_at(Seat { socket: at, lane });
+            let link = self
+                .shard
+                .session()
+                .link_at(SocketSlot { socket: at, lane });
             if let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) {
                 self.link_closed(io, link, why);
             }

@@ -5,7 +5,7 @@ use muster_protocol::coap;
 
 use super::{CoapSettings, CoapState, SocketUse};
 use crate::fleets::FleetLinks;
-use crate::session::Seat;
+use crate::session::SocketSlot;
 
 /// The links of a class, dealt round to its sockets, so that links which connect one after the other
 /// do so on different ones.
@@ -19,15 +19,15 @@ struct Bank {
 }
 
 impl Bank {
-    fn seat(&self, link: u32) -> Option<Seat> {
+    fn seat(&self, link: u32) -> Option<SocketSlot> {
         let place = link - self.first_link;
         let lane = place.checked_div(self.sockets)?;
         let socket = self.first_socket + place % self.sockets;
-        Some(Seat { socket, lane })
+        Some(SocketSlot { socket, lane })
     }
 
     /// Who sits at a lane of a socket that is this class's.
-    fn link_at(&self, seat: Seat) -> Option<u32> {
+    fn link_at(&self, seat: SocketSlot) -> Option<u32> {
         let place = seat.socket.checked_sub(self.first_socket)?;
         if place >= self.sockets {
             return None;
@@ -88,16 +88,16 @@ impl Sockets {
     }
 
     #[inline]
-    pub(super) fn seat(&self, class: u8, link: u32) -> Option<Seat> {
+    pub(super) fn seat(&self, class: u8, link: u32) -> Option<SocketSlot> {
         self.banks.get(usize::from(class))?.seat(link)
     }
 
     /// The place of a link of the class that was added last.
-    pub(super) fn seat_of_last(&self, link: u32) -> Option<Seat> {
+    pub(super) fn seat_of_last(&self, link: u32) -> Option<SocketSlot> {
         self.banks.last()?.seat(link)
     }
 
-    pub(super) fn link_at(&self, seat: Seat) -> Option<u32> {
+    pub(super) fn link_at(&self, seat: SocketSlot) -> Option<u32> {
         self.banks.iter().find_map(|bank| bank.link_at(seat))
     }
 
@@ -118,13 +118,13 @@ impl Sockets {
     }
 
     /// How many more requests a link may open on its socket.
-    pub(super) fn window_free(&self, seat: Seat) -> u16 {
+    pub(super) fn window_free(&self, seat: SocketSlot) -> u16 {
         let endpoint = self.endpoint(seat.socket);
         endpoint.map_or(0, |endpoint| endpoint.window_free(seat.lane))
     }
 
     /// Until when the platform asked a link for silence.
-    pub(super) fn silent_until(&self, seat: Seat) -> Micros {
+    pub(super) fn silent_until(&self, seat: SocketSlot) -> Micros {
         let endpoint = self.endpoint(seat.socket);
         endpoint.map_or(Micros::ZERO, |endpoint| endpoint.held_until(seat.lane))
     }
@@ -234,9 +234,9 @@ mod tests {
             let all: u32 = (first_socket..first_socket + sockets).map(|it| bank.lanes_of(it)).sum();
             prop_assert_eq!(all, links);
             for socket in [first_socket.wrapping_sub(1), first_socket + sockets] {
-                prop_assert_eq!(bank.link_at(Seat { socket, lane: 0 }), None);
+                prop_assert_eq!(bank.link_at(SocketSlot { socket, lane: 0 }), None);
             }
-            let beyond = Seat { socket: first_socket, lane: bank.lanes_of(first_socket) };
+            let beyond = SocketSlot { socket: first_socket, lane: bank.lanes_of(first_socket) };
             prop_assert_eq!(bank.link_at(beyond), None);
         }
     }
@@ -244,6 +244,9 @@ mod tests {
     #[test]
     fn who_has_a_socket_of_its_own_has_no_seat() {
         assert_eq!(Bank::default().seat(0), None);
-        assert_eq!(Bank::default().link_at(Seat { socket: 0, lane: 0 }), None);
+        assert_eq!(
+            Bank::default().link_at(SocketSlot { socket: 0, lane: 0 }),
+            None
+        );
     }
 }

@@ -10,13 +10,13 @@ const REMEMBERED: usize = 64;
 
 /// The ServerHellos of a socket, by their randoms.
 #[derive(Debug, Default)]
-pub(super) struct Overheard {
+pub(super) struct StaleHandshakes {
     /// That of the handshake that is under way.
     current: Option<[u8; 32]>,
     failed: VecDeque<[u8; 32]>,
 }
 
-impl Overheard {
+impl StaleHandshakes {
     /// Whether a datagram in the clear may be of the handshake that is under way.
     pub(super) fn may_be_ours(&mut self, datagram: &[u8]) -> bool {
         let Some(random) = server_random(datagram) else {

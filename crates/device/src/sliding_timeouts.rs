@@ -14,7 +14,7 @@ use crate::slots::{Chain, SlotId, Slots};
 
 /// The attempts of all lanes of a shard whose time-out slides; empty where there is none.
 #[derive(Debug, Default)]
-pub(crate) struct Slide {
+pub(crate) struct SlidingTimeouts {
     lanes: Vec<SlidingLane>,
     /// By link: when its device was acknowledged last.
     heard: Vec<Micros>,
@@ -29,7 +29,7 @@ struct SlidingLane {
     is_listed: bool,
 }
 
-impl Slide {
+impl SlidingTimeouts {
     /// Room for lanes with these time-outs, of so many links; nothing is kept where no lane slides.
     pub(crate) fn of(timeouts: &[Option<Micros>], links: usize) -> Self {
         if timeouts.iter().all(Option::is_none) {
@@ -101,13 +101,13 @@ mod tests {
     use muster_model::{DeviceId, StreamId};
 
     use super::*;
-    use crate::slots::Taken;
+    use crate::slots::Admission;
 
-    fn flying(slots: &mut Slots<()>, slide: &mut Slide, link: u32, at: u64) -> SlotId {
-        let id = slots.take(Taken {
+    fn flying(slots: &mut Slots<()>, slide: &mut SlidingTimeouts, link: u32, at: u64) -> SlotId {
+        let id = slots.take(Admission {
             due: Micros::ZERO,
             taken: Micros::ZERO,
-            own: crate::own::OwnAtTaken::default(),
+            own: crate::generator_delay::DelayAtAdmission::default(),
             device: DeviceId(link),
             seq: 0,
             link,
@@ -125,7 +125,10 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_puts_off_all_attempts_of_its_device_and_no_other() {
-        let (mut slots, mut slide) = (Slots::<()>::new(10), Slide::of(&[Some(at(30)); 2], 2));
+        let (mut slots, mut slide) = (
+            Slots::<()>::new(10),
+            SlidingTimeouts::of(&[Some(at(30)); 2], 2),
+        );
         let first = flying(&mut slots, &mut slide, 0, 1);
         let other = flying(&mut slots, &mut slide, 1, 2);
         slide.heard(0, at(20));
@@ -141,7 +144,10 @@ mod tests {
 
     #[test]
     fn an_attempt_has_its_whole_time_after_it_was_sent() {
-        let (mut slots, mut slide) = (Slots::<()>::new(10), Slide::of(&[Some(at(30))], 1));
+        let (mut slots, mut slide) = (
+            Slots::<()>::new(10),
+            SlidingTimeouts::of(&[Some(at(30))], 1),
+        );
         slide.heard(0, at(1));
         let id = flying(&mut slots, &mut slide, 0, 25);
         assert_eq!(slide.overdue(&slots, at(54)), None);
@@ -150,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_where_no_lane_slides() {
-        let mut slide = Slide::of(&[None, None], 2);
+        let mut slide = SlidingTimeouts::of(&[None, None], 2);
         slide.heard(1, at(1));
         assert!(slide.lanes.is_empty() && slide.heard.is_empty());
     }

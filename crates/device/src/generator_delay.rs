@@ -8,7 +8,7 @@ use muster_model::{Micros, Turn};
 
 /// What a message keeps from when it was taken: 8 bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OwnAtTaken {
+pub(crate) struct DelayAtAdmission {
     /// The largest lateness from one second before its due until then, and the turns that read earlier
     /// parts of its answer, in microseconds.
     late: u32,
@@ -18,45 +18,45 @@ pub(crate) struct OwnAtTaken {
 
 /// The lateness and the CPU wait of one shard.
 #[derive(Debug, Default)]
-pub(crate) struct OwnDelay {
+pub(crate) struct GeneratorDelay {
     lateness: RecentLateness,
     reading: ReadDelay,
 }
 
-impl OwnDelay {
+impl GeneratorDelay {
     pub(crate) fn turn_begins(&mut self, turn: &Turn) {
         self.reading.turn_begins(turn);
     }
 
     /// A message due at `due` is taken.
-    pub(crate) fn taken(&mut self, due: Micros, now: Micros) -> OwnAtTaken {
+    pub(crate) fn taken(&mut self, due: Micros, now: Micros) -> DelayAtAdmission {
         let lateness = self.lateness.record(due, now);
         self.at_taken(lateness)
     }
 
     /// A reply is due and taken at once: no schedule was kept waiting.
-    pub(crate) fn taken_at_once(&self, now: Micros) -> OwnAtTaken {
+    pub(crate) fn taken_at_once(&self, now: Micros) -> DelayAtAdmission {
         self.at_taken(self.lateness.largest_before(now))
     }
 
-    fn at_taken(&self, lateness: Micros) -> OwnAtTaken {
-        OwnAtTaken {
+    fn at_taken(&self, lateness: Micros) -> DelayAtAdmission {
+        DelayAtAdmission {
             late: u32::try_from(lateness.get()).unwrap_or(u32::MAX),
             waited: self.reading.waits().waited().get() as u32,
         }
     }
 
     /// A part of an answer was read in this turn, and the rest follows.
-    pub(crate) fn read_part(&self, of: OwnAtTaken, now: Micros) -> OwnAtTaken {
+    pub(crate) fn read_part(&self, of: DelayAtAdmission, now: Micros) -> DelayAtAdmission {
         let turn = u32::try_from(self.reading.turn(now).get()).unwrap_or(u32::MAX);
-        OwnAtTaken {
+        DelayAtAdmission {
             late: of.late.saturating_add(turn),
             ..of
         }
     }
 
     /// The own part of a message that ends at `ended`: of at most that time since its due.
-    pub(crate) fn until(&self, of: OwnAtTaken, due: Micros, ended: Micros) -> Micros {
+    pub(crate) fn until(&self, of: DelayAtAdmission, due: Micros, ended: Micros) -> Micros {
         let waited = (self.reading.waits().waited().get() as u32).wrapping_sub(of.waited);
         let own = u64::from(of.late) + u64::from(waited) + self.reading.turn(ended).get();
         Micros(own).min(ended - due)
