@@ -4,15 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, BackOff, Class, ClassStream, Client, Coap, Gateway, Kind, Listener, Mqtt, Offline,
-    Policy, Ramp, SLOT_MAX, Shard, ShardPlan, SharedSockets, Sink,
+    Answer, Class, ClassStream, Client, Coap, Gateway, Kind, Listener, Mqtt, Ramp, SLOT_MAX, Shard,
+    ShardPlan, SharedSockets, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
 use muster_plan::{
-    Ack, ClientPlan, CoapSettings, FleetPlan, Loop, MqttSettings, Overflow, Plan, StreamKind,
-    StreamPlan,
+    Ack, ClientPlan, CoapSettings, FleetPlan, MqttSettings, Plan, StreamKind, StreamPlan,
 };
 use muster_platform::DueTimes;
 
@@ -88,11 +87,7 @@ impl Placement<'_> {
             }),
             handshake_timeout: fleet.connect.timeout,
             lifetime: fleet.connect.lifetime,
-            offline: fleet.offline.map(|pause| Offline {
-                from: pause.at,
-                until: pause.at + pause.lasts,
-                is_abrupt: pause.is_abrupt,
-            }),
+            offline: fleet.offline,
         })
     }
 
@@ -122,11 +117,7 @@ impl Placement<'_> {
                 .filter(|_| fleet.is_gateway),
             streams: streams.collect::<Result<_, _>>()?,
             client,
-            back_off: BackOff {
-                min: fleet.reconnect.min,
-                max: fleet.reconnect.max,
-                jitter: fleet.reconnect.jitter,
-            },
+            back_off: fleet.reconnect,
         };
         Ok((class, ramp))
     }
@@ -160,7 +151,7 @@ impl Placement<'_> {
                 },
             },
             timeout: stream.timeout,
-            policy: policy(stream.loop_),
+            policy: stream.policy,
             retry: stream.retry,
             schedule: Arc::clone(&self.schedules[stream.id.index()]),
         })
@@ -204,27 +195,6 @@ fn pending_share(fleet: &FleetPlan, links: &Range<u32>, shards: u32) -> u32 {
     };
     let share = before(links.end) - before(links.start);
     u32::try_from(share).map_or(u32::MAX, |share| share.saturating_add(1))
-}
-
-fn policy(declared: Loop) -> Policy {
-    match declared {
-        Loop::Open { bound } => Policy::Queue {
-            bound,
-            in_flight: None,
-        },
-        Loop::Closed => Policy::Closed,
-        Loop::InFlight {
-            limit,
-            overflow: Overflow::Queue { bound },
-        } => Policy::Queue {
-            bound,
-            in_flight: Some(limit),
-        },
-        Loop::InFlight {
-            limit,
-            overflow: Overflow::Shed,
-        } => Policy::Shed { in_flight: limit },
-    }
 }
 
 #[cfg(test)]

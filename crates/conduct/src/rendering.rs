@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{PayloadError, Shape, StreamSchedule, UniqueMs};
 use muster_model::RunId;
-use muster_plan::{FleetPlan, Loop, Plan, StreamPlan};
+use muster_plan::{FleetPlan, Plan, Policy, StreamPlan};
 use muster_platform::{Directory, DirectorySpec, Reader, ReaderStream, Uplink};
 
 /// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
@@ -29,7 +29,7 @@ pub fn directory(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Director
 /// [`PayloadError`] for a payload that the scenario's checks let through.
 pub fn uplink(stream: &StreamPlan) -> Result<Uplink, PayloadError> {
     let is_costly = stream.schedule.poisson || matches!(stream.schedule.shape, Shape::Replay(_));
-    let carries_due = stream.loop_ == Loop::Closed || is_costly;
+    let carries_due = stream.policy == Policy::Closed || is_costly;
     let uplink = Uplink::new(
         stream.topic.clone(),
         &stream.payload,
@@ -50,7 +50,7 @@ fn unique_ms(stream: &StreamPlan, uplink: &Uplink) -> Option<UniqueMs> {
     let step = uplink.payload().unique_step()?;
     // The scenario's checks let no impossible schedule through.
     let schedule = StreamSchedule::new(stream.schedule.clone()).ok()?;
-    let is_closed = stream.loop_ == Loop::Closed;
+    let is_closed = stream.policy == Policy::Closed;
     Some(UniqueMs::new(&Arc::new(schedule), step, is_closed))
 }
 

@@ -9,7 +9,7 @@ use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
 use muster_model::{CommandTarget, DeviceId, FleetId, Micros, RunId, StreamId};
-use muster_plan::{Ack, FleetPlan, Loop, Plan, StreamKind, StreamPlan};
+use muster_plan::{Ack, FleetPlan, Plan, Policy, StreamKind, StreamPlan};
 use muster_platform::{Carrier, PublishedFigures};
 
 use crate::Timetable;
@@ -117,7 +117,7 @@ impl PlanCalendar {
         let streams = plan.streams().zip(schedules);
         let streams = streams.map(|((_, stream), schedule)| CalendarStream {
             schedule: Arc::clone(schedule),
-            is_closed: stream.loop_ == Loop::Closed,
+            is_closed: stream.policy == Policy::Closed,
             is_uplink: stream.is_uplink(),
             is_command: is_scheduled_command(stream),
         });
@@ -237,7 +237,7 @@ fn track(
         },
         role: role(stream),
         answers: stream.ack != Ack::None && role(stream) == Role::Uplink,
-        closed: (stream.loop_ == Loop::Closed).then(|| schedule.spec().shortest_period()),
+        closed: (stream.policy == Policy::Closed).then(|| schedule.spec().shortest_period()),
         by_order: stream.carrier == Carrier::Order,
         deadline: stream.deadline,
         bounds: Bounds {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
+use muster_plan::{BackOff, Policy};
 use muster_platform::{Announcement, Dialect, Directory, Uplink};
 
 use crate::client::Client;
-use crate::ramp::BackOff;
 
 /// One fleet, as far as one shard carries it.
 #[derive(Debug)]
@@ -113,25 +113,6 @@ pub enum Answer {
         /// Whether its time-out begins anew with each acknowledgement that the device gets.
         slides: bool,
     },
-}
-
-/// What happens to a message when its device is busy or offline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// It waits in a queue of at most so many a device.
-    Queue {
-        /// The queue's bound a device.
-        bound: u32,
-        /// The bound on unanswered messages a device; none: the protocol's own.
-        in_flight: Option<u32>,
-    },
-    /// It is shed.
-    Shed {
-        /// The bound on unanswered messages a device.
-        in_flight: u32,
-    },
-    /// It is due only after the answer to the one before.
-    Closed,
 }
 
 impl ClassStream {

@@ -2,10 +2,8 @@
 
 use muster_load::Names;
 use muster_model::{DeviceId, Micros};
-use muster_plan::Login;
+use muster_plan::{Login, Offline};
 use muster_platform::Directory;
-
-use crate::ramp::Offline;
 
 /// How the sessions of a fleet are opened.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use muster_model::{Cause, DeviceId, LinkId, MessageId, Micros, RunId, StreamId, mix};
+use muster_plan::Offline;
 use muster_platform::ApplicationId;
 
 use crate::agenda::DueMessage;
 use crate::class::{Class, ClassStream};
-use crate::ramp::Offline;
 
 /// The fleets of a shard. Only the start of the run is not known from the beginning.
 #[derive(Debug)]

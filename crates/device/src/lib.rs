@@ -31,14 +31,14 @@ mod token;
 mod traffic;
 
 pub use agenda::{Agenda, DueMessage};
-pub use class::{Answer, Class, ClassStream, Kind, Policy, Qos};
+pub use class::{Answer, Class, ClassStream, Kind, Qos};
 pub use client::{Client, Gateway};
 pub use connects::Connects;
 pub use demux::{Route, connection_id, route};
 pub use fleets::{FleetLinks, Fleets};
 pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
 pub use links::{LinkTally, Links};
-pub use ramp::{BackOff, Offline, Ramp};
+pub use ramp::Ramp;
 pub use recording::Recording;
 pub use refusals::{Note, Refusals};
 pub use session::coap::Coap;

@@ -9,6 +9,7 @@ mod outcomes;
 
 use muster_measure::digest;
 use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId, Turn};
+use muster_plan::Policy;
 
 pub use self::downlinks::Listener;
 pub(crate) use self::outcomes::in_flight_of;
@@ -16,7 +17,7 @@ pub(crate) use self::outcomes::in_flight_of;
 use self::commands::CommandsSeen;
 use self::outcomes::Completing;
 use crate::agenda::{Agenda, DueMessage};
-use crate::class::{Policy, Qos};
+use crate::class::Qos;
 use crate::fleets::Fleets;
 use crate::generator_delay::GeneratorDelay;
 use crate::links::Links;

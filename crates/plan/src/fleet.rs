@@ -7,7 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_platform::Directory;
 use serde::{Deserialize, Serialize};
 
-use crate::{CoapSettings, MqttSettings, Secret, StreamPlan};
+use crate::{BackOff, CoapSettings, MqttSettings, Offline, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,9 +45,9 @@ pub struct FleetPlan {
     /// How its links are opened.
     pub connect: ConnectPlan,
     /// How its links are opened again.
-    pub reconnect: ReconnectPlan,
+    pub reconnect: BackOff,
     /// When its devices are offline on purpose; none: never.
-    pub offline: Option<Absence>,
+    pub offline: Option<Offline>,
     /// What its devices send; may be empty (a connection test).
     pub streams: Vec<StreamPlan>,
 }
@@ -211,18 +211,6 @@ impl Credential {
     }
 }
 
-/// A stretch in which the devices of a fleet are offline on purpose. `at` counts from the start of the
-/// warm-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Absence {
-    /// When they leave.
-    pub at: Micros,
-    /// For how long.
-    pub lasts: Micros,
-    /// Whether links are reset, without a word of farewell.
-    pub is_abrupt: bool,
-}
-
 /// How links are opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConnectPlan {
@@ -236,15 +224,4 @@ pub struct ConnectPlan {
     pub lifetime: Option<Micros>,
     /// Addresses of this machine that links come from, in turn; empty leaves it to the kernel.
     pub from: Vec<String>,
-}
-
-/// How links are opened again: exponential back-off between two bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ReconnectPlan {
-    /// The first wait.
-    pub min: Micros,
-    /// The longest wait.
-    pub max: Micros,
-    /// The share of each wait that is drawn at random, 0 to 1.
-    pub jitter: f64,
 }

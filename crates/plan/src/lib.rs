@@ -24,6 +24,7 @@ mod one_of_each;
 mod only_connecting;
 mod problem;
 mod provision;
+mod reconnect;
 mod secret;
 mod security;
 mod stream;
@@ -31,14 +32,15 @@ mod target;
 mod transport;
 
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
-pub use fleet::{Absence, ClientPlan, ConnectPlan, Credential, FleetPlan, Login, ReconnectPlan};
+pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, Login};
 pub use monitor::MonitorPlan;
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
+pub use reconnect::{BackOff, Offline};
 pub use secret::{MASK, Secret};
 pub use security::Security;
-pub use stream::{Ack, Loop, Overflow, StreamKind, StreamPlan};
+pub use stream::{Ack, Policy, StreamKind, StreamPlan};
 pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
     PlatformPlan, Sasl,

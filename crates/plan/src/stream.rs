@@ -20,7 +20,7 @@ pub struct StreamPlan {
     /// When its messages are due.
     pub schedule: ScheduleSpec,
     /// What happens when a message is due and the device is busy.
-    pub loop_: Loop,
+    pub policy: Policy,
     /// Where it is published.
     pub topic: Template,
     /// Where its messages surface northbound: as a rule where they are published.
@@ -106,35 +106,23 @@ impl StreamPlan {
     }
 }
 
-/// What happens when a message is due and the device is busy.
+/// What happens to a message when its device is busy or offline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Loop {
-    /// It is sent all the same; it queues only while the link cannot take it.
-    Open {
-        /// The queue's bound a device.
-        bound: u32,
-    },
-    /// The next message is due only after the answer to the one before.
-    Closed,
-    /// A declared number may be unanswered.
-    InFlight {
-        /// That number, a device.
-        limit: u32,
-        /// What happens beyond it.
-        overflow: Overflow,
-    },
-}
-
-/// What happens to a message beyond the in-flight limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Overflow {
-    /// It waits.
+pub enum Policy {
+    /// It waits in a queue of at most so many a device.
     Queue {
         /// The queue's bound a device.
         bound: u32,
+        /// The bound on unanswered messages a device; none: the protocol's own.
+        in_flight: Option<u32>,
     },
     /// It is shed.
-    Shed,
+    Shed {
+        /// The bound on unanswered messages a device.
+        in_flight: u32,
+    },
+    /// It is due only after the answer to the one before.
+    Closed,
 }
 
 /// Which answer makes a message accepted.

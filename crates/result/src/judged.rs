@@ -12,7 +12,7 @@ use muster_judge::{
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
-use muster_plan::{Loop, Plan, Problem, StreamKind, StreamPlan};
+use muster_plan::{Plan, Policy, Problem, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
     Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
@@ -398,7 +398,7 @@ fn stream_evidence(
             promise: stream.promise(dialect),
             is_delivery_seen: is_counted
                 || (plan.accounts() > 0 && stream.carrier != Carrier::None),
-            is_closed: stream.loop_ == Loop::Closed,
+            is_closed: stream.policy == Policy::Closed,
             holds: if timeline.origin < Micros::MAX {
                 holds(schedule, timeline.origin)
             } else {

@@ -10,8 +10,8 @@ use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
-    Ack, ApiCredential, ClientId, Credential, Loop, Overflow, Plan, PlatformKind, ProvisionMode,
-    Secret, SocketUse, StreamKind, StreamPlan,
+    Ack, ApiCredential, ClientId, Credential, Plan, PlatformKind, Policy, ProvisionMode, Secret,
+    SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Uplink, UplinkScratch,
@@ -137,7 +137,13 @@ fn defaults_of_a_stream_are_the_documented_ones() {
     let stream = &plan.fleets[0].streams[0];
     assert_eq!(stream.kind, StreamKind::Telemetry);
     assert_eq!((stream.qos, stream.ack), (Qos::AtLeastOnce, Ack::Transport));
-    assert_eq!(stream.loop_, Loop::Open { bound: 1_000 });
+    assert_eq!(
+        stream.policy,
+        Policy::Queue {
+            bound: 1_000,
+            in_flight: None
+        }
+    );
     assert_eq!(stream.timeout, Micros::from_secs(10));
     assert_eq!(stream.topic.source(), "muster/${id}/readings");
     assert_eq!(stream.payload, PayloadSpec::Size(100));
@@ -235,20 +241,19 @@ fn every_shape_is_read() {
 fn every_loop_payload_and_carrier_is_read() {
     let stream =
         |keys: &str| with_stream(&format!("rate: 9/s, {keys}")).fleets[0].streams[0].clone();
-    assert_eq!(stream("loop: closed").loop_, Loop::Closed);
-    let queue = Overflow::Queue { bound: 1_000 };
+    assert_eq!(stream("loop: closed").policy, Policy::Closed);
     assert_eq!(
-        stream("loop: { in-flight: 8 }").loop_,
-        Loop::InFlight {
-            limit: 8,
-            overflow: queue
+        stream("loop: { in-flight: 8 }").policy,
+        Policy::Queue {
+            bound: 1_000,
+            in_flight: Some(8)
         }
     );
-    let shed = Loop::InFlight {
-        limit: 8,
-        overflow: Overflow::Shed,
-    };
-    assert_eq!(stream("loop: { in-flight: 8, overflow: shed }").loop_, shed);
+    let shed = Policy::Shed { in_flight: 8 };
+    assert_eq!(
+        stream("loop: { in-flight: 8, overflow: shed }").policy,
+        shed
+    );
     let sizes = stream("payload: { size: { log-normal: { median: 200, p99: 4KiB } } }");
     assert_eq!(
         sizes.payload,
@@ -1368,19 +1373,14 @@ fn devices_over_coap_ask_for_commands_one_query_at_a_time() {
     assert_eq!(query.timeout, Micros::from_secs(20), "ttd + 10 s");
     assert!(query.is_confirmable && replies.is_confirmable);
     assert_eq!(replies.timeout, Micros::from_secs(247));
-    let limit = 1;
-    let shed = Overflow::Shed;
-    assert_eq!(
-        query.loop_,
-        Loop::InFlight {
-            limit,
-            overflow: shed
-        }
-    );
+    assert_eq!(query.policy, Policy::Shed { in_flight: 1 });
     let queues = of("loop: { in-flight: 1, overflow: queue, bound: 7 }, ttd: 30s");
     let query = &queues.fleets[0].streams[0];
-    let overflow = Overflow::Queue { bound: 7 };
-    assert_eq!(query.loop_, Loop::InFlight { limit, overflow });
+    let queue = Policy::Queue {
+        bound: 7,
+        in_flight: Some(1),
+    };
+    assert_eq!(query.policy, queue);
     assert_eq!(query.timeout, Micros::from_secs(40));
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use muster_plan::{Loop, Plan, PlatformKind};
+use muster_plan::{Plan, PlatformKind, Policy};
 use muster_scenario::{NoFiles, Overrides, Problems, Source, not_yet, parse};
 
 fn folder() -> std::path::PathBuf {
@@ -50,9 +50,18 @@ fn the_stall_scenarios_differ_in_nothing_but_the_loop() {
         plan("open-loop-stall.yaml").unwrap(),
         plan("closed-loop-stall.yaml").unwrap(),
     );
-    assert_eq!(open.fleets[0].streams[0].loop_, Loop::Open { bound: 1_000 });
-    assert_eq!(closed.fleets[0].streams[0].loop_, Loop::Closed);
-    closed.fleets[0].streams[0].loop_ = Loop::Open { bound: 1_000 };
+    assert_eq!(
+        open.fleets[0].streams[0].policy,
+        Policy::Queue {
+            bound: 1_000,
+            in_flight: None
+        }
+    );
+    assert_eq!(closed.fleets[0].streams[0].policy, Policy::Closed);
+    closed.fleets[0].streams[0].policy = Policy::Queue {
+        bound: 1_000,
+        in_flight: None,
+    };
     closed.name.clone_from(&open.name);
     closed.resolved.clone_from(&open.resolved);
     assert_eq!(open, closed);

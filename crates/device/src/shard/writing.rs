@@ -1,9 +1,9 @@
 //! From due to the bytes of a packet, and what became of them.
 
 use muster_model::{Cause, Micros, ShedCause, StreamId};
+use muster_plan::Policy;
 
 use super::{Shard, Unsendable};
-use crate::class::Policy;
 use crate::links::State;
 use crate::messages::WriteBlock;
 use crate::session::{Outgoing, Session, Unsent};

@@ -2,7 +2,7 @@
 
 use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
-use muster_plan::{Ack, Loop, StreamKind, StreamPlan};
+use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{
     Carrier, CommandScratch, Dialect, IntegrityLevel, OutboundCommand, Replying,
 };
@@ -344,8 +344,9 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
             measure: seat.phases.measure,
             seed: mix(seat.seed, u64::from(number)),
         },
-        loop_: Loop::Open {
+        policy: Policy::Queue {
             bound: crate::defaults::DEFAULT_BOUND.parse().ok()?,
+            in_flight: None,
         },
         topic: Template::parse("").ok()?,
         surface: Template::parse("").ok()?,

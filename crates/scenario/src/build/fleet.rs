@@ -6,8 +6,8 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_plan::{
-    Authentication, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, ReconnectPlan,
-    Scheme, Secret, Will,
+    Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, Scheme,
+    Secret, Will,
 };
 use muster_platform::{Dialect, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
@@ -392,8 +392,8 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
     Some(connect)
 }
 
-fn reconnect(view: &View<'_>) -> Option<ReconnectPlan> {
-    let reconnect = ReconnectPlan {
+fn reconnect(view: &View<'_>) -> Option<BackOff> {
+    let reconnect = BackOff {
         min: view.time("min")?,
         max: view.time("max")?,
         jitter: view.fraction("jitter")?,

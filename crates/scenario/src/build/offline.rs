@@ -1,33 +1,33 @@
 //! When the devices of a fleet are offline on purpose.
 
 use muster_model::Micros;
-use muster_plan::{Absence, ConnectPlan, MqttSettings, Phases, StreamKind, StreamPlan};
+use muster_plan::{ConnectPlan, MqttSettings, Offline, Phases, StreamKind, StreamPlan};
 use muster_protocol::mqtt::{Qos, Version};
 
 use crate::view::View;
 
 /// Reads `offline`. The outer option: whether it could be read; the inner one: whether it is there.
-pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Absence>> {
+pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Offline>> {
     let Some(view) = fleet.get("offline") else {
         return Some(None);
     };
-    let pause = Absence {
-        at: view.time("at")?,
-        lasts: view.time("for")?,
-        is_abrupt: view.truth("abrupt")?,
-    };
-    if pause.lasts == Micros::ZERO {
+    let (from, lasts) = (view.time("at")?, view.time("for")?);
+    if lasts == Micros::ZERO {
         let what = "devices that are away for no time are not offline";
         return view.refuse_at("for", what, "such as 10s");
     }
     let end = phases.warm_up + phases.measure;
-    if pause.at + pause.lasts > end {
+    if from + lasts > end {
         let what = format!("the devices would be offline beyond the last message, at {end}");
         let help = "an earlier `at`, which counts from the start of warm-up, a shorter `for`, or a \
                     longer `phases.measure`";
         return view.refuse(what, help);
     }
-    Some(Some(pause))
+    Some(Some(Offline {
+        from,
+        until: from + lasts,
+        is_abrupt: view.truth("abrupt")?,
+    }))
 }
 
 /// How long it takes until all links of a fleet have come back.
@@ -41,12 +41,12 @@ pub(super) fn warn(
     fleet: &View<'_>,
     client: &MqttSettings,
     streams: &[StreamPlan],
-    (away, links, connect): (&Option<Absence>, u32, &ConnectPlan),
+    (away, links, connect): (&Option<Offline>, u32, &ConnectPlan),
 ) {
     let (Some(view), Some(away)) = (fleet.get("offline"), away) else {
         return;
     };
-    let back = away.lasts + ramp(links, connect);
+    let back = away.until - away.from + ramp(links, connect);
     let listens = |stream: &&StreamPlan| {
         matches!(
             stream.kind,

@@ -1,14 +1,14 @@
 //! Queries: messages that ask for a command.
 
 use muster_model::Micros;
-use muster_plan::{Loop, Overflow, StreamKind, StreamPlan};
+use muster_plan::{Policy, StreamKind, StreamPlan};
 use muster_protocol::mqtt::Qos;
 
 use super::coap;
 use super::command::one_device_a_link;
 use super::fleet::devices_per_link;
 use super::hono;
-use super::stream::{Class, overflow};
+use super::stream::{Class, in_flight};
 use crate::view::View;
 
 /// How long a device waits for a command: what a query's time-out adds to.
@@ -69,18 +69,12 @@ fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
 
 /// A device that waits for a command asks for no other: what is due meanwhile is shed as `busy`, or
 /// waits where the stream says so.
-pub(super) fn loop_(view: &View<'_>) -> Option<Loop> {
+pub(super) fn loop_(view: &View<'_>) -> Option<Policy> {
     let loop_view = view.get("loop")?;
     match loop_view.text() {
-        "open" => Some(Loop::InFlight {
-            limit: 1,
-            overflow: Overflow::Shed,
-        }),
-        "closed" => Some(Loop::Closed),
-        _ if loop_view.whole("in-flight") == Some(1_u32) => Some(Loop::InFlight {
-            limit: 1,
-            overflow: overflow(&loop_view)?,
-        }),
+        "open" => Some(Policy::Shed { in_flight: 1 }),
+        "closed" => Some(Policy::Closed),
+        _ if loop_view.whole("in-flight") == Some(1_u32) => in_flight(&loop_view),
         _ => {
             let what = "a device has one query under way at the most";
             loop_view.refuse(what, "use `in-flight: 1` or `loop: closed`, or remove it")

@@ -2,7 +2,7 @@
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
 use muster_model::{DeviceId, Micros, mix};
-use muster_plan::{Ack, Loop, Overflow, StreamKind, StreamPlan};
+use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
@@ -144,7 +144,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         loop_(view, silent)
     };
     let retry = retry(view, silent);
-    if let (Some(Loop::Closed), Some(schedule)) = (&loop_, &schedule) {
+    if let (Some(Policy::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
     let timeout = timeout(view)?;
@@ -160,7 +160,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         kind,
         filter: None,
         schedule: schedule?,
-        loop_: loop_?,
+        policy: loop_?,
         topic: topic?,
         surface: surface?,
         qos,
@@ -365,23 +365,23 @@ fn ack(view: &View<'_>, qos: Qos, dialect: Dialect) -> Option<Ack> {
     }
 }
 
-fn loop_(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<Loop> {
+fn loop_(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<Policy> {
     let loop_view = view.get("loop")?;
-    let loop_ = match loop_view.text() {
-        "open" => Loop::Open {
-            bound: open_bound()?,
-        },
-        "closed" => Loop::Closed,
-        _ => Loop::InFlight {
-            limit: loop_view.whole("in-flight")?,
-            overflow: overflow(&loop_view)?,
-        },
+    let policy = match loop_view.text() {
+        "open" => {
+            return Some(Policy::Queue {
+                bound: crate::defaults::DEFAULT_BOUND.parse().ok()?,
+                in_flight: None,
+            });
+        }
+        "closed" => Policy::Closed,
+        _ => in_flight(&loop_view)?,
     };
-    if let (Some((silent, help)), Loop::Closed | Loop::InFlight { .. }) = (silent, &loop_) {
+    if let Some((silent, help)) = silent {
         let what = format!("this loop waits for answers, and {silent} has none");
         return loop_view.refuse(what, &format!("{help}, or `loop: open`"));
     }
-    Some(loop_)
+    Some(policy)
 }
 
 /// A closed loop's next message is due a period after the last one (docs/semantics.md#instants).
@@ -400,20 +400,19 @@ fn has_period(view: &View<'_>, schedule: &ScheduleSpec) -> Option<()> {
     view.refuse_at("loop", what, "use `loop: open`, or another shape")
 }
 
-fn open_bound() -> Option<u32> {
-    crate::defaults::DEFAULT_BOUND.parse().ok()
-}
-
-pub(super) fn overflow(view: &View<'_>) -> Option<Overflow> {
+/// Reads a loop with a bound on unanswered messages.
+pub(super) fn in_flight(view: &View<'_>) -> Option<Policy> {
+    let in_flight = view.whole("in-flight")?;
     if view.text_of("overflow") == "queue" {
-        return Some(Overflow::Queue {
+        return Some(Policy::Queue {
             bound: view.whole("bound")?,
+            in_flight: Some(in_flight),
         });
     }
     if let Some(bound) = view.get("bound") {
         return bound.refuse("`bound` has no meaning with `overflow: shed`", "remove it");
     }
-    Some(Overflow::Shed)
+    Some(Policy::Shed { in_flight })
 }
 
 fn retry(view: &View<'_>, silent: Option<(&str, &str)>) -> Option<u8> {

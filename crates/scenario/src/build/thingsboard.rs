@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use muster_load::{PayloadSpec, Template};
-use muster_plan::{Loop, StreamPlan};
+use muster_plan::{Policy, StreamPlan};
 use serde_json::Value as Json;
 
 use super::body::sampled;
@@ -128,7 +128,7 @@ fn texts(payload: &PayloadSpec) -> Option<Vec<String>> {
 }
 
 fn overwrites_itself(payload: &View<'_>, stream: &StreamPlan, points: &Points) {
-    let is_closed = stream.loop_ == Loop::Closed;
+    let is_closed = stream.policy == Policy::Closed;
     let schedule = &stream.schedule;
     let may_share = schedule.may_share_ms(is_closed);
     let is_once = schedule.limit_per_device == Some(1);
