@@ -1,5 +1,4 @@
-//! What the bare loop and the sink share: words of the command line, the clock, calls that may
-//! have nothing to give.
+//! Parts shared by the bare loop and the sinks: command line, clock, non-blocking calls.
 //!
 //! Tools beside the line that `xtask bench` compares Muster with: `bare-loop` and `bare-coap` are the
 //! cheapest clients that the kernel allows, `sink` and `coap-sink` the cheapest targets. They must

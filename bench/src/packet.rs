@@ -12,7 +12,7 @@ pub struct Packet<'a> {
     pub body: &'a [u8],
 }
 
-/// What a PUBLISH says (MQTT 5, section 3.3).
+/// Fields of a PUBLISH (MQTT 5, section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish<'a> {
     /// The topic, with its length before it as on the wire.
@@ -32,7 +32,7 @@ pub fn split(bytes: &[u8]) -> Option<(Packet<'_>, &[u8])> {
     Some((Packet { head: *head, body }, rest))
 }
 
-/// Whether a CONNECT is of MQTT 5: its protocol level follows the six bytes of the name.
+/// Returns true if a CONNECT is of MQTT 5: its protocol level follows the six bytes of the name.
 #[must_use]
 pub fn is_v5(connect: &[u8]) -> bool {
     connect.get(6) == Some(&5)

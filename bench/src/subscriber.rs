@@ -1,4 +1,4 @@
-//! Who hears over MQTT what a target of another protocol gets: each message goes on at QoS 0.
+//! Forwards messages of another protocol's sink to an MQTT subscriber at QoS 0.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::packet::{self, Packet, Publish};
 
-/// What one read takes at most.
+/// Most bytes of one read.
 const READ_BYTES: usize = 4 * 1024;
 /// Messages are written in pieces of about this size.
 const FORWARD_BYTES: usize = 64 * 1024;
@@ -50,7 +50,7 @@ impl Subscriber {
         }
     }
 
-    /// What goes on to it, on this topic, with its length before it as on the wire.
+    /// Builds the packet for the subscriber on this topic, with its length in front as on the wire.
     #[must_use]
     pub fn forward<'a>(&'a self, topic: &'a [u8]) -> Forward<'a> {
         let bytes = Vec::with_capacity(2 * FORWARD_BYTES);

@@ -35,10 +35,10 @@ use clap::{Args, ValueEnum};
 
 use programs::Programs;
 
-/// What to measure and how long.
+/// Selection and length of benchmarks.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What to measure; without a name all but `quick`, `soak`, `devices` and those that need Java.
+    /// Benchmarks to run; by default all but `quick`, `soak`, `devices` and those that need Java.
     #[arg(value_enum)]
     pub names: Vec<Name>,
     /// Interleaved repetitions, of which medians are told.
@@ -66,9 +66,9 @@ pub enum Name {
     Connect,
     /// The bare loops against their twins in C.
     Loops,
-    /// What ledger and histograms cost.
+    /// Cost of ledger and histograms.
     Ledger,
-    /// What TLS and WebSocket cost.
+    /// Cost of TLS and WebSocket.
     Tls,
     /// CoAP against a bare socket loop, saturated and paced, with lateness.
     Coap,
@@ -105,7 +105,7 @@ const QUICK: [Name; 3] = [Name::Publish, Name::Connect, Name::Loops];
 /// Links of the two sizes that are compared: the larger is what one process can hold.
 const LINKS: [u32; 2] = [5_000, 19_000];
 
-/// How often and how long, for every benchmark alike.
+/// Repetitions and length, equal for every benchmark.
 #[derive(Debug, Clone)]
 struct Extent {
     repetitions: u32,

@@ -16,7 +16,7 @@ pub use rooms::{FORBIDDEN_CRATES, FORBIDDEN_PATHS, ROOMS, Room};
 
 use crate::{Violation, tidy};
 
-/// Where the map of the crates is.
+/// Path of the map of the crates.
 const MAP: &str = "docs/architecture.md";
 
 /// Checks the whole workspace.

@@ -1,4 +1,4 @@
-//! Where the workspace is, and which files belong to it.
+//! Finds the workspace and its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const SKIPPED: [&str; 7] = [
 pub struct TextFile {
     /// Its path, relative to the workspace, with `/` between parts.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 

@@ -64,14 +64,14 @@ impl ModuleTree {
 
 /// A module declared without a body.
 struct Declared {
-    /// Where its file may be.
+    /// Possible paths of its file.
     places: Vec<String>,
-    /// Where its own modules' files are.
+    /// Folder of its own modules' files.
     folder: PathBuf,
     test: bool,
 }
 
-/// Whether the file begins a crate of its own (some for yes), and if so whether a test crate.
+/// Returns none if the file begins no crate, else true for a test crate.
 fn root_kind(path: &str) -> Option<bool> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
@@ -121,7 +121,7 @@ fn declarations(items: &[Item], folder: &Path, beside: &Path, test: bool) -> Vec
     found
 }
 
-/// Whether an item is compiled for tests alone.
+/// Returns true if an item is compiled for tests alone.
 pub fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),

@@ -11,7 +11,7 @@ pub struct Violation {
     pub line: usize,
     /// The rule's name.
     pub rule: &'static str,
-    /// What is wrong and what would be right.
+    /// Error and remedy.
     pub what: String,
 }
 

@@ -18,7 +18,7 @@ use rustix::time::ClockId::{Monotonic, ThreadCPUTime};
 /// A confirmable POST on `/telemetry`, a token of two bytes, octet-stream (RFC 7252 section 3); the message id
 /// and the token are written over.
 const HEAD: &[u8] = b"\x42\x02\0\0\0\0\xb9telemetry\x11\x2a\xff";
-/// Where message id and token stand.
+/// Position of message id and token.
 const ID: std::ops::Range<usize> = 2..4;
 const TOKEN: std::ops::Range<usize> = 4..6;
 

@@ -130,7 +130,7 @@ impl Bare {
         Ok(epoll::wait(&self.epoll, room, wait.as_ref())?)
     }
 
-    /// Whose event this is, and whether it said something.
+    /// Returns the client of an event, and true if it sent bytes.
     fn hear(&mut self, at: usize) -> Result<(usize, bool)> {
         let Event { flags, data } = self.events[at];
         let (index, heard) = (data.u64() as usize, flags.contains(EventFlags::IN));

@@ -21,16 +21,17 @@ use rustix::time::{ClockId, Timespec};
 
 /// Room for what all clients have under way; the kernel lowers it to its own bound.
 const ROOM_BYTES: usize = 4 << 20;
-/// How long it looks for more before it sleeps, as the sink of MQTT does.
+/// Time of polling before a sleep, as in the sink of MQTT.
 const AWAKE_NS: u64 = 1_000_000;
-/// How long it sleeps before it looks whether it is to go on.
+/// Longest sleep before the next check for the end.
 const NAP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 /// On which payloads go on, with its length before it.
 const TOPIC: &[u8] = b"\0\x09telemetry";
-/// What stands before a payload (RFC 7252 section 3); no byte of a short path or of a number below 128 is it.
+/// Marker in front of a payload (RFC 7252 section 3). Short paths and numbers below 128 have no
+/// such byte.
 const MARKER: u8 = 0xff;
 
 static SUBSCRIBER: Subscriber = Subscriber::new();
@@ -118,7 +119,7 @@ fn answer(request: &mut [u8]) -> Option<&[u8]> {
     request.get(..4 + token)
 }
 
-/// What follows the marker of a request that has been answered.
+/// Returns the payload of a request that has been answered.
 fn payload(request: &[u8]) -> &[u8] {
     let options = 4 + usize::from(request[0] & 0x0f);
     let mut parts = request[options..].splitn(2, |byte| *byte == MARKER);

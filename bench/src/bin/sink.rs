@@ -21,15 +21,14 @@ use rustix::time::{ClockId, Timespec};
 
 /// Connections that may wait to be accepted; the kernel lowers it to its own bound.
 const BACKLOG: i32 = 65_535;
-/// What one read takes at most, which also bounds a packet.
+/// Most bytes of one read, which also bounds a packet.
 const READ_BYTES: usize = 64 * 1024;
 /// Forwarded messages are written in pieces of about this size.
 const FORWARD_BYTES: usize = 256 * 1024;
-/// How long the sink looks for more before it sleeps. Who writes to a sleeping process pays for its
-/// wake-up, on a virtual machine more than for the write: without this a client that is a little
-/// slower than the sink would be charged for the sink's sleep, and one that is faster would not.
+/// Time of polling before a sleep. A write to a sleeping process pays for its wake-up; without
+/// this, slow clients would pay for the sink's sleep and fast ones would not.
 const AWAKE_NS: u64 = 1_000_000;
-/// How long a client may keep the sink waiting.
+/// Longest time that a client may keep the sink waiting.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 10,
     tv_nsec: 0,

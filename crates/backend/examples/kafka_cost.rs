@@ -1,5 +1,6 @@
-//! What a consumer of Kafka costs beside `rdkafka` alone, on a topic that is full already: CPU time of the whole
-//! process, librdkafka's threads included, from joining the group to the last message.
+//! Cost of a consumer of Kafka next to `rdkafka` alone, on a topic that is full already: CPU time
+//! of the whole process, including librdkafka's threads, from joining the group to the last
+//! message.
 //!
 //! ```text
 //! kafka_cost fill SERVERS MESSAGES            # fills the topic
@@ -189,8 +190,8 @@ struct Running {
 }
 
 impl Running {
-    /// It creates what is missing of its topics. The run has begun when the group gives out its partitions,
-    /// so that they go on where the group is: at the first message.
+    /// Starts the consumer, which creates missing topics. The run has begun when the group gives
+    /// out its partitions, so that they continue where the group is: at the first message.
     fn start(spec: &ConsumersSpec) -> Result<Self, Box<dyn Error>> {
         let ((orders, inbox), (outbox, dispatches)) = (sync_channel(8), sync_channel(1_000));
         let mut made = kafka_loop(spec, None, Mailbox::new(0, inbox, outbox))?;

@@ -10,16 +10,16 @@ use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::{Clock, LoopError};
 use muster_plan::Plan;
 
-/// What the consumers of a process are made from.
+/// Inputs of a process's consumers.
 #[derive(Debug, Clone)]
 pub struct ConsumersSpec {
     /// The plan of the run.
     pub plan: Arc<Plan>,
-    /// What the recorder must know.
+    /// Plan of the recorder.
     pub recorder: RecorderPlan,
     /// The schedules of its streams.
     pub schedules: Vec<Arc<StreamSchedule>>,
-    /// Which run it is.
+    /// Id of the run.
     pub run: RunId,
     /// The clock of the run.
     pub clock: Clock,
@@ -27,38 +27,38 @@ pub struct ConsumersSpec {
     pub seats: Vec<Seat>,
     /// The processes of an embedded gateway, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
-    /// Where one copy is lost by ourselves, which only tests set.
+    /// Point at which we lose one copy ourselves, which only tests set.
     pub lost_copy: Option<LostCopy>,
 }
 
 /// One consumer session: its account, its number within the run, and where it connects.
 #[derive(Debug, Clone, Copy)]
 pub struct Seat {
-    /// Whose account its arrivals join.
+    /// Backend that counts its arrivals.
     pub backend: BackendId,
     /// Its number within the run.
     pub consumer: ConsumerId,
-    /// Where it connects.
+    /// Its address.
     pub target: SocketAddr,
 }
 
-/// What a look at a cluster of Kafka found.
+/// Result of looking at a cluster of Kafka.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// It answers.
+    /// Answers.
     Found {
         /// A line for each topic.
         topics: Vec<String>,
-        /// What of them is not as the scenario has it.
+        /// Differences of the topics from the scenario.
         warnings: Vec<String>,
     },
-    /// It refuses, for this reason.
+    /// Refuses, for this reason.
     Refused(String),
-    /// It does not answer, for this reason.
+    /// Does not answer, for this reason.
     Silent(String),
 }
 
-/// Why consumers cannot be set up.
+/// Reason that consumers cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsumersError {
     /// A payload that the scenario's checks let through.
@@ -81,7 +81,7 @@ pub enum ConsumersError {
     NoKafkaTls {
         /// The address.
         endpoint: String,
-        /// What needs it there.
+        /// Feature that needs it.
         what: &'static str,
     },
     /// The event loop cannot start.

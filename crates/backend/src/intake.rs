@@ -1,4 +1,4 @@
-//! What every consumer does with a copy, whatever brought it.
+//! Handles copies of every consumer, whatever brought them.
 
 use muster_conduct::{CommandSink, FactWriter, LostCopy, RecordingSink, reader};
 use muster_load::PayloadError;
@@ -10,7 +10,7 @@ use muster_platform::{DueTimes, Reader};
 
 use crate::consumers::{ConsumersSpec, Seat};
 
-/// Where the copies of a thread's consumers join the ledger.
+/// Adds the copies of a thread's consumers to the ledger.
 #[derive(Debug)]
 pub(crate) struct Intake {
     /// One a backend: the carrier `order` counts the arrivals of each account by itself.
@@ -52,13 +52,13 @@ impl Intake {
         })
     }
 
-    /// Whether the stamps of some stream travel in a property or header.
+    /// Returns true if the stamps of some stream travel in a property or header.
     #[cfg(feature = "kafka")]
     pub(crate) fn reads_properties(&self, backend: BackendId) -> bool {
         self.readers[backend.index()].reads_properties()
     }
 
-    /// Where commands and their replies are told.
+    /// Returns the sink of commands and their replies.
     pub(crate) fn sink(&mut self) -> CommandSink<'_, RecordingSink> {
         CommandSink {
             account: &mut self.account,
@@ -113,7 +113,7 @@ impl Intake {
         read.id
     }
 
-    /// Whether this copy is the one that a test has us lose.
+    /// Returns true if this copy is the one that a test loses on purpose.
     fn lost_copy(&mut self) -> Option<LostCopy> {
         self.copies += 1;
         let is_it = self.copies == LostCopy::NUMBER + 1;

@@ -29,7 +29,7 @@ pub use client::KAFKA_SETTINGS;
 pub use driver::{KafkaConsumer, kafka_loop};
 pub use look::look;
 
-/// Whether this build can consume what a backend is to consume.
+/// Checks that this build can consume what a backend needs.
 ///
 /// # Errors
 /// [`ConsumersError::NoKafkaTls`], which says what build can.

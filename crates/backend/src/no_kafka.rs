@@ -1,4 +1,4 @@
-//! What stands in for Kafka's consumers in a build without them.
+//! Replaces Kafka's consumers in a build without them.
 
 use muster_conduct::{Dispatch, FactWriter, Order};
 use muster_model::{BackendId, RunId};
@@ -26,7 +26,7 @@ pub fn kafka_loop(
     Err(ConsumersError::NoKafka(backend.endpoint.to_string()))
 }
 
-/// Whether this build can consume what a backend is to consume.
+/// Checks that this build can consume what a backend needs.
 ///
 /// # Errors
 /// [`ConsumersError::NoKafka`] if that is Kafka's.

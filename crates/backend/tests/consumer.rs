@@ -34,7 +34,7 @@ phases: { measure: 60s }
 ";
 /// Far longer than a test takes, so that only what hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the broker looks for orders of the test.
+/// Interval between the broker's checks for orders of the test.
 const GLANCE: Duration = Duration::from_millis(5);
 
 fn plan(pause: &str) -> Plan {
@@ -46,7 +46,7 @@ fn plan(pause: &str) -> Plan {
     parse(source, &Overrides::default(), &NoFiles).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// What the broker heard.
+/// Messages that the broker received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Subscribe(RetainHandling),
@@ -55,7 +55,7 @@ enum Heard {
     Goodbye(Option<u32>),
 }
 
-/// What the test has the broker do.
+/// Orders of the test to the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Do {
     Deliver,
@@ -70,7 +70,7 @@ struct Conversation {
     server: Server,
     out: Vec<u8>,
     heard: Sender<Heard>,
-    /// Whether a message goes out with the answer to SUBSCRIBE.
+    /// True if a message goes out with the answer to SUBSCRIBE.
     greets: bool,
 }
 
@@ -224,7 +224,7 @@ impl Rig {
         rig
     }
 
-    /// Why the consumer was refused.
+    /// Returns why the consumer was refused.
     fn refusal(&self) -> String {
         loop {
             let dispatch = self.dispatches.recv_timeout(PATIENCE).unwrap().1;
@@ -386,7 +386,7 @@ fn a_peer_that_answers_in_another_protocol_is_told_as_one() {
     rig.order(Order::Finish);
 }
 
-/// What settles waits for silence, and that of a broker that is frozen is none.
+/// Law: settling waits for silence, and a frozen broker's does not count.
 #[test]
 fn the_silence_of_a_broker_counts_only_as_far_as_it_answers_pings() {
     let rig = Rig::start("1s");

@@ -1,4 +1,4 @@
-//! Who carries which share of a run.
+//! Assigns shares of a run to processes.
 
 use std::net::SocketAddr;
 
@@ -8,10 +8,10 @@ use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
 
-/// How a run is spread over processes and threads.
+/// Spread of a run over processes and threads.
 #[derive(Debug, Clone)]
 pub struct Spread {
-    /// Which run it is.
+    /// Its id.
     pub run: RunId,
     /// The share of the run that this machine carries.
     pub part: Part,
@@ -21,13 +21,13 @@ pub struct Spread {
     pub processes: u32,
     /// Device shards of each process.
     pub shards: u32,
-    /// Where devices connect.
+    /// Addresses for devices.
     pub targets: Vec<SocketAddr>,
-    /// Where each backend's consumers connect; the index is the `BackendId`.
+    /// Addresses for each backend's consumers; the index is the `BackendId`.
     pub backends: Vec<Vec<SocketAddr>>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
-    /// What only tests set.
+    /// Settings that only tests use.
     pub trial: Trial,
 }
 

@@ -29,7 +29,7 @@ pub struct Workers {
     news: Receiver<(usize, News)>,
 }
 
-/// Why the agents cannot start.
+/// Error of starting the agents.
 #[derive(Debug, thiserror::Error)]
 pub enum ForceError {
     /// This process.
@@ -66,7 +66,7 @@ impl Force {
         Ok(Self::Workers(Workers { workers, news }))
     }
 
-    /// How many agents there are.
+    /// Returns the number of agents.
     pub fn agents(&self) -> usize {
         match self {
             Self::Here(_) => 1,

@@ -26,39 +26,38 @@ use word::{Subject, WORD_MAX, Word};
 
 pub(crate) use company::Own;
 
-/// How often a part tells how it stands.
+/// Interval between two reports of a part.
 const SAY_EVERY: Micros = Micros::from_millis(250);
 /// Datagrams that are read in one turn: a flood holds up no run.
 const READ_MAX: usize = 64;
-/// How long a part that has settled waits until the others have, and one that has ended until they
-/// know of it.
+/// Longest wait of a settled part for the others to settle, and of an ended part for their receipt.
 const LINGER: Micros = Micros::from_secs(1);
-/// How often it says so meanwhile, and how long it waits for a word.
+/// Interval between its reports meanwhile, and its longest wait for a datagram.
 const LINGER_EVERY: Micros = Micros::from_millis(50);
 
-/// Which part of which run this is, as the line has it.
+/// Identity of this part on the line.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    /// Which run.
+    /// Its run.
     pub run: RunId,
     /// The hash of its plan.
     pub plan: String,
-    /// Which part.
+    /// Its part.
     pub part: Part,
-    /// Whether the plan has a backend.
+    /// True if the plan has a backend.
     pub has_backend: bool,
     /// The clock that this part reads, by a name that no other host has.
     pub clock: String,
 }
 
-/// What came of the line.
+/// Results of the line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineAccount {
-    /// Whether every other part was heard of when settling ended.
+    /// True if every other part was received when settling ended.
     pub was_complete: bool,
     /// Datagrams that were no word of another part of this run.
     pub ignored: u64,
-    /// How far the clocks of the others are from this one's; only where this part told another.
+    /// Offsets of the others' clocks; only if this part joined another.
     pub offsets: Vec<Offset>,
 }
 
@@ -66,13 +65,13 @@ pub struct LineAccount {
 #[derive(Debug)]
 pub struct Line {
     socket: UdpSocket,
-    /// Where the listening part may be; nowhere for itself.
+    /// Addresses of the listening part; empty for itself.
     listeners: Vec<SocketAddr>,
-    /// Which of these is told.
+    /// Index of the address in use.
     told: usize,
     company: Company,
     next_word: Micros,
-    /// When this part had settled.
+    /// Instant at which this part had settled.
     settled: Option<Micros>,
 }
 
@@ -94,7 +93,7 @@ impl Line {
         Self::new(towards(*first)?, listeners, who)
     }
 
-    /// Where this end is.
+    /// Returns the address of this end.
     ///
     /// # Errors
     /// The system does not tell.
@@ -137,15 +136,16 @@ impl Line {
         self.next_word = now;
     }
 
-    /// Whether this part may leave the others. A consumer that leaves its group takes partitions
-    /// from those that still listen, so that all stay until all have settled, or a second has passed.
+    /// Returns true if this part may leave the others. A consumer that leaves its group takes
+    /// partitions from those that still listen, so that all stay until all have settled, or a
+    /// second has passed.
     pub(crate) fn may_leave(&self, now: Micros) -> bool {
         let mut peers = self.company.peers.iter();
         let is_over = |since| now >= since + LINGER || peers.all(|peer| peer.word.has_settled);
         self.settled.is_some_and(is_over)
     }
 
-    /// How all other parts stand; none while one of them is not heard of.
+    /// Returns the progress of all other parts; none while one of them is silent.
     pub(crate) fn others(&self, now: Micros) -> Option<(Vec<Progress>, Windows)> {
         let is_complete = self.company.is_complete(now);
         is_complete.then(|| self.company.others(now, None))
@@ -180,8 +180,8 @@ impl Line {
         }
     }
 
-    /// Whether every part that was heard of knows that this one has ended. The listener waits for
-    /// the end of the others, to whom it owes an answer.
+    /// Returns true if every part that was received knows that this one has ended. The listener
+    /// waits for the end of the others, to whom it owes an answer.
     fn is_known_to_have_ended(&self) -> bool {
         let is_told = |word: &Word| word.has_heard_the_last || word.has_settled;
         let mut peers = self.company.peers.iter();
@@ -200,8 +200,7 @@ impl Line {
         }
     }
 
-    /// Whether there may be more. That nobody listens at the other end is no error: it may not
-    /// have begun.
+    /// Reads one datagram; true if there may be more. A peer that does not listen yet is no error.
     fn read_one(&mut self, clock: Clock) -> bool {
         // One byte more than a word may have shows what is longer.
         let mut bytes = [0; WORD_MAX + 1];

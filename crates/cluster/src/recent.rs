@@ -7,8 +7,8 @@ use muster_measure::{Flow, Progress, State, WindowDelta};
 /// Seconds that are remembered for `stop-if`.
 const REMEMBERED_S: u32 = 30;
 
-/// How far the run has come, and what happened in its last seconds: counts only, for the windows
-/// of half a minute are megabytes.
+/// Progress of the run, and counts of its last seconds only, since the windows of half a minute are
+/// megabytes.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     seconds: BTreeMap<u32, Second>,
@@ -38,13 +38,13 @@ impl Recent {
         self.progress.merge(&delta.progress);
     }
 
-    /// How far the run has come.
+    /// Returns the progress of the run.
     pub(crate) const fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// What happened in a second, and how much of what was shed in it may be our own fault. The
-    /// causes are known by the second of due, so every own shed that is remembered counts here.
+    /// Returns the flow of a second, and how much of its shed may be our own fault. The causes are
+    /// known by the second of due, so every own shed that is remembered counts here.
     pub(crate) fn flow_of(&self, second: u32) -> (Flow, u64) {
         let flow = self.seconds.get(&second);
         let flow = flow.map(|second| second.flow).unwrap_or_default();

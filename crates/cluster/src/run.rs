@@ -17,31 +17,31 @@ use crate::line::Own;
 use crate::recent::Recent;
 use crate::{Force, Line, LineAccount};
 
-/// How long the conductor waits for news before it looks at the clock again.
+/// Longest wait of the conductor for news before it reads the clock again.
 const WAIT: Duration = Duration::from_millis(10);
-/// How often the observer is shown how the run stands.
+/// Interval between two states shown to the observer.
 const SHOW_EVERY: Micros = Micros::from_millis(250);
-/// How long the agents have for their last words after the order to finish.
+/// Longest time for the agents' last messages after the order to finish.
 const FINISH_MAX: Micros = Micros::from_secs(60);
 /// Incidents that a result tells one by one; of what comes beyond, how many there were. A consumer
 /// that is thrown out four times a second for an hour would tell of nothing else.
 const INCIDENTS_MAX: usize = 1_000;
 
-/// Who watches a run.
+/// Observes a run.
 pub trait Observer {
     /// Windows came in; whether the observer keeps them, so that they need not be remembered.
     fn windows(&mut self, delta: &WindowDelta) -> bool;
     /// A process told how it fares.
     fn pulse(&mut self, agent: usize, pulse: &Pulse);
-    /// How the run stands now; a few times a second.
+    /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
 }
 
-/// Who stands around a run while it is conducted.
+/// Surroundings of a run while it is conducted.
 pub struct Surroundings<'a> {
-    /// Whether the user has asked for the end.
+    /// True once the user has requested the end.
     pub interrupted: &'a AtomicBool,
-    /// Who watches.
+    /// The observer.
     pub observer: &'a mut dyn Observer,
     /// The line to the other parts of the run.
     pub line: Option<Line>,
@@ -113,9 +113,9 @@ struct Run {
     further_incidents: u64,
     timeline: Timeline,
     finished_at: Option<Micros>,
-    /// How consumers listened then.
+    /// State of the consumers' listening then.
     listening: Option<Listening>,
-    /// How all other parts stand, or stood when settling ended; none while one is not heard of.
+    /// Progress of all other parts, now or when settling ended; none while one is silent.
     others: Option<(Vec<Progress>, muster_measure::Progress)>,
     now: Micros,
 }
@@ -270,8 +270,8 @@ impl Run {
         }
     }
 
-    /// What settling looks at: the whole run, as far as the other parts tell of it. What comes
-    /// before is each part's own.
+    /// Merges the progress that settling needs: of the whole run, as reported by the other parts.
+    /// Other phases are each part's own.
     fn with_others(&self, own: Progress, now: Micros) -> (Progress, Delivery) {
         let is_settling = self.conductor.phase(now) == Phase::Settle;
         match &self.others {
@@ -285,7 +285,7 @@ impl Run {
         }
     }
 
-    /// How this part stands, as the others are to know.
+    /// Returns the state of this part for the others.
     fn own(&self) -> Own {
         Own {
             progress: self.merged_progress(),

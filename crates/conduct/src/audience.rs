@@ -1,4 +1,4 @@
-//! Who is to get whose messages, where devices subscribe to what other devices send.
+//! Subscribers of each message, if devices subscribe to other devices' messages.
 
 use std::collections::BTreeMap;
 

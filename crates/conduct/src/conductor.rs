@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::settling::Settling;
 use crate::{Delivery, Progress, Timetable};
 
-/// Where a run stands.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Links and consumers come up.
@@ -21,7 +21,7 @@ pub enum Phase {
     Finish,
 }
 
-/// What every agent has to do next.
+/// Order to every agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the ramp.
@@ -36,13 +36,13 @@ pub enum Order {
         /// The instant.
         at: Micros,
     },
-    /// What has not been overtaken by now is outstanding, not lost, if settling runs out.
+    /// Marks messages that are still on their way as outstanding, not lost, if settling runs out.
     MarkDrain,
     /// Walk the open attempts, close every link, hand in the identity.
     Finish,
 }
 
-/// Why the due messages ended.
+/// Reason that the due messages ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// The measured phase was over.
@@ -73,7 +73,7 @@ pub struct Conductor {
     stop_at: Option<Micros>,
     /// An end before its time that the agents have not been told yet.
     early_end: Option<Micros>,
-    /// Whether the progress that it is told is that of every part of the run.
+    /// True if the reported progress is that of every part of the run.
     hears_all: bool,
 }
 
@@ -151,7 +151,7 @@ impl Conductor {
         self.stop(now, Ending::StoppedByRule);
     }
 
-    /// Whether the progress and delivery of the next steps are those of every part of the run; from
+    /// Sets if the progress and delivery of the next steps are those of every part of the run; from
     /// then on a part settles as a whole run does.
     pub fn hear_all(&mut self, hears_all: bool) {
         self.hears_all = hears_all;
@@ -168,7 +168,7 @@ impl Conductor {
         }
     }
 
-    /// How long the current phase lasts at the most from `now` on.
+    /// Returns the longest rest of the current phase from `now` on.
     pub fn time_left(&self, now: Micros) -> Micros {
         match self.state {
             State::Idle => self.timetable.connect_at_most,
@@ -180,12 +180,12 @@ impl Conductor {
         }
     }
 
-    /// When the warm-up began, once that is known.
+    /// Returns when the warm-up began, once that is known.
     pub fn origin(&self) -> Option<Micros> {
         self.origin
     }
 
-    /// Why the due messages ended; meaningful once the phase is [`Phase::Finish`].
+    /// Returns why the due messages ended; meaningful once the phase is [`Phase::Finish`].
     pub fn ending(&self) -> Ending {
         self.ending
     }
@@ -669,7 +669,7 @@ mod tests {
         assert_eq!(run.origin(), None);
     }
 
-    /// How a run ends whose links have come so far, while its consumer is not up yet.
+    /// Returns the end of a run with these links, while its consumer is not up yet.
     fn ended_at(at: f64, links: Progress) -> Option<Ending> {
         let mut run = Conductor::new(TIMETABLE);
         run.step(secs(0.0), &Progress::default(), &ALL);

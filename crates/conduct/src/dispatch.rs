@@ -1,4 +1,4 @@
-//! What the threads of an agent tell the one that conducts the run.
+//! Reports of an agent's threads to the conductor.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Progress;
 
-/// How often a thread tells how far it has come.
+/// Interval between two reports of a thread.
 pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 
 /// Dispatches of one thread that may wait for the one who conducts: a minute of them, so that a
@@ -19,22 +19,22 @@ pub const DISPATCHES_MAX: usize = (60_000_000 / DISPATCH_EVERY.get()) as usize;
 /// News of one thread, sent some times a second.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Dispatch {
-    /// How far its links or consumers have come.
+    /// Progress of its links or consumers.
     pub progress: Progress,
-    /// What it recorded since the last dispatch.
+    /// Records since the last dispatch.
     pub windows: WindowDelta,
-    /// What was not as it should be since the last dispatch.
+    /// Diagnostics since the last dispatch.
     pub diagnostics: Vec<Diagnostic>,
     /// All it leaves behind, with its last dispatch.
     pub handover: Option<Box<Handover>>,
 }
 
-/// What a thread leaves behind.
+/// Results of a thread at its end.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Handover {
-    /// Which message ended how, and which arrived.
+    /// Ends and arrivals of messages.
     pub identity: Identity,
-    /// What its sessions and consumers counted where it happened.
+    /// Counters of its sessions and consumers.
     pub account: Account,
 }
 
@@ -55,9 +55,9 @@ pub enum Diagnostic {
     ConsumerAway(String),
     /// A consumer lost its connection, for a cause of the target's.
     ConsumerLost {
-        /// Which one, and why.
+        /// The consumer, and the cause.
         what: String,
-        /// When its broker was heard the last time; where nobody knows, when it was lost.
+        /// Last answer of its broker; if unknown, the instant of the loss.
         since: Micros,
     },
     /// A consumer is connected and subscribed again.
@@ -72,7 +72,7 @@ pub enum Diagnostic {
     Handshake(String),
     /// The thread ended for a reason of its own.
     Failed(String),
-    /// So many further diagnostics are counted and not listed.
+    /// Number of further diagnostics, which are not listed.
     NotListed(u64),
     /// The target refused a device: told once a cause, with the first device.
     LinkRefused(String),
@@ -91,11 +91,11 @@ pub enum Diagnostic {
     TakenOver(String),
     /// A topic that a backend names was created.
     Topics(String),
-    /// How far a consumer was behind what its broker had for it.
+    /// Lag of a consumer behind its broker.
     ConsumerLag(String),
     /// Notices of delivery that changed nothing.
     IdleNotices(String),
-    /// So many datagrams came for which a receive buffer of ours had no room: own fault.
+    /// Number of datagrams that a full receive buffer of ours dropped: own fault.
     ReceiveDrop(u64),
     /// Datagrams do not reach the target: nobody listens there, or the kernel has no way to it.
     Unreachable(String),
@@ -120,9 +120,9 @@ impl Diagnostic {
 /// The share of a run that one shard, process or machine carries: slice `index` of `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Which one, from 0.
+    /// Its index, from 0.
     pub index: u32,
-    /// How many there are.
+    /// Number of slices.
     pub of: u32,
 }
 

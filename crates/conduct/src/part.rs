@@ -11,8 +11,8 @@ use crate::Slice;
 /// among processes and their threads.
 pub(crate) const SHARES_MAX: u32 = 10_000;
 
-/// What one of several processes on one or several machines carries of a run: links, consumers, or
-/// some of both. The parts of a run carry each link and each consumer once.
+/// Share of a run in one of several processes on one or several machines: links, consumers, or some
+/// of both. The parts of a run carry each link and each consumer once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The share of the links; none if it has no devices at all.
@@ -21,7 +21,7 @@ pub struct Part {
     pub consumers: Option<Slice>,
 }
 
-/// What a text that is no part should have been.
+/// The text is no part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no part; write devices or backend, i/n with 1 <= i <= n <= {SHARES_MAX}, such as 1/2, or \
@@ -46,8 +46,8 @@ impl Part {
         self.links.map_or(1, |slice| slice.of)
     }
 
-    /// Whether these parts make the run whole: each link is carried once, and each consumer, if the
-    /// run has any.
+    /// Returns true if these parts make the run whole: each link is carried once, and each
+    /// consumer, if the run has any.
     pub fn are_whole(parts: &[Part], has_backend: bool) -> bool {
         let of = |pick: fn(&Part) -> Option<Slice>| parts.iter().filter_map(pick);
         let links = is_cover(of(|part| part.links));
@@ -56,7 +56,7 @@ impl Part {
     }
 }
 
-/// Whether slices are those of one division of a whole, each once.
+/// Returns true if slices are those of one division of a whole, each once.
 fn is_cover(slices: impl Iterator<Item = Slice>) -> bool {
     let mut slices: Vec<Slice> = slices.collect();
     slices.sort_unstable_by_key(|slice| slice.index);

@@ -35,16 +35,16 @@ impl Protocol for Coap {
     }
 }
 
-/// What a shard is made from.
+/// Inputs of a shard.
 #[derive(Debug, Clone, Copy)]
 pub struct Placement<'a> {
     /// The plan of the run.
     pub plan: &'a Plan,
-    /// What its recorders must know.
+    /// Plan of its recorders.
     pub recorder: &'a RecorderPlan,
     /// The schedules of its streams.
     pub schedules: &'a [Arc<StreamSchedule>],
-    /// Which run it is.
+    /// Id of the run.
     pub run: RunId,
     /// The share of all links that this shard carries.
     pub slice: Slice,
@@ -122,7 +122,7 @@ impl Placement<'_> {
         Ok((class, ramp))
     }
 
-    /// Who reads what devices subscribe to; none where they do not.
+    /// Returns the reader of subscribed messages; none where devices do not subscribe.
     fn listener(&self) -> Result<Option<Listener>, PayloadError> {
         let mut streams = self.plan.streams();
         if !streams.any(|(_, stream)| stream.kind == StreamKind::Receive) {
@@ -184,8 +184,8 @@ impl Placement<'_> {
     }
 }
 
-/// How many handshakes of a fleet may be under way on one of `shards`, which carries these of its
-/// links: one, since no link could connect without, and as many of the rest as it has of the links.
+/// Returns how many handshakes of a fleet may be in flight on one of `shards` with these links:
+/// one, since no link could connect without, and its share of the rest.
 fn pending_share(fleet: &FleetPlan, links: &Range<u32>, shards: u32) -> u32 {
     let carriers = shards.min(fleet.links);
     let rest = u64::from(fleet.connect.pending.saturating_sub(carriers));

@@ -4,10 +4,10 @@ use muster_judge::{GeneratorHealth, Incident};
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-/// How a process fared over the last second.
+/// Health of a process over the last second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pulse {
-    /// When.
+    /// Its instant.
     pub at: Micros,
     /// Each shard and consumer thread.
     pub threads: Vec<ThreadPulse>,
@@ -15,7 +15,7 @@ pub struct Pulse {
     pub rss_bytes: u64,
     /// Share of CPU time that the hypervisor gave to others, 0 to 1; none where it does not tell.
     pub steal: Option<f64>,
-    /// What must not happen and did, since the process began.
+    /// Incidents since the process began.
     pub incidents: Vec<Incident>,
 }
 
@@ -36,10 +36,10 @@ impl Pulse {
     }
 }
 
-/// How one thread fared; shares are 0 to 1.
+/// Health of one thread; shares are 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThreadPulse {
-    /// Whether it drives consumers rather than devices.
+    /// True if it drives consumers rather than devices.
     pub is_consumer: bool,
     /// Time on a CPU.
     pub cpu: f64,
@@ -47,7 +47,7 @@ pub struct ThreadPulse {
     pub wait: f64,
 }
 
-/// What is known of a process when it is over.
+/// Final figures of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Afterlife {
     /// Its health, second by second.
@@ -60,9 +60,8 @@ pub struct Afterlife {
     pub consumers_cpu_us: u64,
     /// Peak of the resident set, in bytes.
     pub peak_rss_bytes: u64,
-    /// What its links took of anonymous memory at the end, in bytes: the growth since before the
-    /// first link.
+    /// Anonymous memory of its links at the end, in bytes: the growth since before the first link.
     pub links_bytes: u64,
-    /// How many devices it carried.
+    /// Number of its devices.
     pub devices: u64,
 }

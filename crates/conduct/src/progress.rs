@@ -1,4 +1,4 @@
-//! How far a run has come, as its agents tell it.
+//! Progress of a run, as its agents report it.
 
 use muster_device::{Session, Shard, Sink};
 use muster_measure::Progress as Windows;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Counts of one instant: of one agent, or merged over all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// When the counts were taken; merged: the earliest of all agents.
+    /// Instant of the counts; merged: the earliest of all agents.
     pub at: Micros,
     /// Links that the plan wants.
     pub links_wanted: u64,
@@ -20,7 +20,7 @@ pub struct Progress {
     pub links_refused: u64,
     /// Tries that ended without a link, for whatever cause.
     pub links_failed: u64,
-    /// Those of them in which the peer declined what links on one socket cannot do without.
+    /// Tries in which the peer declined a feature that links on one socket need.
     pub links_declined: u64,
     /// Consumer sessions that the plan wants.
     pub consumers_wanted: u64,
@@ -28,11 +28,11 @@ pub struct Progress {
     pub consumers_up: u64,
     /// Consumer sessions that never were subscribed and that the platform refused for good.
     pub consumers_refused: u64,
-    /// How all consumers that the plan wants listen.
+    /// Listening of all consumers of the plan.
     pub listening: Listening,
     /// Messages taken and not yet final.
     pub open: u64,
-    /// Those of them that wait on links which the peer refused for good, once nothing is due any more.
+    /// Messages of links that the peer refused for good, once nothing is due any more.
     pub stranded: u64,
     /// Shards on which a message is due that was not yet taken.
     pub behind: u64,
@@ -40,13 +40,13 @@ pub struct Progress {
     pub completing: u64,
 }
 
-/// What the merged windows tell of the backend side.
+/// State of the backend side by the merged windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivery {
-    /// Whether every message that must arrive has arrived at every backend, and nothing else has;
-    /// true where there is no backend.
+    /// True if every message that must arrive has arrived at every backend, and nothing else has,
+    /// or if there is no backend.
     pub is_complete: bool,
-    /// When the last copy arrived at any backend.
+    /// Instant of the last copy at any backend.
     pub last_arrival: Option<Micros>,
 }
 
@@ -61,7 +61,7 @@ impl Delivery {
 }
 
 impl Progress {
-    /// How far the links of a shard have come. Whether one was declined is known to whoever drives it.
+    /// Returns the progress of a shard's links. Declined links are known to the driver.
     pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
         let tally = shard.links().tally();
         Self {

@@ -1,4 +1,4 @@
-//! Where a shard's facts go: into the recorder, and to whoever wants every single one.
+//! Sink of a shard's facts: the recorder, and an optional writer of every single one.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use muster_model::{
 
 use crate::{Diagnostic, Dispatch, Handover, Progress};
 
-/// Who writes every fact down, beside the recorder.
+/// Writes every fact, in addition to the recorder.
 pub trait FactWriter: fmt::Debug + Send {
     /// Takes note of one fact; never waits.
     fn note(&mut self, fact: &Fact);
 }
 
-/// What one thread records.
+/// Records of one thread.
 #[derive(Debug)]
 pub struct RecordingSink {
     recorder: Recorder,
@@ -34,7 +34,7 @@ impl RecordingSink {
         &mut self.recorder
     }
 
-    /// What was recorded since the last dispatch, and the diagnostics since then, which are taken.
+    /// Returns the records since the last dispatch, and takes the diagnostics since then.
     pub fn dispatch(
         &mut self,
         progress: Progress,

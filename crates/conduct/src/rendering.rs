@@ -1,4 +1,4 @@
-//! What the devices of a plan say, as both ends need to know it.
+//! Names and messages of a plan's devices, as both ends need them.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub fn directory(plan: &Plan, fleet: &FleetPlan, wall_ms_at_t0: u64) -> Director
     })
 }
 
-/// What the devices of a stream say. The due instant travels only where the schedule does not
-/// give it back from the sequence number in a step or two.
+/// Returns the messages of a stream. The due instant travels only where the schedule does not give
+/// it back from the sequence number in a step or two.
 ///
 /// # Errors
 /// [`PayloadError`] for a payload that the scenario's checks let through.
@@ -45,7 +45,7 @@ pub fn uplink(stream: &StreamPlan) -> Result<Uplink, PayloadError> {
     })
 }
 
-/// How `${unique_ms}` differs, where a message has it.
+/// Returns the source of `${unique_ms}`, where a message has it.
 fn unique_ms(stream: &StreamPlan, uplink: &Uplink) -> Option<UniqueMs> {
     let step = uplink.payload().unique_step()?;
     // The scenario's checks let no impossible schedule through.

@@ -7,11 +7,11 @@ use crate::{Delivery, Order, Progress, Timetable};
 /// A run that settles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settling {
-    /// When the last message was due.
+    /// Due instant of the last message.
     end: Micros,
     deadline: Micros,
     marked: bool,
-    /// When something was not final, the last that is known.
+    /// Last instant at which something was not final.
     busy: Micros,
 }
 
@@ -26,7 +26,7 @@ impl Settling {
         }
     }
 
-    /// Whether it is time to mark the drain, or to finish.
+    /// Returns true when it is time to mark the drain, or to finish.
     pub(crate) fn step(
         &mut self,
         now: Micros,
@@ -44,8 +44,8 @@ impl Settling {
         is_to_mark.then_some(Order::MarkDrain)
     }
 
-    /// It ends now. Without a mark nothing is called lost that may only be late; with one, that takes
-    /// the quiet time to which settling is down then.
+    /// Ends settling now. Without a mark nothing is called lost that may only be late; with one,
+    /// that takes the quiet time to which settling is down then.
     pub(crate) fn interrupt(&mut self, now: Micros) -> bool {
         if !self.marked {
             self.deadline = now;
@@ -53,7 +53,7 @@ impl Settling {
         !self.marked
     }
 
-    /// How long it lasts at the most from `now` on.
+    /// Returns its longest rest from `now` on.
     pub(crate) fn time_left(&self, now: Micros) -> Micros {
         self.deadline - now
     }

@@ -1,4 +1,4 @@
-//! How long the phases of a run last, and when they begin.
+//! Length and begin of a run's phases.
 
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timetable {
     /// The connect phase ends at the latest after this: the ramp and one connect time-out.
     pub connect_at_most: Micros,
-    /// How far ahead the origin is announced, so that every agent hears of it in time.
+    /// Lead of the origin's announcement, so that every agent receives it in time.
     pub lead: Micros,
     /// Length of the warm-up.
     pub warm_up: Micros,
@@ -21,19 +21,19 @@ pub struct Timetable {
     /// The origin, where conductors of several parts of a run have agreed on it beforehand; else
     /// the connect phase ends as soon as it can.
     pub agreed_origin: Option<Micros>,
-    /// Whether others carry parts of the run, of whose messages this conductor does not hear:
-    /// those who hear of them then listen until settling is at its bound, for nobody here knows whether all
-    /// messages are final, unless the others tell ([`crate::Conductor::hear_all`]).
+    /// True if others carry parts of the run whose messages this conductor cannot see. Their
+    /// receivers then listen until settling is at its bound, since nobody here knows if all
+    /// messages are final, unless the others report it ([`crate::Conductor::hear_all`]).
     pub is_part: bool,
-    /// Whether there are links at all: a part that has the backend alone waits for none.
+    /// True if there are links: a part that has the backend alone waits for none.
     pub has_links: bool,
-    /// Whether devices hear of others: the plan has commands, or streams of kind `receive`.
+    /// True if devices receive: the plan has commands, or streams of kind `receive`.
     pub devices_hear: bool,
 }
 
 impl Timetable {
-    /// How long after the connect phase's bound an agreed origin lies: a part that started its
-    /// ramp a little late must not miss it.
+    /// Distance of an agreed origin from the connect phase's bound: a part that started its ramp a
+    /// little late must not miss it.
     const AGREED_GRACE: Micros = Micros::from_secs(1);
 
     /// The same timetable with the origin that every conductor who shares T0 agrees on, because
@@ -46,7 +46,7 @@ impl Timetable {
         }
     }
 
-    /// Whether something may still come to links of this conductor when all that they sent is final.
+    /// Returns true if links of this conductor may still receive when all that they sent is final.
     pub(crate) fn hears_at_links(&self) -> bool {
         self.has_links && self.devices_hear
     }

@@ -1,4 +1,4 @@
-//! What only Muster's own tests set.
+//! Settings of Muster's own tests.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ pub struct Trial {
     pub slots: u32,
     /// The most pooled buffers that the sockets of one shard may use at once.
     pub buffers: u32,
-    /// Where each thread of consumers loses one copy by itself.
+    /// Point at which each thread of consumers loses one copy by itself.
     pub lost_copy: Option<LostCopy>,
 }
 
-/// Where our own consumer loses a copy.
+/// Point at which our own consumer loses a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LostCopy {
     /// Before it is counted as consumed: only the target's own account can tell.
@@ -23,6 +23,6 @@ pub enum LostCopy {
 }
 
 impl LostCopy {
-    /// Which copy it is, from 0: one in the middle of a small run.
+    /// Number of that copy, from 0: one in the middle of a small run.
     pub const NUMBER: u64 = 100;
 }

@@ -15,11 +15,11 @@ use muster_platform::{Carrier, PublishedFigures};
 use crate::Timetable;
 use crate::audience::Audience;
 
-/// How far ahead the origin is announced: more than a message to a worker process takes.
+/// Lead of the origin's announcement: more than a message to a worker process takes.
 const LEAD: Micros = Micros::from_millis(100);
 
-/// How much longer than ramp and time-out the connect phase may take, so that a link that needs a
-/// second try is not missed by a hair.
+/// Time of the connect phase beyond ramp and time-out, so that a link that needs a second try is
+/// not missed by a hair.
 const CONNECT_GRACE: Micros = Micros::from_secs(1);
 
 /// Devices of which the figures of a published test are kept: a hundred times those of the largest
@@ -36,7 +36,7 @@ pub fn schedules(plan: &Plan) -> Result<Vec<Arc<StreamSchedule>>, ScheduleError>
         .collect()
 }
 
-/// What the recorders of a run must know.
+/// Returns the plan of a run's recorders.
 pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>]) -> RecorderPlan {
     let streams = plan.streams().zip(schedules);
     let placed: Vec<(FleetId, StreamId)> = plan
@@ -105,9 +105,9 @@ pub struct PlanCalendar {
 struct CalendarStream {
     schedule: Arc<StreamSchedule>,
     is_closed: bool,
-    /// Whether its messages are the devices' own; else none of them is due.
+    /// True if its messages are the devices' own; else none of them is due.
     is_uplink: bool,
-    /// Whether it is the schedule of commands.
+    /// True for the schedule of commands.
     is_command: bool,
 }
 
@@ -198,7 +198,7 @@ impl Calendar for PlanCalendar {
     }
 }
 
-/// Whether commands of a stream have a schedule, and do not follow queries.
+/// Returns true if commands of a stream have a schedule, and do not follow queries.
 fn is_scheduled_command(stream: &StreamPlan) -> bool {
     match stream.kind {
         StreamKind::Command { to, .. } => to != CommandTarget::Waiting,

@@ -86,7 +86,7 @@ struct Line {
     server: Server,
     out: Vec<u8>,
     issued: u32,
-    /// What calls of the shard allocated after the warm-up.
+    /// Allocations by calls of the shard after the warm-up.
     allocations: usize,
 }
 
@@ -153,7 +153,7 @@ impl Line {
         }
     }
 
-    /// What the platform says to the datagram that was rendered: to a query a command, else yes.
+    /// Returns the platform's answer to the rendered datagram: a command to a query, else success.
     fn answer(&mut self, now: Micros) -> Vec<u8> {
         let mut down = Vec::new();
         let datagram = self.out.clone();

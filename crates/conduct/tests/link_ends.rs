@@ -1,4 +1,4 @@
-//! How a link ends, and whose silence it was.
+//! Ends of a link, and the side that was silent.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn causes(shard: &mut Shard<Mqtt, RecordingSink>, now: Micros) -> BTreeMap<Strin
     ended.map(|(cause, n)| (cause.to_string(), n)).collect()
 }
 
-/// Whoever answers in another protocol, or serves none at this path, has refused nobody.
+/// Law: a peer of another protocol, or without one at this path, has refused no link.
 #[test]
 fn a_link_is_refused_by_a_word_of_the_protocol_alone() {
     for (failure, refused) in [

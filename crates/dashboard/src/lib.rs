@@ -1,5 +1,4 @@
-//! What a running load test shows in a terminal: a screen that lives, or a line every five
-//! seconds.
+//! A running load test in a terminal: a live screen, or a line every five seconds.
 //!
 //! Layer 8, beside the straight line: it is told how the run stands as a [`muster_result::Live`] value and draws
 //! it. It must never know where the figures come from, and nothing here changes the run.

@@ -16,7 +16,7 @@ const LOW_RATE: f64 = 10.0;
 #[derive(Debug, Default)]
 pub struct Plain {
     last: Option<(Phase, Micros)>,
-    /// Whether a line has said that links do not come up.
+    /// True if a line has reported links that fail to connect.
     has_failing: bool,
 }
 
@@ -151,7 +151,7 @@ fn links(live: &Live) -> String {
     }
 }
 
-/// Why links do not come up: "2,000 refused: not authorized (0x87)".
+/// Returns why links fail to connect: "2,000 refused: not authorized (0x87)".
 fn failing(live: &Live) -> String {
     let causes = live.connect_failures.iter().take(3);
     let causes = causes.map(|(cause, n)| format!(" | {} {cause}", count(*n)));
@@ -207,7 +207,7 @@ fn p99(live: &Live) -> String {
     }
 }
 
-/// What the run came to: the only line that can tell what is lost.
+/// Renders the totals of the run, the only line that can report losses.
 fn totals(live: &Live) -> String {
     let arrived = live
         .arrived
@@ -221,7 +221,7 @@ fn totals(live: &Live) -> String {
     )
 }
 
-/// What is lost, where that is known; else what has not arrived, be it lost or on its way.
+/// Renders the lost messages if they are known, else those that have not arrived.
 fn missing(live: &Live) -> String {
     match (live.lost, live.not_arrived) {
         (Some(lost), _) => format!(" | lost {}", count(lost)),

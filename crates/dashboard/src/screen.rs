@@ -23,7 +23,7 @@ const ERRORS: usize = 5;
 /// Height of a plain terminal; what does not fit a lower one is cut at the bottom.
 const HEIGHT: u16 = 24;
 
-/// What is drawn, with the trace behind each figure.
+/// The figures on the screen, each with its trace.
 #[derive(Debug, Clone, Default)]
 pub struct Screen {
     trail: VecDeque<Sample>,
@@ -261,7 +261,7 @@ fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(lines).block(panel("messages so far")), area);
 }
 
-/// What is lost, where that is known; else what has not arrived, be it lost or on its way.
+/// Renders the lost messages if they are known, else those that have not arrived.
 fn missing(live: &Live) -> Line<'static> {
     let (name, figure, is_bad) = match live.lost {
         Some(lost) => ("lost", Some(lost), lost > 0),

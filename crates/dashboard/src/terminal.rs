@@ -24,7 +24,7 @@ pub struct Dashboard {
     screen: Screen,
 }
 
-/// What the user asked for by a key.
+/// A request of the user, made by a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// End the run as if by SIGINT: Ctrl-C, or q.
@@ -62,7 +62,7 @@ impl Dashboard {
         Ok(())
     }
 
-    /// What the user asked for since the last call; never waits.
+    /// Returns the user's request since the last call; never waits.
     ///
     /// # Errors
     /// If the terminal cannot be read.

@@ -1,5 +1,5 @@
-//! What a message costs before it reaches a session:
-//! `cargo run --release -p muster-load --example message_cost`.
+//! Cost of a message before it reaches a session: `cargo run --release -p muster-load --example
+//! message_cost`.
 //!
 //! Enumerates a schedule with a cursor and renders each payload, on one thread. Beside it stands
 //! the cost of asking for due instants in any order, as a consumer does for messages whose stamp

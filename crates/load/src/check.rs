@@ -1,4 +1,4 @@
-//! What no schedule can be, said before it is made.
+//! Checks of a schedule before it is built.
 
 use muster_model::{Micros, Rate};
 use thiserror::Error;
@@ -14,7 +14,7 @@ pub const MIN_SINE_PERIOD: Micros = Micros::from_millis(1);
 /// The most messages a schedule may hold: positions in millionths of a message fit in 62 bits.
 pub const MAX_MESSAGES: u64 = 4_000_000_000_000;
 
-/// Why a spec has no schedule.
+/// Reasons that a spec has no schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -58,7 +58,7 @@ pub enum ScheduleError {
     /// A list that goes back in time.
     #[error("replay instant {index} ({at}) lies before the one above it; sort the list")]
     ReplayUnsorted {
-        /// Which entry, from 0.
+        /// Index of the entry, from 0.
         index: usize,
         /// Its instant.
         at: Micros,

@@ -14,11 +14,11 @@ use crate::schedule::StreamSchedule;
 pub struct Due {
     /// Its number in the class.
     pub n: u64,
-    /// Whose it is.
+    /// Its device.
     pub device: DeviceId,
     /// Its number in that device's stream.
     pub seq: u32,
-    /// When it is due, from the start of warm-up.
+    /// Its due instant, from the start of warm-up.
     pub due: Micros,
 }
 

@@ -1,9 +1,9 @@
-//! Which message of which slot of which round the n-th message of a class is.
+//! Maps the n-th message of a class to its round, slot and position.
 //!
 //! A round gives each slot (one device) one turn; a turn is one message, or the messages of one
 //! burst. With a limit that is no multiple of the burst, the turns of the last round are shorter.
 
-/// Where one message stands.
+/// Position of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The round, from 0.
@@ -61,7 +61,7 @@ impl Layout {
         (round * self.burst + within) as u32
     }
 
-    /// Where message `n`, below the total, stands.
+    /// Returns the position of message `n`, which is below the total.
     pub(crate) fn place(&self, n: u64) -> Place {
         let full = self.full_messages();
         let (round, within, turn) = if n < full {

@@ -1,4 +1,4 @@
-//! What is sent and when: shapes, stateless schedules, payload templates and device names.
+//! Content and timing of messages: shapes, stateless schedules, payload templates and device names.
 //!
 //! Layer 1, between the plan and the device: `Plan -> Schedule (n -> due, device, seq) -> device`.
 //! Everything here is a pure function of the plan and its seed, so any message can be made again

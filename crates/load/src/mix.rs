@@ -17,7 +17,7 @@ const TURN: u64 = 0x7475_726e;
 pub struct MixSpec {
     /// The kinds, each with its share; the shares are taken of their sum.
     pub kinds: Vec<(u32, String)>,
-    /// What some messages are instead.
+    /// Payload of the rare messages.
     pub rare: Option<RareSpec>,
 }
 
@@ -31,13 +31,13 @@ pub struct MixSpec {
 pub struct RareSpec {
     /// The source text of their template.
     pub template: String,
-    /// How many there are, if all of these rounds are sent.
+    /// Number of messages if all of these rounds are sent.
     pub count: u64,
     /// The first round with rare messages,
     pub first: u32,
     /// and the first one after them.
     pub end: u32,
-    /// How many devices the stream has; at least 1, and their ids follow without gaps.
+    /// Number of devices of the stream, at least 1; their ids are consecutive.
     pub devices: u32,
 }
 
@@ -100,7 +100,7 @@ impl Mix {
 }
 
 impl RareSpec {
-    /// Whether a message is a rare one: those at which the running sum passes a whole number.
+    /// Returns true for a rare message: the running sum passes a whole number there.
     fn is_one(&self, scope: &Scope<'_>) -> bool {
         let round = scope.id.seq;
         if !(self.first..self.end).contains(&round) {
@@ -114,7 +114,7 @@ impl RareSpec {
         self.among(number + 1) > self.among(number)
     }
 
-    /// How many of the first so many messages are rare.
+    /// Returns how many of the first `messages` are rare.
     fn among(&self, messages: u64) -> u64 {
         let all = u128::from(self.end - self.first) * u128::from(self.devices.max(1));
         (u128::from(messages) * u128::from(self.count) / all) as u64

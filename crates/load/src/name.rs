@@ -59,7 +59,7 @@ impl NameTemplate {
         digits.parse().ok()
     }
 
-    /// Whether a name of this template may be one of the other, as far as their fixed texts tell.
+    /// Returns false if the fixed texts show that the two templates share no name.
     pub fn may_meet(&self, other: &Self) -> bool {
         let begin = |one: &Self, other: &Self| one.prefix.starts_with(&other.prefix);
         let end = |one: &Self, other: &Self| one.suffix.ends_with(&other.suffix);
@@ -121,7 +121,8 @@ mod tests {
             prop_assert_eq!(template.lengths(index, index), (name.len(), name.len()));
         }
 
-        /// Whatever text has an index is the name of that index: no two names lead to one device.
+        /// Law: a text with an index is the name of that index, so that no two names lead to one
+        /// device.
         #[test]
         fn only_names_have_an_index(text in "m-[0-9]{0,10}x?|\\PC*") {
             for source in ["m-${index:03}", "m-${index}", "m-${index:01}x"] {

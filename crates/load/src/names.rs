@@ -63,7 +63,7 @@ impl Names {
         }
     }
 
-    /// Whether a name differs from itself in a string of JSON.
+    /// Returns true if a name must be escaped in a JSON string.
     pub fn need_escapes(&self) -> bool {
         match self {
             Self::Formula(template) => template.json_escapes() > 0,

@@ -1,5 +1,5 @@
-//! What a message carries: a pure function of the seed, the message's id and its due instant, so
-//! that no payload is ever kept for a retransmission.
+//! Payloads: a pure function of the seed, the message id and the due instant, so that none is kept
+//! for a retransmission.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const SIZE_REACH: f64 = 5.0;
 pub enum PayloadSpec {
     /// The source text of a template.
     Template(String),
-    /// So many bytes: a binary stamp, if it fits, then seeded filler.
+    /// This many bytes: a binary stamp if it fits, then seeded filler.
     Size(u32),
     /// As `Size`, of log-normally distributed length. What would be shorter than `least`, the room
     /// that its carrier needs, is drawn again.
@@ -48,12 +48,12 @@ pub struct Payload {
     body: Body,
 }
 
-/// Where in the output a stamp is to be written, and in which form.
+/// Position and form of a stamp in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StampAt {
     /// The offset of its first byte in the output.
     pub offset: usize,
-    /// How it is written.
+    /// Its form.
     pub form: StampForm,
 }
 
@@ -66,7 +66,7 @@ pub enum StampForm {
     Text30,
 }
 
-/// Why a payload cannot be rendered.
+/// Reasons that a payload cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PayloadError {
@@ -187,7 +187,7 @@ impl Payload {
         }
     }
 
-    /// Whether it is text, in which a stamp is 30 characters.
+    /// Returns true if it is text, in which a stamp has 30 characters.
     pub fn is_text(&self) -> bool {
         matches!(self.body, Body::Template(_) | Body::Mix(_))
     }

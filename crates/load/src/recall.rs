@@ -25,7 +25,8 @@ impl Recall {
         Self { schedule, recent }
     }
 
-    /// When the message is due, from the start of warm-up; none if there is no such message.
+    /// Returns the due instant of a message from the start of warm-up; none if there is no such
+    /// message.
     pub fn due(&mut self, device: DeviceId, seq: u32) -> Option<Micros> {
         let n = self.schedule.index_of(device, seq)?;
         match (self.schedule.poisson(), &mut self.recent) {
@@ -48,7 +49,7 @@ mod tests {
     use crate::sample::any_spec;
 
     proptest! {
-        /// Whatever is asked in whatever order, the answer is the schedule's.
+        /// Law: in any order of questions, the answers are the schedule's.
         #[test]
         fn recalling_is_asking_the_schedule(spec in any_spec(), asked: [(u32, u32); 30]) {
             let schedule = Arc::new(StreamSchedule::new(spec).unwrap());

@@ -100,7 +100,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether a line has no text; a tab that separates cells is text.
+    /// Returns true for a line without text; a tab that separates cells is text.
     fn is_blank(&self, line: &str) -> bool {
         line.chars()
             .all(|c| c.is_whitespace() && c != self.separator)

@@ -1,4 +1,4 @@
-//! When each message of a stream is due, and whose it is, without a table of either.
+//! Due instant and device of each message of a stream, without tables.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ARRIVALS: u64 = 3;
 /// Instants count from the start of warm-up. `due` never falls, and the messages due before `t`
 /// are those below `count_until(t)`, exactly, for every `t`.
 pub trait Schedule {
-    /// When message `n` is due; none from the horizon or the devices' limit on.
+    /// Returns the due instant of message `n`; none beyond the horizon or the devices' limit.
     fn due(&self, n: u64) -> Option<Micros>;
     /// Messages due before `t`.
     fn count_until(&self, t: Micros) -> u64;
@@ -45,7 +45,7 @@ pub struct StreamSchedule {
     warm_up_count: u64,
 }
 
-/// What fixes the position of a message on the cumulative rate.
+/// Position of messages on the cumulative rate.
 #[derive(Debug, Clone)]
 enum Arrivals {
     Even,
@@ -88,7 +88,7 @@ impl StreamSchedule {
         Ok(schedule)
     }
 
-    /// What the schedule was made from.
+    /// Returns the spec of the schedule.
     pub fn spec(&self) -> &ScheduleSpec {
         &self.spec
     }
@@ -123,7 +123,7 @@ impl StreamSchedule {
         self.instant(here + step)
     }
 
-    /// When the first message of `device` is due: its phase offset.
+    /// Returns the due instant of the first message of `device`: its phase offset.
     pub fn first_due(&self, device: DeviceId) -> Option<Micros> {
         self.due(self.index_of(device, 0)?)
     }
@@ -155,7 +155,7 @@ impl StreamSchedule {
         DeviceId(self.spec.first_device.0 + member)
     }
 
-    /// Whether slots are in the order of devices.
+    /// Returns true if slots are in the order of devices.
     pub(crate) fn is_ordered(&self) -> bool {
         self.order.is_none()
     }
@@ -187,7 +187,7 @@ impl StreamSchedule {
         self.instant(position)
     }
 
-    /// When a position of the cumulative rate is passed.
+    /// Returns the instant at which the cumulative rate passes a position.
     pub(crate) fn instant(&self, position: u64) -> Option<Micros> {
         self.profile.instant(position).map(Micros)
     }
@@ -260,7 +260,7 @@ impl Arrivals {
     }
 }
 
-/// Where within its slot a turn lies: the same in every round, so that a period is exact.
+/// Returns the offset of a turn within its slot, equal in every round so that periods are exact.
 fn offset(seed: u64, slot: u64) -> u64 {
     ((u128::from(mix(seed, slot)) * u128::from(UNITS)) >> 64) as u64
 }

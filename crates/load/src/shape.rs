@@ -1,11 +1,11 @@
-//! How the rate of a stream moves over time, and all that a schedule is made from.
+//! Shape of a stream's rate over time, and the other inputs of a schedule.
 
 use std::sync::Arc;
 
 use muster_model::{DeviceId, Micros, Rate};
 use serde::{Deserialize, Serialize};
 
-/// How the rate of a whole class moves over time.
+/// Rate of a whole class over time.
 ///
 /// A shape starts when warm-up ends; its instants count from there. Warm-up runs at the shape's
 /// first value.
@@ -17,7 +17,7 @@ pub enum Shape {
     Ramp {
         /// The first value.
         from: Rate,
-        /// How long the line takes.
+        /// Length of the line.
         over: Micros,
     },
     /// Straight lines and holds one after the other, the first line from zero; the last value
@@ -27,9 +27,9 @@ pub enum Shape {
     Spike {
         /// The rate within the rectangle.
         to: Rate,
-        /// When it begins, after warm-up.
+        /// Start, after warm-up.
         at: Micros,
-        /// How long it lasts.
+        /// Length.
         lasts: Micros,
     },
     /// A sine that begins at `from`, reaches `to` after half a period and comes back. It is drawn
@@ -77,13 +77,13 @@ impl Shape {
 pub struct Stage {
     /// The rate at the end of the line.
     pub to: Rate,
-    /// How long the line takes; zero is a jump.
+    /// Length of the line; zero is a jump.
     pub over: Micros,
-    /// How long the rate then holds.
+    /// Time for which the rate then stays constant.
     pub hold: Micros,
 }
 
-/// How the devices of a class share the class's time.
+/// Phases of the devices of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Device `i` of `D` at `i / D` of the period.
@@ -98,17 +98,17 @@ pub enum Phase {
 /// All that one stream's schedule depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleSpec {
-    /// How the rate moves.
+    /// Shape of the rate.
     pub shape: Shape,
     /// Of the whole class: the plateau of a constant or ramp, the base of a spike.
     pub rate: Rate,
-    /// How the devices share the time.
+    /// Phases of the devices.
     pub phase: Phase,
-    /// Whether arrivals of the class are a Poisson process of that rate.
+    /// True if arrivals of the class are a Poisson process of that rate.
     pub poisson: bool,
     /// The first device of the class.
     pub first_device: DeviceId,
-    /// How many devices the class has.
+    /// Number of devices of the class.
     pub devices: u32,
     /// Messages a device sends before it stops.
     pub limit_per_device: Option<u32>,

@@ -29,7 +29,7 @@ pub struct Row<'a> {
     first_cell: usize,
 }
 
-/// Why text is no table. Lines count from 1.
+/// Reasons that a text is no table. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -43,7 +43,7 @@ pub enum TableError {
         "column {column} is named `{name}`, which is empty or taken; give each column its own name"
     )]
     ColumnName {
-        /// Which column, from 1.
+        /// Number of the column, from 1.
         column: usize,
         /// Its name.
         name: String,
@@ -153,7 +153,7 @@ impl Table {
         self.ends.len() / self.header.len()
     }
 
-    /// Whether there is no row; a parsed table has at least one.
+    /// Returns true if there is no row; a parsed table has at least one.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

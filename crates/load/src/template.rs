@@ -38,26 +38,26 @@ pub struct Template {
     parts: Vec<Part>,
 }
 
-/// Why text is no template.
+/// Error of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what} at byte {offset}: {hint}")]
 pub struct TemplateError {
-    /// Where, in bytes from the start of the text.
+    /// Position in bytes from the start of the text.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error.
     pub what: String,
-    /// What would be right.
+    /// The remedy.
     pub hint: String,
 }
 
-/// What a message's text may depend on; rendering is a pure function of it.
+/// Inputs of a message's text; rendering is a pure function of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// The run's seed.
     pub seed: u64,
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// When it is due, since T0.
+    /// Its due instant since T0.
     pub due: Micros,
     /// The wall clock at T0, in milliseconds since 1970.
     pub wall_ms_at_t0: u64,
@@ -69,11 +69,11 @@ pub struct Scope<'a> {
     pub tenant: &'a str,
     /// The device's row of the fleet's table.
     pub columns: Option<Row<'a>>,
-    /// How `${unique_ms}` differs from message to message; with none it is the due instant.
+    /// Source of `${unique_ms}`; if none, the due instant.
     pub unique: Option<&'a UniqueMs>,
 }
 
-/// What is known of the values before a run, so that the size of its messages is known too.
+/// Bounds of the values before a run, from which message sizes follow.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds<'a> {
     /// Least and greatest length of a device's name, in bytes.
@@ -115,7 +115,7 @@ enum Part {
     Variable { offset: usize, variable: Variable },
 }
 
-/// What stands in for `${...}`.
+/// Value of `${...}`.
 #[derive(Debug, Clone, PartialEq)]
 enum Variable {
     Id,
@@ -180,7 +180,7 @@ impl Template {
         &self.source
     }
 
-    /// Whether it has a `${stamp}`.
+    /// Returns true if it has a `${stamp}`.
     pub fn has_stamp(&self) -> bool {
         self.variables()
             .any(|(_, variable)| *variable == Variable::Stamp)

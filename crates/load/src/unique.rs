@@ -71,12 +71,12 @@ impl UniqueMs {
 }
 
 impl ScheduleSpec {
-    /// Whether two messages of a device may be due within one millisecond.
+    /// Returns true if two messages of a device may be due within one millisecond.
     pub fn may_share_ms(&self, is_closed: bool) -> bool {
         !matches!(Arrivals::of(self, 1, is_closed), Arrivals::Apart)
     }
 
-    /// Whether a device may send more than one message a millisecond for long.
+    /// Returns true if a device may send more than one message a millisecond for long.
     pub fn outpaces_ms(&self, is_closed: bool) -> bool {
         matches!(Arrivals::of(self, 1, is_closed), Arrivals::Dense)
     }

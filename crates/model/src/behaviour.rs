@@ -1,4 +1,4 @@
-//! How the reference gateway is told to misbehave, by an exact amount.
+//! Misbehaviour of the reference gateway, by an exact amount.
 //!
 //! A count stands for so many positions, chosen by the run's seed over the uplinks that the run
 //! expects; an instant counts from the first uplink that the gateway receives. Each uplink is
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Micros, Rate};
 
-/// What the reference gateway does wrong; the default behaves.
+/// Faults of the reference gateway; the default has none.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Behaviour {
@@ -58,12 +58,12 @@ pub struct Behaviour {
     pub stall: Option<Stall>,
     /// An instant at which it closes part of the device links.
     pub close_links: Option<CloseLinks>,
-    /// Whether no link is a gateway's: what a link says for other devices is never answered.
+    /// True if no link is a gateway's: messages for other devices are never answered.
     pub no_gateways: bool,
 }
 
 impl Behaviour {
-    /// What is done wrong with commands, as if they were uplinks.
+    /// Returns the faults of commands, in the fields of uplinks.
     pub fn of_commands(&self) -> Behaviour {
         Behaviour {
             lose_after_accept: self.lose_commands,
@@ -73,13 +73,13 @@ impl Behaviour {
         }
     }
 
-    /// Whether the gateway does nothing wrong at all.
+    /// Returns true if the gateway has no fault.
     pub fn behaves(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How long one uplink takes by itself.
+/// Time that one uplink takes by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceTime {
@@ -93,7 +93,7 @@ pub enum ServiceTime {
         from: Micros,
         /// In the end.
         to: Micros,
-        /// How long it takes to get there.
+        /// Time of the change.
         over: Micros,
     },
 }
@@ -108,7 +108,7 @@ pub struct Capacity {
     pub service: Service,
     /// Most uplinks that wait for the server.
     pub queue: u32,
-    /// What happens to an uplink that finds the queue full.
+    /// Treatment of an uplink that finds the queue full.
     pub full: Full,
 }
 
@@ -128,44 +128,44 @@ pub enum Service {
     Exponential,
 }
 
-/// What happens to an uplink that finds the queue full.
+/// Treatment of an uplink that finds the queue full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Full {
-    /// It is neither answered nor delivered.
+    /// Drops it: neither answered nor delivered.
     #[default]
     Drop,
-    /// It is answered no (MQTT 5 code 0x97; 3.1.1 has no such answer and closes the link).
+    /// Rejects it (MQTT 5 code 0x97; 3.1.1 has no such answer and closes the link).
     Reject,
     /// The gateway stops reading until there is room.
     Block,
 }
 
-/// So many uplinks, each by so much.
+/// A number of uplinks, each delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Delayed {
-    /// How many.
+    /// Their number.
     pub count: u32,
     /// By how much.
     pub by: Micros,
 }
 
 impl Delayed {
-    /// So many, and none of them late.
+    /// Returns `count` uplinks without a delay.
     pub const fn at_once(count: u32) -> Self {
         let by = Micros::ZERO;
         Self { count, by }
     }
 }
 
-/// How acknowledgements by the application are gathered, device by device.
+/// Gathering of the application's acknowledgements, device by device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Batch {
     /// Most acknowledgements in one message; at least 1.
     pub most: u32,
-    /// How long the first of a batch waits at most.
+    /// Longest wait of the first of a batch.
     pub within: Micros,
 }
 
@@ -176,7 +176,7 @@ pub struct Reject {
     /// The code on the wire: of the dialect's application where that answers, else the MQTT 5
     /// reason code (3.1.1 has no such answer and closes the link).
     pub code: u16,
-    /// Which uplinks.
+    /// The uplinks.
     pub amount: Amount,
 }
 
@@ -185,7 +185,7 @@ impl Reject {
     pub const DEFAULT_CODE: u16 = 0x97;
 }
 
-/// How many of the expected uplinks.
+/// A share or number of the expected uplinks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
@@ -196,7 +196,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// How many of `expected` uplinks that is.
+    /// Returns how many of `expected` uplinks it is.
     pub fn of(self, expected: u64) -> u64 {
         match self {
             Self::Share(share) => (share.clamp(0.0, 1.0) * expected as f64).round() as u64,
@@ -211,7 +211,7 @@ impl Amount {
 pub struct Stall {
     /// Since the first uplink received.
     pub at: Micros,
-    /// How long.
+    /// Its length.
     pub lasts: Micros,
 }
 
@@ -221,7 +221,7 @@ pub struct Stall {
 pub struct CloseLinks {
     /// Since the first uplink received.
     pub at: Micros,
-    /// Which fraction of the device links then open, in `[0, 1]`, rounded to the nearest count.
+    /// Fraction of the device links then open, in `[0, 1]`, rounded to the nearest count.
     pub share: f64,
 }
 

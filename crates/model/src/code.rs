@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why the other side said no: the code on the wire, and whose code it is.
+/// Reason of a rejection: the code on the wire, and its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
     /// MQTT 5 reason code (section 2.4), printed `0x97`.
@@ -36,9 +36,9 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// What the code means, by the name that its standard gives it (MQTT 5 section 2.4, MQTT 3.1.1
-    /// section 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none for one that the standard does not name as a
-    /// refusal, and for those of an application.
+    /// Returns the name that the code's standard gives it (MQTT 5 section 2.4, MQTT 3.1.1 section
+    /// 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none if the standard does not list
+    /// it as a refusal, and for codes of an application.
     pub fn meaning(self) -> Option<&'static str> {
         let code = match self {
             Self::Mqtt(code) => code,
@@ -74,7 +74,7 @@ impl Reason {
         text.parse().ok().map(Self::Application)
     }
 
-    /// Whether the other side did not like who we say we are.
+    /// Returns true if the peer rejected our credentials.
     pub fn is_of_credentials(self) -> bool {
         match self {
             Self::Mqtt(code) => matches!(code, 0x86 | 0x87 | 0x8c),
@@ -116,7 +116,7 @@ const fn is_final_in_mqtt(code: u8) -> bool {
     )
 }
 
-/// What a table in the order of its codes says of one.
+/// Looks up a code in a table sorted by codes.
 fn named_in(table: &[(u8, &'static str)], code: u8) -> Option<&'static str> {
     let at = table.binary_search_by_key(&code, |(known, _)| *known);
     at.ok().map(|at| table[at].1)
@@ -147,7 +147,7 @@ const COAP_MEANINGS: [(u8, &str); 20] = [
     (0xa4, "gateway timeout"),
 ];
 
-/// What a broker of Kafka refuses a record with, by the error codes of its protocol.
+/// Error codes of Kafka's protocol for a rejected record.
 const KAFKA_MEANINGS: [(u8, &str); 14] = [
     (2, "corrupt message"),
     (3, "unknown topic or partition"),

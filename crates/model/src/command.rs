@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cause, DeviceId, Integrity, MessageId, Micros, Outcome, Reason, ShedCause, StreamId};
 
-/// What the backend knows of a command at the end (docs/semantics.md#commands).
+/// Delivery of a command as the backend knows it at the end (docs/semantics.md#commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Delivery {
     /// The platform took it for a device that it can reach.
@@ -18,11 +18,11 @@ pub enum Delivery {
     Undeliverable(Reason),
     /// The platform said nothing.
     Unknown,
-    /// It came due and was never issued.
+    /// Due and never issued.
     Withheld(ShedCause),
 }
 
-/// How the answer to a command ended on the device side.
+/// Outcome of the answer to a command on the device side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Answering {
     /// The platform took the reply.
@@ -41,7 +41,7 @@ pub enum Answering {
     Shed(ShedCause),
 }
 
-/// How a device's query for a command ended.
+/// Outcome of a device's query for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum QueryOutcome {
     /// A command came.
@@ -58,7 +58,7 @@ pub enum QueryOutcome {
     InFlight,
 }
 
-/// Where a device stood when a command for it came due.
+/// State of a device when a command for it came due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Presence {
     /// Its link was up.
@@ -77,13 +77,13 @@ pub enum Presence {
 pub struct Query {
     /// The message that asked.
     pub id: MessageId,
-    /// When the schedule wanted it.
+    /// Due instant by the schedule.
     pub due: Micros,
-    /// When the device took it up.
+    /// Instant at which the device took it up.
     pub taken: Micros,
-    /// When the device had its answer, or gave up.
+    /// Instant at which the device had its answer, or gave up.
     pub ended: Micros,
-    /// How.
+    /// Its outcome.
     pub outcome: QueryOutcome,
     /// The part of `ended - due` that may be the generator's own; never more than that.
     pub own: Micros,
@@ -92,59 +92,60 @@ pub struct Query {
 /// The backend issued a command; told once, when it learns no more of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
-    /// Which command.
+    /// The command.
     pub id: MessageId,
-    /// When it came due.
+    /// Its due instant.
     pub due: Micros,
     /// From when on it could go: when it came due, or when the session could take it again. From
     /// there to `issued` the backend itself is late.
     pub ready: Micros,
-    /// When it was handed to the socket; none if never.
+    /// Instant at which it was handed to the socket; none if never.
     pub issued: Option<Micros>,
-    /// When the backend knew the last of it.
+    /// Instant at which its delivery was final.
     pub ended: Micros,
-    /// What it knew.
+    /// Its delivery.
     pub delivery: Delivery,
 }
 
-/// Where a device stood when a command for it came due, told by the device side.
+/// State of a device when a command for it came due, reported by the device side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Met {
-    /// Which command.
+    /// The command.
     pub id: MessageId,
-    /// When it came due.
+    /// Its due instant.
     pub due: Micros,
-    /// Where the device stood.
+    /// State of the device.
     pub presence: Presence,
 }
 
 /// One copy of a command reached a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Which device.
+    /// The device.
     pub device: DeviceId,
     /// Its stream of commands.
     pub stream: StreamId,
-    /// Which command, as far as it may be believed.
+    /// The command, if its id is credible.
     pub id: Option<MessageId>,
-    /// When.
+    /// Instant of arrival.
     pub at: Micros,
-    /// Whether it is what was sent.
+    /// Comparison with the bytes that were sent.
     pub integrity: Integrity,
 }
 
 /// A device answered a command; told once, when that is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Which command.
+    /// The command.
     pub id: MessageId,
-    /// When the answer was due: when the command came.
+    /// Due instant of the answer: the arrival of the command.
     pub due: Micros,
-    /// When the kernel took the last byte of the reply; none if never, or if none is wanted.
+    /// Instant at which the kernel took the last byte of the reply; none if never, or if none is
+    /// wanted.
     pub sent: Option<Micros>,
-    /// When the device side reached the final state.
+    /// Instant at which the device side reached the final state.
     pub ended: Micros,
-    /// That state.
+    /// Final state.
     pub outcome: Answering,
     /// The part of `ended - due` that may be the generator's own; never more than that.
     pub own: Micros,
@@ -157,13 +158,13 @@ pub struct Reply {
     pub stream: StreamId,
     /// The command it replies to, as far as it may be believed.
     pub id: Option<MessageId>,
-    /// When that was issued, as the reply tells.
+    /// Instant of the command's issue, from the reply.
     pub issued: Option<Micros>,
-    /// What the device says became of the command, as a status of HTTP; none where replies do not tell.
+    /// Result of the command by the device, as a status of HTTP; none where replies have none.
     pub status: Option<u16>,
-    /// When the backend got it.
+    /// Instant at which the backend received it.
     pub seen: Micros,
-    /// Whether it is what was sent.
+    /// Comparison with the bytes that were sent.
     pub integrity: Integrity,
 }
 
@@ -184,7 +185,7 @@ pub enum Command {
     Reply(Reply),
 }
 
-/// Which devices a schedule of commands is for.
+/// Devices that a schedule of commands addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandTarget {
     /// Devices that the plan connects.
@@ -197,11 +198,12 @@ pub enum CommandTarget {
     All,
 }
 
-/// What follows a device's name in that of its absent twin.
+/// Suffix that turns a device's name into that of its absent twin.
 pub const ABSENT: &str = "-absent";
 
 impl Delivery {
-    /// Whether the platform said that the device cannot have the command, so that no reply is owed.
+    /// Returns true if the platform reported that the device cannot have the command, so that no
+    /// reply is owed.
     pub const fn excuses_the_reply(&self) -> bool {
         match self {
             Self::Delivered | Self::Unknown | Self::Withheld(_) => false,
@@ -211,7 +213,7 @@ impl Delivery {
 }
 
 impl CommandTarget {
-    /// Whether a device's command of that number goes to its absent twin.
+    /// Returns true if a device's command of that number goes to its absent twin.
     ///
     /// By turns from device to device, and for each device from one round to the next.
     pub const fn is_absent(self, device: DeviceId, seq: u32) -> bool {

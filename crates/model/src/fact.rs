@@ -10,25 +10,26 @@ use crate::{
 /// The whole life of one message on the device side, told once, when it is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// When the schedule wanted it.
+    /// Due instant by the schedule.
     pub due: Micros,
-    /// When the engine picked it up; none if it never did.
+    /// Instant at which the engine picked it up; none if never.
     pub taken: Option<Micros>,
-    /// When the kernel took the last byte of the first transmission; none if never sent.
+    /// Instant at which the kernel took the last byte of the first transmission; none if never
+    /// sent.
     pub sent: Option<Micros>,
-    /// When the device side reached the final state.
+    /// Instant at which the device side reached the final state.
     pub ended: Micros,
-    /// That state.
+    /// Final state.
     pub outcome: Outcome,
-    /// Whether the message went out more than once (DUP), so that a second copy is our own.
+    /// True if the message was sent more than once (DUP), so that a second copy is our own.
     pub resent: bool,
     /// The part of `ended - due` that may be the generator's own; never more than that.
     pub own: Micros,
 }
 
-/// Whether the bytes that arrived are the bytes that were sent, as far as the carrier tells.
+/// Comparison of the bytes that arrived with those that were sent, if the carrier allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Integrity {
     /// The check holds.
@@ -42,17 +43,17 @@ pub enum Integrity {
 /// One copy of a message, as a backend saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
-    /// Which message; none if it carried no readable id.
+    /// The message; none if it carried no readable id.
     pub id: Option<MessageId>,
-    /// When it was due, from its stamp or recomputed from the schedule; none if neither tells.
+    /// Due instant, from its stamp or recomputed from the schedule; none if neither has it.
     pub due: Option<Micros>,
-    /// When the backend got it.
+    /// Instant at which the backend received it.
     pub seen: Micros,
-    /// Which account it belongs to.
+    /// Backend that counts it.
     pub backend: BackendId,
-    /// Which consumer session and partition brought it.
+    /// Consumer session and partition that brought it.
     pub consumer: ConsumerId,
-    /// Whether it is what was sent.
+    /// Comparison with the bytes that were sent.
     pub integrity: Integrity,
     /// The part of `seen - due` that may be the consumer's own; never more than that.
     pub own: Micros,
@@ -70,7 +71,7 @@ impl Attempt {
     }
 }
 
-/// What became of a link.
+/// Event of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LinkEvent {
     /// The connection is usable: handshake, CONNACK and needed subscriptions done.
@@ -81,7 +82,7 @@ pub enum LinkEvent {
     /// The platform has answered the CONNECT of a link that was up before; told where its fleet
     /// goes offline.
     Returned {
-        /// Whether it still had the session, with all that it kept for the device.
+        /// True if it still had the session, with all that it kept for the device.
         is_kept: bool,
     },
     /// The try to connect ended without a link.
@@ -90,7 +91,7 @@ pub enum LinkEvent {
     Disconnected(Cause),
     /// The platform ended the link; it follows the end of the link that it belongs to.
     LastSent {
-        /// How the link ended.
+        /// Cause of the link's end.
         cause: Cause,
         /// Messages without an answer by design that were sent on it after the last packet that
         /// the platform sent before ending it; at least 1.
@@ -101,14 +102,13 @@ pub enum LinkEvent {
 /// One event of one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkFact {
-    /// Which link.
+    /// The link.
     pub link: LinkId,
-    /// When.
+    /// Instant of the event.
     pub at: Micros,
-    /// What.
+    /// The event.
     pub event: LinkEvent,
-    /// Whether a try that timed out may have done so by our own delay: that exceeded half of the
-    /// time-out.
+    /// True if a try may have timed out by our own delay, which exceeded half of the time-out.
     pub by_us: bool,
 }
 

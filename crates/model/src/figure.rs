@@ -17,7 +17,7 @@ use crate::Micros;
 /// Digits that are tried to tell two figures apart; beyond them they are equal to a reader.
 const DIGITS_MORE: usize = 12;
 
-/// What stands for a figure that is not known.
+/// Text of a figure that is not known.
 pub const UNKNOWN: &str = "-";
 
 /// A figure in words, or [`UNKNOWN`].
@@ -91,7 +91,7 @@ pub fn clock(length: Micros) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// So many messages, links or events.
+    /// A number of messages, links or events.
     Count(u64),
     /// A part of a whole, 0 to 1, in words a percentage.
     Fraction(f64),
@@ -191,7 +191,7 @@ fn decimals_of_three(value: f64) -> usize {
     }
 }
 
-/// So many decimals, without the zeros at their end.
+/// Renders a value with this many decimals, without trailing zeros.
 fn decimal(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let text = match text.contains('.') {

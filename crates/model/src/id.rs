@@ -1,4 +1,4 @@
-//! Who a message is from, and which message it is.
+//! Ids of devices, links and messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ id!(
     RunId(u32)
 );
 id!(
-    /// Who a message is from: global over all fleets of the plan, without gaps.
+    /// Sender of a message: global over all fleets of the plan, without gaps.
     DeviceId(u32)
 );
 id!(

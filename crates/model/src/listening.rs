@@ -1,4 +1,4 @@
-//! Whether those listen whose silence is to mean something.
+//! State of the consumers whose silence counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// There is no consumer, and so none that misses anything.
+    /// Without consumers none can miss anything.
     pub const NOBODY: Self = Self::until(Micros::MAX);
 
     /// All listened from T0 on.
@@ -32,7 +32,7 @@ impl Listening {
         }
     }
 
-    /// These consumers and others together.
+    /// Returns the state of these consumers and others together.
     pub fn and(self, other: Self) -> Self {
         Self {
             since: self.since.max(other.since),
@@ -40,7 +40,7 @@ impl Listening {
         }
     }
 
-    /// Whether they heard nothing for so long since the last copy came.
+    /// Returns true if they received nothing for `quiet` since the last copy.
     pub fn is_quiet(self, last: Micros, quiet: Micros) -> bool {
         self.since != Micros::MAX && self.since.max(last) + quiet <= self.until
     }

@@ -1,4 +1,4 @@
-//! How an attempt ended.
+//! Outcomes of an attempt.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Outcome {
     InFlight,
 }
 
-/// What ended a link.
+/// Cause of a link's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// The peer closed the connection in order (FIN).
@@ -58,7 +58,7 @@ pub enum Cause {
     Unsendable,
 }
 
-/// Why a message was never sent.
+/// Reason that a message was never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ShedCause {
     /// The declared bound on messages in flight.
@@ -87,13 +87,13 @@ pub enum ShedCause {
 }
 
 impl Cause {
-    /// Whether we ended the link ourselves, as the scenario asks.
+    /// Returns true if we ended the link ourselves, as the scenario asks.
     pub const fn is_on_purpose(self) -> bool {
         matches!(self, Self::Lifetime | Self::Offline)
     }
 
-    /// Whether a link that ended so was ended by the platform, or by the network on the way to it:
-    /// what rule `disconnects` counts.
+    /// Returns true if the platform, or the network on the way to it, ended the link: rule
+    /// `disconnects` counts these.
     pub const fn is_of_platform(self) -> bool {
         match self {
             Self::PeerClosed
@@ -129,7 +129,7 @@ impl ShedCause {
         ShedCause::Interrupted,
     ];
 
-    /// Whether the generator is to blame, which makes the run invalid.
+    /// Returns true if the generator is to blame, which makes the run invalid.
     pub const fn is_own(self) -> bool {
         matches!(
             self,
@@ -181,7 +181,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Why a link could not be opened.
+/// Reason that a link could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ConnectFailure {
     /// The name could not be resolved.
@@ -249,9 +249,9 @@ impl ConnectFailure {
         }
     }
 
-    /// Whether the peer refused the link in the words of its protocol: by a code of CONNACK or
-    /// SUBACK, or by 401 or 403 to the upgrade to WebSocket. Nonsense, or a path where nobody serves
-    /// WebSocket, is no word of a platform.
+    /// Returns true if the peer refused the link in its protocol: by a code of CONNACK or SUBACK,
+    /// or by 401 or 403 to the upgrade to WebSocket. Nonsense, or a path without WebSocket, is no
+    /// refusal of a platform.
     pub const fn is_refusal(self) -> bool {
         match self {
             Self::Rejected(_) | Self::SubscribeRejected(_) | Self::UpgradeRefused(401 | 403) => {
@@ -282,7 +282,7 @@ impl ConnectFailure {
         }
     }
 
-    /// Whether the time to connect was over before an answer came.
+    /// Returns true if the time to connect was over before an answer came.
     pub const fn is_time_out(self) -> bool {
         matches!(
             self,

@@ -16,7 +16,7 @@ pub enum Promise {
     Forwarded,
     /// The message waits in a queue of the platform.
     Enqueued,
-    /// There is no acknowledgement, or it promises nothing.
+    /// No acknowledgement, or one that promises nothing.
     Nothing,
 }
 
@@ -32,7 +32,7 @@ impl Promise {
         }
     }
 
-    /// Whether an acknowledged message is known to have got through the platform.
+    /// Returns true if an acknowledged message is known to have passed the platform.
     pub const fn is_of_delivery(self) -> bool {
         match self {
             Self::Stored | Self::Processed | Self::Forwarded => true,

@@ -1,4 +1,4 @@
-//! What a subscriber among the devices tells of what it gets.
+//! Report of a subscriber among the devices on the messages that it receives.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,16 @@ use crate::{DeviceId, Integrity, MessageId, Micros, StreamId};
 /// its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reception {
-    /// Who got it.
+    /// The subscriber.
     pub subscriber: DeviceId,
     /// By which stream of kind `receive`.
     pub stream: StreamId,
-    /// Which message; none if it carried no readable id.
+    /// The message; none if it carried no readable id.
     pub id: Option<MessageId>,
-    /// When that was due, if anything tells.
+    /// Its due instant, if known.
     pub due: Option<Micros>,
-    /// When the subscriber got it.
+    /// Instant at which the subscriber received it.
     pub seen: Micros,
-    /// Whether it is what was sent.
+    /// Comparison with the bytes that were sent.
     pub integrity: Integrity,
 }

@@ -13,9 +13,9 @@ pub const STAMP_BYTES: usize = 22;
 /// Length of a stamp as base64url text.
 pub const STAMP_TEXT: usize = 30;
 
-/// How many of the bytes come before the check.
+/// Number of bytes in front of the check.
 pub const STAMP_KEY_BYTES: usize = 18;
-/// How many of the characters come before the check, and hold nothing of it.
+/// Number of characters in front of the check, which hold nothing of it.
 pub const STAMP_KEY_TEXT: usize = STAMP_KEY_BYTES / 3 * 4;
 
 const DUE_UNKNOWN: u64 = (1 << 40) - 1;
@@ -24,13 +24,13 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// A message's id and, where the schedule does not give it, its due instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// When it was due; none where the schedule gives it.
+    /// Its due instant; none where the schedule gives it.
     pub due: Option<Micros>,
 }
 
-/// Why bytes are no stamp, or no longer the stamp that was sent.
+/// Reason that bytes are no stamp, or no longer the stamp that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampError {
     /// Not 30 characters of base64url.
@@ -128,7 +128,7 @@ impl Stamp {
     }
 }
 
-/// What a character stands for; [`NO_SEXTET`] for one outside the alphabet.
+/// Value of a character; [`NO_SEXTET`] for one outside the alphabet.
 const SEXTETS: [u8; 256] = {
     let mut table = [NO_SEXTET; 256];
     let mut value = 0;

@@ -16,7 +16,7 @@ pub struct Micros(pub u64);
 /// The state of a thread that drives sockets, at the beginning of one of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// When the thread woke up.
+    /// Instant at which the thread woke up.
     pub now: Micros,
     /// Since when it has worked without looking at the sockets: what it reads in this turn may have
     /// lain there as long.
@@ -31,17 +31,17 @@ impl Micros {
     /// Later than every instant of a run.
     pub const MAX: Micros = Micros(u64::MAX);
 
-    /// So many milliseconds.
+    /// Returns a time of `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000))
     }
 
-    /// So many whole seconds.
+    /// Returns a time of `s` whole seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000))
     }
 
-    /// So many seconds; negative and not-a-number become zero.
+    /// Returns a time of `s` seconds; negative and not-a-number become zero.
     pub fn from_secs_f64(s: f64) -> Self {
         Self((s * 1e6).round().max(0.0) as u64)
     }

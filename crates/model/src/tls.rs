@@ -1,4 +1,4 @@
-//! Why two ends could not agree on TLS.
+//! Reasons that two ends could not agree on TLS.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// The alert of a server that asks for a certificate and was shown none (RFC 8446 section 6.2).
 const CERTIFICATE_REQUIRED: u8 = 116;
 
-/// How the name of every such cause begins.
+/// Prefix of the name of every such cause.
 const PREFIX: &str = "tls-";
 
-/// Why a TLS connection could not be opened, or could not go on.
+/// Reason that a TLS connection could not be opened, or could not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TlsFailure {
     /// The peer's certificate is of nobody whom we trust.
@@ -59,7 +59,7 @@ impl TlsFailure {
         }
     }
 
-    /// Whether a cause, as results name it, is one of these.
+    /// Returns true if a cause, as results name it, is one of these.
     pub fn is_name(cause: &str) -> bool {
         cause.starts_with(PREFIX)
     }

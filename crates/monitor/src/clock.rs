@@ -1,4 +1,4 @@
-//! Whether the host's clocks were stepped, or the host suspended, between two readings.
+//! Detects steps of the host's clocks and suspension between two readings.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -13,7 +13,7 @@ pub struct ClockReading {
     pub boottime_ns: i64,
 }
 
-/// What happened to the clocks between two readings.
+/// Changes of the clocks between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockChange {
     /// By how many microseconds the wall clock was set forward (or back, if negative).
@@ -24,7 +24,7 @@ pub struct ClockChange {
 
 /// Readings taken further apart than this are taken again: a thread was preempted in between.
 const READING_MAX_NS: i64 = 50_000;
-/// How often a reading is taken again before the best one is used.
+/// Most readings of which the best one is used.
 const READINGS_MAX: usize = 5;
 /// Differences below this are the error of a reading on a loaded host, not a step. A clock
 /// daemon steps only what it will not slew: 128 ms for ntpd, a second and more for others.
@@ -46,7 +46,7 @@ impl ClockReading {
         best.0
     }
 
-    /// What happened between an earlier reading and this one.
+    /// Returns the change since an earlier reading.
     ///
     /// A slewed clock is no change: the kernel slews `CLOCK_MONOTONIC` and `CLOCK_REALTIME` alike.
     pub const fn since(self, earlier: Self) -> ClockChange {
@@ -83,7 +83,7 @@ impl ClockReading {
 }
 
 impl ClockChange {
-    /// Whether anything happened.
+    /// Returns true if the clocks were stepped or the host was suspended.
     pub const fn happened(self) -> bool {
         self.stepped_us != 0 || self.suspended_us != 0
     }

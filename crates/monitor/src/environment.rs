@@ -13,13 +13,13 @@ use crate::procfs::{
 
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// What the generator ran on; a fact that the host does not tell is none.
+/// The machine on which the generator ran; unknown facts are none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// The host's name.
     pub host: String,
-    /// What the kernel calls the time since it booted: processes with the same one share their
-    /// clocks, whatever their containers are called.
+    /// The kernel's id of this boot: processes with the same id share their clocks, in any
+    /// container.
     pub boot: Option<String>,
     /// The kernel's name and release.
     pub kernel: String,
@@ -54,10 +54,10 @@ pub struct Limits {
     pub ephemeral_ports: Option<(u16, u16)>,
 }
 
-/// What a control group allows; none means no bound.
+/// Limits of a control group; none means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Container {
-    /// Whether the marks of a container were found.
+    /// True if marks of a container were found.
     pub detected: bool,
     /// CPU quota in cores.
     pub cpu_quota: Option<f64>,

@@ -10,7 +10,7 @@ use crate::procfs::{CpuTimes, Memory, SchedStat, cpu_times, memory};
 use crate::reread::{MonitorError, Reread};
 use crate::{ClockChange, ClockReading};
 
-/// What a watched thread does: its use is accounted apart.
+/// Role of a watched thread; usage is counted by role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Drives devices.
@@ -28,12 +28,12 @@ pub fn current_thread() -> ThreadId {
     ThreadId(gettid().as_raw_nonzero().get())
 }
 
-/// What one thread used since the sample before.
+/// Usage of one thread since the previous sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThreadShare {
-    /// What it does.
+    /// Its role.
     pub role: Role,
-    /// Which one of that role, from 0.
+    /// Its number within the role, from 0.
     pub index: u16,
     /// Time on a CPU divided by time passed; the scheduler's own clock lags by up to a tick, so
     /// a busy thread may read a little above 1.
@@ -61,10 +61,10 @@ pub fn thread_cpu_us() -> u64 {
     cpu_us(ClockId::ThreadCPUTime)
 }
 
-/// What the generator and its host did since the sample before.
+/// Activity of the generator and its host since the previous sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeneratorSample {
-    /// When it was taken, in the run's time, as told by the caller.
+    /// Instant of the sample in the run's time, as given by the caller.
     pub at: Micros,
     /// Time that passed since the sample before, by `CLOCK_MONOTONIC`, in microseconds.
     pub passed_us: u64,
@@ -77,7 +77,7 @@ pub struct GeneratorSample {
     /// Share of the host's CPU time that the hypervisor gave to others; none where procfs does
     /// not tell.
     pub steal: Option<f64>,
-    /// Whether the clocks were stepped or the host suspended.
+    /// Steps of the clocks and suspensions.
     pub clock: ClockChange,
 }
 
@@ -156,7 +156,7 @@ impl GeneratorMonitor {
         }
     }
 
-    /// What happened since the sample before, or since the monitor was opened.
+    /// Samples the activity since the previous sample, or since the monitor was opened.
     ///
     /// `now` is the instant in the run's time that the sample will bear.
     pub fn sample(&mut self, now: Micros) -> GeneratorSample {

@@ -12,7 +12,7 @@ use crate::{GeneratorSample, Role, ThreadShare};
 pub struct HealthLog {
     prefix: String,
     health: GeneratorHealth,
-    /// What has begun and not ended, by kind and detail.
+    /// Incidents that have not ended, by kind and detail.
     lasting: Vec<(IncidentKind, String)>,
 }
 
@@ -87,7 +87,7 @@ impl HealthLog {
         }
     }
 
-    /// What began and has not ended has lasted until `now`.
+    /// Extends every incident that has not ended to `now`.
     pub fn go_on(&mut self, now: Micros) {
         for (kind, detail) in &self.lasting {
             let mut known = self.health.incidents.iter_mut().rev();
@@ -98,7 +98,7 @@ impl HealthLog {
         }
     }
 
-    /// What began with `who` as the first words of its detail is over.
+    /// Ends the incidents whose detail begins with the words `who`.
     pub fn end(&mut self, kind: IncidentKind, who: &str, now: Micros) {
         self.go_on(now);
         self.lasting

@@ -1,5 +1,5 @@
-//! What the generator itself, its host and the target's processes use, read once a second, and
-//! what the target counts itself, read when the caller has time.
+//! Usage of the generator, its host and the target's processes, read once a second, and the
+//! target's own counters, read when the caller has time.
 //!
 //! Layer 6, beside the straight line: the figures here never touch a message. They tell whether
 //! the generator may be believed (`judge` decides, this crate only reads) and what the target

@@ -5,12 +5,12 @@ use std::time::Duration;
 use thiserror::Error;
 use ureq::Agent;
 
-/// How long reading a page may take in all.
+/// Longest time for reading a page.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a page that are read at the most; a longer one is an error.
 const PAGE_MAX: u64 = 8 << 20;
 
-/// Why a page could not be read.
+/// Error of reading a page.
 #[derive(Debug, Error)]
 #[error("read {url}: {why} (is it the page that Prometheus would read?)")]
 pub struct PageError {

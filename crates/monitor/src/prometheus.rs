@@ -66,7 +66,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     })
 }
 
-/// Where the brace is that ends the labels: not within a value.
+/// Finds the brace that ends the labels, skipping quoted values.
 fn end_of_labels(text: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -81,7 +81,7 @@ fn end_of_labels(text: &str) -> Option<usize> {
     None
 }
 
-/// What stands between quotes at the beginning of a text, and what follows it.
+/// Splits a text that begins with a quoted string into that string and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut chars = text.strip_prefix('"')?.chars();
     let mut value = String::new();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a thing cannot be watched.
+/// Reasons that prevent watching.
 #[derive(Debug, Error)]
 pub enum MonitorError {
     /// A file of the kernel could not be opened.
@@ -15,7 +15,7 @@ pub enum MonitorError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// No process bears the name.

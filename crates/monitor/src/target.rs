@@ -1,4 +1,4 @@
-//! What the target's processes on this host use.
+//! Usage of the target's processes on this host.
 
 use std::fs;
 
@@ -12,12 +12,12 @@ use crate::reread::{MonitorError, Reread};
 /// The kernel cuts a command's name to this many bytes (`TASK_COMM_LEN` less its end mark).
 const COMM_MAX: usize = 15;
 
-/// What the watched processes used since the sample before; sums over all of them.
+/// Usage of the watched processes since the previous sample, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TargetSample {
-    /// When it was taken, in the run's time, as told by the caller.
+    /// Instant of the sample in the run's time, as given by the caller.
     pub at: Micros,
-    /// How many processes are alive.
+    /// Number of processes that are alive.
     pub processes: u32,
     /// CPU time divided by time passed: 1.5 is one and a half cores.
     pub cpu: f64,
@@ -85,7 +85,7 @@ impl TargetMonitor {
         &self.name
     }
 
-    /// What was used since the sample before, or since the monitor was made.
+    /// Samples the usage since the previous sample, or since the monitor was created.
     pub fn sample(&mut self, now: Micros) -> TargetSample {
         let clock = ClockReading::take();
         let passed_s = (clock.monotonic_ns - self.last.monotonic_ns).max(1) as f64 / 1e9;

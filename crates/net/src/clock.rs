@@ -47,7 +47,7 @@ impl Clock {
         }
     }
 
-    /// How long it is until T0; zero after it.
+    /// Returns the time until T0; zero after it.
     pub fn until_t0(&self) -> Micros {
         Micros(
             self.t0_ns

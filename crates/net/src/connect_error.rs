@@ -1,8 +1,8 @@
-//! Why a connection could not even be begun.
+//! Reasons that a connection attempt cannot start.
 
 use std::net::SocketAddr;
 
-/// Why a connection could not even be begun.
+/// Reasons that a connection attempt cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// An own limit: no descriptor is left (EMFILE, ENFILE) or `connections_max` is reached.

@@ -1,4 +1,4 @@
-//! What a loop counts of its own work.
+//! Counters of a loop's own work.
 
 /// Counts of what a loop did at its sockets since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,10 +14,10 @@ const TEXT_MAX: usize = 64;
 const LOOK_EVERY: Micros = Micros::from_secs(1);
 /// Threads of gateways, and of a library, that are read beside the own one.
 const OTHERS_MAX: usize = 16;
-/// What the event loops of an embedded gateway are called: `gateway-<port>`, or a part of it.
+/// Prefix of the thread names of an embedded gateway's loops: `gateway-<port>`, or a part of it.
 const GATEWAY_THREADS: &str = "gateway";
 
-/// What the scheduler knows of one thread since it began.
+/// The scheduler's account of one thread since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SchedStat {
     /// Nanoseconds spent on a CPU.

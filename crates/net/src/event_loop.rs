@@ -54,7 +54,7 @@ impl<H: Handler> Loop<H> {
     const READ_BEHIND: usize = 16 * 1024;
     /// Connections accepted in one turn.
     const ACCEPT_MAX: usize = 256;
-    /// How long accepting rests when no descriptor is left.
+    /// Pause of accepting when no descriptor is left.
     const ACCEPT_REST: Micros = Micros::from_millis(50);
 
     /// A loop that has not run yet.
@@ -150,7 +150,7 @@ impl<H: Handler> Loop<H> {
         }
     }
 
-    /// What has happened within `wait`; none if a signal came first.
+    /// Waits up to `wait` for events; none if a signal came first.
     fn poll<'a>(
         &self,
         wait: Micros,
@@ -355,7 +355,7 @@ impl<H: Handler> Loop<H> {
         }
     }
 
-    /// How much may be read; begins a rest for a connection with a read limit.
+    /// Returns how much may be read; begins a pause for a connection with a read limit.
     fn room(&mut self, key: Key, most: usize) -> usize {
         let limit = self.io.limits.get(&key.index).copied();
         let limited = self

@@ -1,4 +1,4 @@
-//! What a user of the loop implements, and the values it is told and answers with.
+//! Trait that a user of the loop implements, and the values exchanged with it.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId(pub(crate) u32);
 
-/// What became of bytes given to [`Io::write`].
+/// Result of bytes given to [`Io::write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Written {
@@ -59,7 +59,7 @@ pub enum Written {
     Lost,
 }
 
-/// Why a connection ended, or never began.
+/// Reasons that a connection ended or never began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Closed {
     /// The peer closed in order (FIN).

@@ -37,7 +37,7 @@ pub struct Io {
     pub(crate) endings: Vec<(Key, Closed)>,
     /// Connections with a read limit, by slab index: few, as this is for slow readers.
     pub(crate) limits: BTreeMap<u32, ReadLimit>,
-    /// Why the last write of a connection failed, by slab index, until the rest of its input is read.
+    /// Failure of a connection's last write, by slab index, until the rest of its input is read.
     pub(crate) failures: BTreeMap<u32, Closed>,
     pub(crate) datagrams: Datagrams,
     pub(crate) counts: IoCounts,
@@ -49,7 +49,7 @@ pub struct Io {
     waker: Waker,
 }
 
-/// What a timer of the loop is for.
+/// Purpose of a timer of the loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Alarm {
     /// The handler's own.
@@ -62,7 +62,7 @@ pub(crate) enum Alarm {
     Accept(ListenerId),
 }
 
-/// How slowly a connection is read.
+/// Limit on the rate of reading from a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimit {
     /// At most so many bytes, above zero,
@@ -72,7 +72,7 @@ pub struct ReadLimit {
 }
 
 impl Io {
-    /// How long a finishing connection waits for its peer to close too.
+    /// Longest wait of a finishing connection for its peer's close.
     const LINGER: Micros = Micros::from_secs(5);
 
     pub(crate) fn new(clock: Clock, config: &LoopConfig) -> rustix::io::Result<Self> {
@@ -201,7 +201,7 @@ impl Io {
         }
     }
 
-    /// Whether the connection stands and holds nothing, so that a write would be tried.
+    /// Returns true if the connection stands and holds nothing, so that a write would be tried.
     pub fn is_writable(&self, key: Key) -> bool {
         let barred = [
             Flags::CONNECTING,
@@ -319,7 +319,7 @@ impl Io {
         self.wheel.set(at, Alarm::Handler(token))
     }
 
-    /// Whether the timer was still to run out.
+    /// Cancels a timer; true if it was still to run out.
     pub fn cancel_timer(&mut self, timer: TimerId) -> bool {
         self.wheel.cancel(timer)
     }
@@ -329,7 +329,7 @@ impl Io {
         self.stopping = true;
     }
 
-    /// What was done at the sockets so far.
+    /// Returns the counters of socket calls so far.
     pub fn counts(&self) -> IoCounts {
         self.counts
     }
@@ -480,7 +480,7 @@ impl Io {
     }
 }
 
-/// How many bytes the kernel took; none at all is not an error.
+/// Returns the number of bytes that the kernel took; none at all is no error.
 fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     match rustix::net::send(fd, bytes, SendFlags::NOSIGNAL) {
         Ok(taken) => Ok(taken),

@@ -1,4 +1,4 @@
-//! What this host and process allow, met before the run and not during it.
+//! Limits of this host and process, checked before the run and not during it.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use rustix::io::Errno;
 
-/// Why a socket could not be made to listen.
+/// Error of opening a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot listen on {addr}: {}", self.reason())]
 pub struct ListenError {
-    /// Where.
+    /// The address.
     pub addr: SocketAddr,
-    /// What the kernel said.
+    /// The kernel's error.
     pub errno: i32,
 }
 
@@ -29,7 +29,7 @@ impl ListenError {
     }
 }
 
-/// Who else may listen on a port.
+/// Sharing of a listening port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortUse {
     /// Nobody.

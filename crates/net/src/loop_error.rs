@@ -1,14 +1,14 @@
-//! Why a loop cannot start or go on.
+//! Error of a loop that cannot start or continue.
 
 use rustix::io::Errno;
 
-/// Why the loop cannot start or go on.
+/// Error of a loop that cannot start or continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the event loop cannot {operation} (errno {errno})")]
 pub struct LoopError {
-    /// What it tried.
+    /// The operation that failed.
     pub operation: &'static str,
-    /// What the kernel said.
+    /// The kernel's error.
     pub errno: i32,
 }
 

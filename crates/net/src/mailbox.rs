@@ -1,4 +1,4 @@
-//! What the thread of a loop is told, and what it tells, both over bounded channels.
+//! Bounded channels to and from the thread of a loop.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 

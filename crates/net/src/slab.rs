@@ -5,7 +5,7 @@ use rustix::fd::OwnedFd;
 use crate::Key;
 use crate::pool::BufferId;
 
-/// What is known of one connection.
+/// State of one connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) fd: Option<OwnedFd>,
@@ -43,7 +43,7 @@ impl Flags {
     pub(crate) const RESTING: Flags = Flags(1 << 7);
     /// The handler is done with it; it goes when the peer does.
     pub(crate) const FINISHING: Flags = Flags(1 << 8);
-    /// It ended and the handler is about to be told.
+    /// Ended; the handler's notification is pending.
     pub(crate) const ENDED: Flags = Flags(1 << 9);
     /// A write failed: it ends once all that came before is read.
     pub(crate) const BROKEN: Flags = Flags(1 << 10);

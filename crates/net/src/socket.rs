@@ -33,7 +33,7 @@ pub(crate) fn connect(to: SocketAddr, source: Option<IpAddr>) -> Result<OwnedFd,
     }
 }
 
-/// Why no connection can be begun, where it is not for want of ports.
+/// Returns why no connection can start, other than for want of ports.
 pub(crate) fn refusal(to: SocketAddr, errno: Errno) -> ConnectError {
     match errno {
         Errno::MFILE | Errno::NFILE => ConnectError::Descriptors,
@@ -95,7 +95,7 @@ pub(crate) fn arm_reset(fd: impl AsFd) {
     let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
 }
 
-/// Why the handshake failed.
+/// Returns why the handshake failed.
 pub(crate) fn handshake_failure(errno: Errno) -> Closed {
     match errno {
         Errno::CONNREFUSED => Closed::Refused,
@@ -104,7 +104,7 @@ pub(crate) fn handshake_failure(errno: Errno) -> Closed {
     }
 }
 
-/// Why a connection that stood has ended.
+/// Returns why an established connection ended.
 pub(crate) fn failure(errno: Errno) -> Closed {
     match errno {
         Errno::CONNRESET | Errno::PIPE => Closed::Reset,

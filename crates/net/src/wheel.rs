@@ -88,7 +88,7 @@ impl<T: Copy> Wheel<T> {
         }
     }
 
-    /// Whether the timer was still to run out.
+    /// Cancels a timer; true if it was still to run out.
     pub(crate) fn cancel(&mut self, timer: TimerId) -> bool {
         let stands = self
             .entries
@@ -120,8 +120,8 @@ impl<T: Copy> Wheel<T> {
         }
     }
 
-    /// When `expire` should be called next: never later than the next timer, and earlier than it
-    /// only to move timers down a level.
+    /// Returns when to call `expire` next: never after the next timer, and earlier only to move
+    /// timers down a level.
     pub(crate) fn next(&self) -> Option<Micros> {
         if self.lists[DUE as usize].head != NONE {
             return Some(Micros::ZERO);

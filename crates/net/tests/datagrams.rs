@@ -26,7 +26,7 @@ struct Witness {
     flushed: Vec<Key>,
     closed: Vec<(Key, Closed)>,
     echoes: bool,
-    /// What is heard first ends its socket.
+    /// True if the first datagram ends its socket.
     ends: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What a turn promises: it knows until when all that came is presented, and its beginning says how
-//! long that may have lain there.
+//! Promises of a turn: it knows until when all input is presented, and its begin bounds the age of
+//! that input.
 
 #![expect(
     clippy::disallowed_methods,
@@ -15,7 +15,7 @@ use muster_net::{Clock, Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, 
 
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a long turn takes.
+/// Length of a long turn.
 const LONG: Micros = Micros::from_millis(3);
 
 /// Writes down in which turn, and behind how many bytes, timers run out.
@@ -27,7 +27,7 @@ struct Witness {
     reads: Vec<Turn>,
     /// By timer: the bytes read before it, and when it ran out.
     timers: Vec<(usize, Turn)>,
-    /// When the timer is due.
+    /// Due instant of the timer.
     due: Micros,
     turn: Turn,
     /// The first read takes long.
@@ -113,8 +113,8 @@ fn nothing_is_heard_until_all_that_came_is_presented() {
     assert_eq!(witness.timers[0].0, all.len());
 }
 
-/// What comes while a turn is at work has waited since that turn began at the most; what comes while
-/// the loop sleeps, since it woke up.
+/// Law: input that comes during a turn has waited since that turn began at most; input that comes
+/// during a sleep, since the wake-up.
 #[test]
 fn a_turn_began_when_the_loop_last_looked_at_its_sockets() {
     let (mut event_loop, _, mut peer) = rig();

@@ -8,8 +8,8 @@ use crate::Directory;
 use crate::pointer::scalar_at;
 
 const NUMBER: &str = "${seq}";
-/// What the id may be made of, beside fixed text: all of it is known once the device and the number
-/// are.
+/// Variables that the id may have, besides fixed text: all are known from the device and the
+/// number.
 const MADE_OF: [&str; 5] = ["seq", "id", "index", "tenant", "run"];
 
 /// A field of a JSON payload that holds an id of the application's own.
@@ -22,7 +22,7 @@ pub struct BlindField {
 }
 
 impl BlindField {
-    /// Whether what stands there leads back to the number of its message.
+    /// Checks that the text leads back to the number of its message.
     ///
     /// # Errors
     /// [`TemplateError`] with the place in the text, and what would.
@@ -80,7 +80,7 @@ impl Blind {
         std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
-    /// Whether the payload's id is the one that this message was given.
+    /// Returns true if the payload's id is the one that this message was given.
     pub(crate) fn is_of(
         &self,
         payload: &[u8],

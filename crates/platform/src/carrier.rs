@@ -1,4 +1,4 @@
-//! Where a message's id travels.
+//! Carriers of a message's id.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BlindField;
 
-/// Where a message's id travels from the device to the backend.
+/// Carrier of a message's id from the device to the backend.
 ///
 /// Where it is a stamp, [`IntegrityLevel`] says what the stamp's check covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl Carrier {
 }
 
 impl IntegrityLevel {
-    /// What the check covers of a payload, beside the stamp.
+    /// Returns the parts of a payload that the check covers, besides the stamp.
     pub(crate) fn covered(self, around: [&[u8]; 2]) -> [&[u8]; 2] {
         match self {
             Self::Body => around,

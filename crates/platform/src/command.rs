@@ -9,21 +9,21 @@ pub const COMMAND_BYTES: usize = 64;
 /// Payload bytes of a reply.
 pub const REPLY_BYTES: usize = 16;
 
-/// What a command or reply is filled with: text, so that people can read it on the wire.
+/// Filler of a command or reply: text, so that people can read it on the wire.
 const FILL: &[u8] = b"muster ";
-/// What stands beside an id that travels in JSON.
+/// Filler next to an id that travels in JSON.
 const NAMED_FILL: &[u8] = b"muster muster muster";
 
 /// A copy of a command or of a reply, as its dialect reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandCopy<'a> {
-    /// Which command, and when it was issued; none if the check does not hold, so that the id is
-    /// not to be believed.
+    /// The command and its instant of issue; none if the check fails, so that the id is not
+    /// credible.
     pub stamp: Option<Stamp>,
     /// The platform's own number of the command, which the reply gives back; 0 where it has none.
     pub request: u32,
-    /// Whom it is for, where a link takes the commands of several devices; none where a link's are
-    /// its own device's.
+    /// Its device, if a link takes the commands of several devices; none if they are the link's
+    /// own.
     pub device: Option<&'a str>,
     /// Of a reply: what its device says became of the command, as a status of HTTP; none where replies
     /// do not tell.
@@ -35,13 +35,13 @@ pub struct CommandCopy<'a> {
 /// [`Kafka::command`](crate::Kafka::command) over Kafka.
 #[derive(Debug, Clone, Copy)]
 pub struct OutboundCommand<'a> {
-    /// Which.
+    /// Its stamp.
     pub stamp: &'a Stamp,
     /// To whom.
     pub device: &'a str,
     /// The device's tenant; empty where the scenario has none.
     pub tenant: &'a str,
-    /// Whether a reply is wanted.
+    /// True if a reply is wanted.
     pub is_two_way: bool,
 }
 
@@ -106,9 +106,9 @@ pub struct Replying<'a> {
     pub stamp: &'a Stamp,
     /// The platform's number of it, as it came.
     pub request: u32,
-    /// Who replies.
+    /// The replying device.
     pub device: &'a str,
-    /// Whether its link speaks for several devices.
+    /// True if its link serves several devices.
     pub is_gateways: bool,
 }
 
@@ -117,13 +117,13 @@ pub struct Replying<'a> {
 pub struct Handing<'a> {
     /// The device that it is for.
     pub device: &'a str,
-    /// What the link logged in as that speaks for it; none if it has one of its own.
+    /// Login of the gateway's link; none if the device has a link.
     pub gateway: Option<&'a str>,
     /// The platform's number of it.
     pub request: u32,
 }
 
-/// Where a command or a reply is rendered, used again for every one of them.
+/// Buffers of a command or a reply, used again for every one of them.
 #[derive(Debug, Default)]
 pub struct CommandScratch {
     /// The topic.
@@ -135,7 +135,7 @@ pub struct CommandScratch {
 }
 
 impl CommandCopy<'_> {
-    /// What cannot be read.
+    /// A copy that cannot be read.
     pub(crate) const UNREADABLE: CommandCopy<'static> = CommandCopy {
         stamp: None,
         request: 0,

@@ -1,6 +1,6 @@
 //! The counters that a platform keeps itself, of which a ledger can be checked.
 
-/// Which samples of a platform's page of counters tell what became of its devices' messages.
+/// Samples of a platform's metrics page that count the results of its devices' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     /// The names that the metric goes by; of a page that has several, all count.
@@ -11,17 +11,17 @@ pub struct Counters {
     pub kind: &'static str,
     /// The label that says what became of them.
     pub status: &'static str,
-    /// What it says then, and what the ledger calls it.
+    /// Its values, and their meaning in the ledger.
     pub statuses: &'static [(&'static str, CounterMeans)],
 }
 
-/// What a device was told of the messages that a counter counts.
+/// Answer to the messages that a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterMeans {
-    /// That the platform took them.
+    /// Accepted by the platform.
     Accepted,
-    /// That they were wrong: a code of class 4. Not all that are refused so get as far as being counted.
+    /// Rejected as wrong: a code of class 4. Some such rejections are not counted.
     RefusedAsWrong,
-    /// That the platform could not take them: a code of class 5.
+    /// Rejected for want of ability: a code of class 5.
     RefusedAsUnable,
 }

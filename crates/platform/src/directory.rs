@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Scope, Table, Template};
 use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 
-/// What a directory is made of.
+/// Inputs of a directory.
 #[derive(Debug, Clone)]
 pub struct DirectorySpec {
     /// Reproduces random values.
@@ -14,7 +14,7 @@ pub struct DirectorySpec {
     pub wall_ms_at_t0: u64,
     /// The fleet's first device.
     pub first_device: DeviceId,
-    /// How many devices it has.
+    /// Number of devices.
     pub devices: u32,
     /// `${index}` of its first device.
     pub first_index: u32,
@@ -43,7 +43,7 @@ impl Directory {
         self.spec.first_device
     }
 
-    /// How many devices the fleet has.
+    /// Returns the number of devices in the fleet.
     pub fn devices(&self) -> u32 {
         self.spec.devices
     }
@@ -90,7 +90,7 @@ impl Directory {
         debug_assert!(decoded.is_ok(), "a plan's bytes can be decoded");
     }
 
-    /// What a message's text may depend on.
+    /// Returns the inputs of a message's text.
     pub(crate) fn scope<'a>(&'a self, id: &MessageId, due: Micros, name: &'a str) -> Scope<'a> {
         let place = id.device.0 - self.spec.first_device.0;
         Scope {

@@ -1,9 +1,9 @@
-//! What a message that comes to a device means.
+//! Meaning of a message to a device.
 
 use crate::command::CommandCopy;
 use crate::sap_edge;
 
-/// How the platform's messages that acknowledge are built.
+/// Form of the platform's acknowledging messages.
 #[derive(Debug, Clone)]
 pub(crate) enum Words<'a> {
     /// Any number of them.
@@ -30,16 +30,16 @@ pub struct Acknowledgements<'a>(pub(crate) Words<'a>);
 /// The application's word on one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledgement<'a> {
-    /// Which message; none if it names none that a device of Muster could have sent.
+    /// The message; none if it names none that a device of Muster could have sent.
     pub id: Option<ApplicationId>,
-    /// Where it names none: whether it is meant for the oldest message of its link that waits for
-    /// the application's word.
+    /// Without an id: true if it is meant for the oldest message of its link that waits for the
+    /// application's answer.
     pub is_of_oldest: bool,
-    /// Whether the message was accepted.
+    /// True if the message was accepted.
     pub is_accepted: bool,
     /// The application's code.
     pub code: u16,
-    /// What it says for people, as JSON text; empty if nothing.
+    /// Its text for people, as JSON; empty if none.
     pub messages: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! When a message was due, as who gets it finds out.
+//! Due instants of messages, as their receiver computes them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl DueTimes {
         self.origin = Some(origin);
     }
 
-    /// When the message was due; none if there is no such message.
+    /// Returns the due instant of a message; none if there is no such message.
     pub fn of(&mut self, id: &MessageId) -> Option<Micros> {
         let due = self
             .streams

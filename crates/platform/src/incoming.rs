@@ -10,9 +10,9 @@ const PARAMETERS_MAX: usize = 8;
 /// A request that came, put together from its parts. Holds no memory of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'a> {
-    /// What is to be done.
+    /// Its method.
     pub method: Method,
-    /// Whether its protocol wants it acknowledged.
+    /// True if its protocol wants it acknowledged.
     pub is_at_least_once: bool,
     /// The body.
     pub payload: &'a [u8],
@@ -24,10 +24,10 @@ pub struct Incoming<'a> {
     parameters: [&'a str; PARAMETERS_MAX],
 }
 
-/// Who sent a request, as far as its credentials tell.
+/// Sender of a request, by its credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer<'a> {
-    /// Whose.
+    /// Its tenant.
     pub tenant: &'a str,
     /// The device, or the gateway.
     pub device: &'a str,
@@ -66,7 +66,7 @@ pub struct Upload<'a> {
 pub struct Refusal {
     /// With what code.
     pub status: Status,
-    /// Why, in words.
+    /// The reason in words.
     pub why: &'static str,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// How many segments its path has.
+    /// Returns how many segments its path has.
     pub const fn segments(&self) -> usize {
         self.count
     }
@@ -178,7 +178,7 @@ impl<'a> Incoming<'a> {
         segment.filter(|segment| !segment.is_empty())
     }
 
-    /// What a parameter of that name says: nothing where it stands alone.
+    /// Returns the value of a parameter, or nothing where it stands alone.
     pub(crate) fn says(&self, name: &str) -> Option<&'a str> {
         self.parameters.iter().find_map(|parameter| {
             let rest = parameter.strip_prefix(name)?;

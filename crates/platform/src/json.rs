@@ -13,7 +13,7 @@ pub(crate) struct Json<'a> {
     at: usize,
 }
 
-/// What is open while a value is skipped.
+/// Open container while a value is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Array,
@@ -102,7 +102,7 @@ impl<'a> Json<'a> {
         Some(())
     }
 
-    /// Whether nothing but blanks is left.
+    /// Returns true if nothing but blanks is left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }
@@ -305,8 +305,8 @@ mod tests {
     }
 
     proptest! {
-        /// What another reader takes for JSON this one does, and the other way round but for numbers
-        /// and half characters that the other one cannot hold.
+        /// Law: this reader and another accept the same text as JSON, except for numbers and half
+        /// characters that the other cannot hold.
         #[test]
         fn two_readers_agree(text in "[\\[\\]{}\",:0-9a\\-.eEtrufalsn\\\\ ]{0,24}") {
             let others = serde_json::from_str::<serde_json::Value>(&text).is_ok();
@@ -315,7 +315,7 @@ mod tests {
             prop_assert!(others || !ours || text.contains(['e', 'E', 'u']), "{text}");
         }
 
-        /// Whatever the bytes, reading ends and does not panic.
+        /// Law: for any bytes, reading ends and does not panic.
         #[test]
         fn any_bytes_are_survived(text: Vec<u8>) {
             is_json(&text);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{CommandScratch, OutboundCommand, Returned};
 
-/// What stands for the tenant in the texts of a [`KafkaClass`].
+/// Placeholder of the tenant in the texts of a [`KafkaClass`].
 pub const TENANT: &str = "${tenant}";
 
 /// A platform's use of Kafka.
@@ -31,13 +31,13 @@ pub struct KafkaClass {
     pub topic: &'static str,
     /// Partitions it is created with where a scenario does not say.
     pub partitions: u32,
-    /// How a record reads as a topic of the dialect: this, and behind it the record's key.
+    /// Prefix that turns a record into a topic of the dialect; the record's key follows it.
     pub surface: &'static str,
-    /// What its records are.
+    /// Kind of its records.
     pub records: KafkaRecords,
 }
 
-/// What the records of a topic are to a business application.
+/// Kind of a topic's records for a business application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KafkaRecords {
     /// Messages of devices, which it consumes.
@@ -49,7 +49,7 @@ pub enum KafkaRecords {
 }
 
 impl KafkaRecords {
-    /// Whether a business application consumes them.
+    /// Returns true if a business application consumes them.
     pub const fn are_consumed(self) -> bool {
         match self {
             Self::Messages | Self::Replies => true,

@@ -1,4 +1,4 @@
-//! Where a stamp stands in a copy, and what of a damaged one may be believed.
+//! Position of a stamp in a copy, and the credible parts of a damaged one.
 
 use memchr::memmem;
 use muster_model::{
@@ -8,7 +8,7 @@ use muster_model::{
 use crate::pointer::string_at;
 use crate::{Carrier, IntegrityLevel, Uplink, UplinkScratch};
 
-/// Where a stamp may be found; streams that agree share one.
+/// Position of stamps; streams with equal ones share one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Head(IntegrityLevel),
@@ -25,8 +25,8 @@ pub(crate) enum Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Anchor {
     text: memmem::Finder<'static>,
-    /// Where the last intact stamp stood, where most others do. The check of each covers all the rest,
-    /// so that no other place in the same payload has an intact one.
+    /// Position of the last intact stamp, where most others stand. The check of each covers all the
+    /// rest, so that no other position in the same payload has an intact one.
     last: usize,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct Damaged<'a> {
     pub(crate) stamp: Stamp,
     /// As it was carried: 22 bytes, or 30 characters.
     carried: &'a [u8],
-    /// What its check covers beside it.
+    /// Bytes that its check covers besides it.
     covered: [&'a [u8]; 2],
 }
 
 type Found<'a> = Result<Stamp, Damaged<'a>>;
 
 impl Place {
-    /// Where a stream's stamps stand; none if it has none.
+    /// Returns the position of a stream's stamps; none if it has none.
     pub(crate) fn of(uplink: &Uplink) -> Option<Self> {
         let integrity = uplink.integrity();
         let is_rewritten = integrity == IntegrityLevel::Stamp;
@@ -131,7 +131,7 @@ impl PartialEq for Anchor {
 impl Eq for Anchor {}
 
 impl Damaged<'_> {
-    /// Whether the id may be believed: `named` is the message that it names, as it was sent.
+    /// Returns true if the id is credible: `named` is the message that it names, as it was sent.
     ///
     /// Either the check is that message's own, so that the damage is in what it covers; or all
     /// that it covers is, so that the damage is in the check. The latter holds for a damaged id as
@@ -151,7 +151,7 @@ impl Damaged<'_> {
         }
     }
 
-    /// Whether an id that differs in one symbol would make the check hold.
+    /// Returns true if an id that differs in one symbol would satisfy the check.
     fn could_be_another(&self) -> bool {
         let mut text = [0; STAMP_TEXT];
         let altered = &mut text[..self.carried.len()];
@@ -167,7 +167,7 @@ impl Damaged<'_> {
     }
 }
 
-/// How much of a stamp is not its check.
+/// Returns how much of a stamp is not its check.
 fn key_length(carried: &[u8]) -> usize {
     if carried.len() == STAMP_BYTES {
         STAMP_KEY_BYTES
@@ -212,7 +212,8 @@ fn field_before(text: &str) -> &str {
     }
 }
 
-/// What may stand between the name of a field and its text: quotes, also escaped ones, and a colon.
+/// Characters between the name of a field and its text: quotes, also escaped ones, a colon and
+/// blanks.
 const JSON_BETWEEN: [char; 7] = ['"', '\\', ':', ' ', '\t', '\r', '\n'];
 
 /// The stamp in the field of a name: the one that is intact, else the first that is one at all.
@@ -293,7 +294,7 @@ mod tests {
         Stamp { id, due: None }
     }
 
-    /// Wherever the last stamp stood, the intact one is found, and a damaged one else.
+    /// Law: an intact stamp is found wherever the last one stood, and else a damaged one.
     #[test]
     fn a_stamp_is_found_where_none_stood_before() {
         let payload = |before: &str, seq: u32| {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, following a pointer ends and does not panic.
+        /// Law: for any bytes, following a pointer ends and does not panic.
         #[test]
         fn any_bytes_are_survived(json: Vec<u8>, braces in "[{}\\[\\]\",:a\\\\ 0]{0,40}") {
             string_at(&json, "/a/0");

@@ -1,4 +1,4 @@
-//! What arrives at a backend: which message is it, and is it what was sent?
+//! Reads copies at a backend: the message, and its integrity.
 
 use std::sync::Arc;
 
@@ -27,18 +27,18 @@ pub struct ReaderStream {
     pub id: StreamId,
     /// Its devices.
     pub directory: Arc<Directory>,
-    /// What they say.
+    /// Their uplink.
     pub uplink: Arc<Uplink>,
 }
 
-/// What one copy says of itself.
+/// Content of one copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copy {
-    /// Which message it is a copy of; none if that cannot be read.
+    /// Its message; none if that cannot be read.
     pub id: Option<MessageId>,
-    /// When that was due, if the carrier tells.
+    /// Due instant of the message, if the carrier has it.
     pub due: Option<Micros>,
-    /// Whether it is what was sent.
+    /// Comparison with the bytes that were sent.
     pub integrity: Integrity,
 }
 
@@ -74,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// Whether the stamps of some stream travel in a property.
+    /// Returns true if the stamps of some stream travel in a property.
     pub fn reads_properties(&self) -> bool {
         let mut places = self.places.iter();
         places.any(|place| matches!(place, Place::Property(_)))
@@ -210,8 +210,8 @@ impl ReaderStream {
             .is_some_and(|place| place < self.directory.devices())
     }
 
-    /// Whether a message of one of the stream's devices may surface on that topic, as far as its
-    /// fixed texts tell.
+    /// Returns false if the fixed texts show that no message of the stream's devices surfaces on
+    /// that topic.
     fn may_send_on(&self, topic: &str) -> bool {
         let source = self.uplink.surface().source();
         match source.split_once("${") {

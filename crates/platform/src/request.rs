@@ -1,4 +1,4 @@
-//! What a device asks of a platform in one request, and how the answer reads.
+//! A device's request to a platform, and its answer.
 //!
 //! On platforms that are no brokers over CoAP or HTTP each message is a request with an answer of its
 //! own. Nothing here knows how either travels: whoever drives a session turns a [`Request`] into the
@@ -19,20 +19,20 @@ pub const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
 /// Segments of a path that tells where a reply goes.
 const REPLY_SEGMENTS_MAX: usize = 8;
 
-/// What a platform takes of requests as it comes from its installation.
+/// Limits of a platform's requests, as installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestLimits {
     /// The longest body, in bytes; a longer one is refused.
     pub body: u32,
-    /// Which of the platform's own settings that is.
+    /// Key of that limit in the platform's settings.
     pub body_key: &'static str,
-    /// How long it lets a device wait for a command.
+    /// Longest time that a device may wait for a command.
     pub ttd: Micros,
-    /// Which of the platform's own settings that is.
+    /// Key of that limit in the platform's settings.
     pub ttd_key: &'static str,
 }
 
-/// What is to be done with the resource.
+/// Method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     /// POST.
@@ -43,7 +43,7 @@ pub enum Method {
     Other,
 }
 
-/// What a stream's message is, beside its path and its payload.
+/// Form of a stream's request, without its path and its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asking<'a> {
     /// The rendered path, with slashes between its segments and none before the first.
@@ -52,7 +52,7 @@ pub struct Asking<'a> {
     pub payload: &'a [u8],
     /// Its media type.
     pub content_type: Option<&'a str>,
-    /// Whether the protocol is to send it until it is acknowledged.
+    /// True if the protocol must send it until it is acknowledged.
     pub is_at_least_once: bool,
     /// The whole seconds for which the device waits for a command; none if it asks for none.
     pub ttd_s: Option<u32>,
@@ -61,7 +61,7 @@ pub struct Asking<'a> {
 /// One request of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What is to be done.
+    /// Its method.
     pub method: Method,
     /// With what.
     pub path: Segments<'a>,
@@ -69,7 +69,7 @@ pub struct Request<'a> {
     pub query: &'a str,
     /// The payload's media type; none where none is told.
     pub content_type: Option<&'a str>,
-    /// Whether the protocol is to send it until it is acknowledged.
+    /// True if the protocol must send it until it is acknowledged.
     pub is_at_least_once: bool,
     /// The body.
     pub payload: &'a [u8],
@@ -96,7 +96,7 @@ enum Form<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Those of a text with slashes between them, and none before the first.
+    /// Splits a text with slashes between the segments, and none before the first.
     pub const fn of(path: &'a str) -> Self {
         Self(Form::Text(Some(path)))
     }
@@ -126,7 +126,7 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// Where the reply to a command goes: the segments that came with it, as they came. Bounded, and used
+/// Path of the reply to a command: the segments that came with it, unchanged. Bounded, and used
 /// again for other commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplyPath {
@@ -154,12 +154,12 @@ impl ReplyPath {
         fits
     }
 
-    /// Whether no reply is wanted.
+    /// Returns true if no reply is wanted.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many segments it has.
+    /// Returns how many segments it has.
     pub const fn len(&self) -> usize {
         self.count
     }
@@ -185,7 +185,7 @@ impl Status {
         Self { class, detail }
     }
 
-    /// Whether it is yes.
+    /// Returns true for success.
     pub const fn is_yes(self) -> bool {
         self.class == 2
     }
@@ -222,7 +222,8 @@ impl fmt::Display for Status {
     }
 }
 
-/// What stands in an answer beside its code and its body. What a dialect does not read need not be told.
+/// A field of an answer, other than its code and its body. Only those that a dialect reads are
+/// needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field<'a> {
     /// A segment of the path that the answer names, in their order (CoAP's Location-Path).
@@ -239,7 +240,7 @@ pub enum Field<'a> {
 /// All that stands in an answer.
 pub type Fields<'i, 'a> = &'i mut dyn Iterator<Item = Field<'a>>;
 
-/// What an answer means to the device that asked.
+/// Meaning of an answer for the device that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered<'a> {
     /// Taken. To a device that waits for a command: there is none.
@@ -276,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept of a path is what came, whatever the segments hold, within the bounds.
+        /// Law: a reply path keeps the segments that came, within the bounds.
         #[test]
         fn a_reply_path_gives_back_what_it_was_given(came: Vec<String>) {
             let mut path = ReplyPath::default();

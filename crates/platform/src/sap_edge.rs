@@ -118,7 +118,7 @@ fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
     out.payload.push(b'}');
 }
 
-/// Which command a payload is; none if it is no command of Muster's, or damaged.
+/// Returns the stamp of a command; none for a payload that is no command of Muster's, or damaged.
 fn commanded(payload: &[u8]) -> Option<Stamp> {
     let mut json = Json::new(payload);
     let mut command = None;

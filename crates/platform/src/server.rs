@@ -1,29 +1,29 @@
-//! What the server end of a dialect hears and says.
+//! Messages of a dialect's server end.
 
 use crate::thingsboard::Data;
 
-/// What a device published, as the server end reads it.
+/// A device's publish, as the server end reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// A message that the application acknowledges.
     Message {
-        /// Who sent it, by the topic.
+        /// The sender, by the topic.
         device: &'a str,
         /// Its id as it stands in the payload, to be given back; none if it has none.
         id: Option<&'a [u8]>,
     },
     /// Meant to be one, and not readable.
     Unreadable {
-        /// Who sent it, by the topic.
+        /// The sender, by the topic.
         device: &'a str,
     },
     /// Data of devices, which surface northbound on topics of theirs.
     Data(Data<'a>),
     /// A gateway says that a device of its is there, or is gone: no message of the device's.
     Announced {
-        /// Which.
+        /// The device.
         device: &'a str,
-        /// Whether it is there.
+        /// True if it is there.
         is_there: bool,
     },
     /// Neither answered nor stored.

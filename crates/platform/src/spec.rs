@@ -100,7 +100,7 @@ pub struct Defaults {
 /// The formulas by which the figures of a published test are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishedFigures {
-    /// There are none.
+    /// No carrier.
     None,
     /// Device by device.
     ByDevice,

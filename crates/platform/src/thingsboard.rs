@@ -93,7 +93,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
     ..PLAIN
 };
 
-/// What a stream of requests leaves out.
+/// Defaults of a stream of requests.
 const ATTRIBUTES_REQUEST: [Default; 3] = [
     (
         "payload",
@@ -134,7 +134,7 @@ const REQUESTS: [&str; 7] = [
     provisioning::REQUEST,
 ];
 
-/// What a topic of devices is for.
+/// Purpose of a device's topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topic {
     Telemetry,
@@ -169,7 +169,7 @@ impl Topic {
         known.map(|(_, topic)| *topic)
     }
 
-    /// Whether a link publishes for several devices on it.
+    /// Returns true if a link publishes for several devices on it.
     pub(crate) const fn is_gateways(self) -> bool {
         match self {
             Self::Telemetry | Self::Attributes | Self::Claim => false,

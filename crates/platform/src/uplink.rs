@@ -1,4 +1,4 @@
-//! What a device says: topic, payload and the carrier of the message's id.
+//! A device's message: topic, payload and the carrier of the message's id.
 
 use muster_load::{
     Payload, PayloadError, PayloadSpec, Scope, StampAt, StampForm, Template, UniqueMs,
@@ -80,7 +80,7 @@ impl Uplink {
         Self { unique, ..self }
     }
 
-    /// What the checks of the stamps cover.
+    /// Returns the coverage of the stamps' checks.
     pub(crate) fn integrity(&self) -> IntegrityLevel {
         self.integrity
     }
@@ -96,22 +96,22 @@ impl Uplink {
         &self.surface
     }
 
-    /// Where the message's id travels.
+    /// Returns the carrier of the message's id.
     pub fn carrier(&self) -> &Carrier {
         &self.carrier
     }
 
-    /// How an id of the application's own is read back.
+    /// Returns the reader of an application's own id.
     pub(crate) fn blind(&self) -> Option<&Blind> {
         self.blind.as_ref()
     }
 
-    /// Whether the due instant is in the stamp, because the schedule does not give it back.
+    /// Returns true if the due instant is in the stamp, because the schedule does not give it back.
     pub fn carries_due(&self) -> bool {
         self.carries_due
     }
 
-    /// Whether all messages of a device go out on one topic.
+    /// Returns true if all messages of a device go out on one topic.
     pub fn has_one_topic(&self) -> bool {
         self.has_one_topic
     }

@@ -1,4 +1,4 @@
-//! Who waits for a command at the server end.
+//! Devices that wait for a command at the server end.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub struct Waiting<T> {
     /// By device: the gateway that spoke for it last.
     gateways: Recent,
     most: usize,
-    /// Where a key is put together.
+    /// Buffer of a key.
     key: String,
 }
 
@@ -71,12 +71,12 @@ impl<T: Copy + PartialEq> Waiting<T> {
         }
     }
 
-    /// How many devices wait.
+    /// Returns how many devices wait.
     pub fn len(&self) -> usize {
         self.by_device.len()
     }
 
-    /// Whether nobody waits.
+    /// Returns true if no device waits.
     pub fn is_empty(&self) -> bool {
         self.by_device.is_empty()
     }
@@ -109,7 +109,7 @@ impl Recent {
         self.newer.get(key).or_else(|| self.older.get(key))
     }
 
-    /// What a name has, which is from now on among those used last.
+    /// Returns the value of a name, which counts as used now.
     fn renew(&mut self, key: &str) -> Option<&String> {
         if let Some((key, value)) = self.older.remove_entry(key) {
             self.insert(key, value);

@@ -1,5 +1,5 @@
-//! What a CoAP exchange costs in the sessions of both ends, and what they keep:
-//! `cargo run --release -p muster-protocol --example exchange_cost`.
+//! Cost of a CoAP exchange in the sessions of both ends, and their memory: `cargo run --release -p
+//! muster-protocol --example exchange_cost`.
 //!
 //! One thread, no sockets, 100-byte payloads, piggybacked answers. Costs are CPU time of the thread,
 //! so that a busy machine disturbs them little.
@@ -86,7 +86,7 @@ fn own_sockets() -> Result<Cost, Failure> {
     )
 }
 
-/// So many requests at once need message ids for no longer than they are under way.
+/// Measures many requests at once, whose message ids are in use only during the exchange.
 fn one_socket() -> Result<Cost, Failure> {
     let transmission = Transmission {
         exchange_lifetime: Micros::from_secs(2),

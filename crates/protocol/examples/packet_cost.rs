@@ -1,5 +1,4 @@
-//! What a packet costs in a session:
-//! `cargo run --release -p muster-protocol --example packet_cost`.
+//! Cost of a packet in a session: `cargo run --release -p muster-protocol --example packet_cost`.
 //!
 //! One thread, 100-byte payloads, both versions. Costs are CPU time of the thread, so that a busy
 //! machine disturbs them little.

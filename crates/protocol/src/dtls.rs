@@ -79,17 +79,17 @@ use records::Records;
 /// Most bytes that one record carries (RFC 5246 section 6.2.1).
 pub const PLAIN_MAX: usize = 1 << 14;
 
-/// What a call may use beside the session itself.
+/// Resources of a call outside the session.
 pub struct Context<'a, C> {
     /// Algorithms and randomness.
     pub crypto: &'a mut C,
-    /// What this end is willing to do.
+    /// Settings of this end.
     pub settings: &'a Settings,
     /// Own and peers' certificates; none leaves the suites with certificates out.
     pub certificates: Option<&'a dyn Certificates>,
     /// A server's shared keys; none leaves the suites with them out.
     pub keys: Option<&'a dyn Keys>,
-    /// Where a server keeps sessions; none resumes none.
+    /// A server's store of sessions; none resumes none.
     pub sessions: Option<&'a mut dyn Sessions>,
 }
 
@@ -101,7 +101,7 @@ impl<C> fmt::Debug for Context<'_, C> {
     }
 }
 
-/// What happened.
+/// An event of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The handshake is over: the session above may speak.
@@ -114,21 +114,21 @@ pub enum Event<'a> {
     Failed(Fault),
 }
 
-/// What was agreed upon.
+/// Result of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connected {
     /// The suite.
     pub suite: Suite,
-    /// Whether an earlier session was resumed.
+    /// True if an earlier session was resumed.
     pub is_resumed: bool,
-    /// Whether both ends have the extended master secret.
+    /// True if both ends have the extended master secret.
     pub is_extended: bool,
-    /// Whether both ends have connection ids; that of one or both may be empty (RFC 9146
-    /// section 3).
+    /// True if both ends have connection ids; that of one or both may be empty (RFC 9146 section
+    /// 3).
     pub has_connection_id: bool,
 }
 
-/// What came or went that no event tells, since the session was made.
+/// Counters that no event reports, since the session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Flights that were said again.
@@ -173,23 +173,23 @@ impl<C: Crypto> Default for Dtls<C> {
 }
 
 impl<C: Crypto> Dtls<C> {
-    /// Where it stands between its beginning and its end.
+    /// Returns its state between its beginning and its end.
     pub const fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// Whether the session above may speak.
+    /// Returns true if the session above may send.
     pub fn is_open(&self) -> bool {
         self.standing == Standing::Open
     }
 
-    /// What no event tells.
+    /// Returns the counters that no event reports.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What the client calls itself, or what its certificate calls it; empty on a client, and where
-    /// it proved nothing.
+    /// Returns the client's identity, from its key or certificate; empty on a client, and if
+    /// nothing was proved.
     pub const fn identity(&self) -> &[u8] {
         &self.identity
     }
@@ -209,7 +209,7 @@ impl<C: Crypto> Dtls<C> {
         self.records.overhead()
     }
 
-    /// What a client needs to resume this session, if the server gave it and
+    /// Returns the client's state for resuming this session, if the server gave it and
     /// [`Settings::resumption`] is set; taken once.
     pub fn take_session(&mut self) -> Option<Session> {
         self.session.take().map(|session| *session)
@@ -242,7 +242,7 @@ impl<C: Crypto> Dtls<C> {
         }
     }
 
-    /// When [`Dtls::expire`] wants to be called; none if nothing is waited for.
+    /// Returns when to call [`Dtls::expire`]; none if nothing is waited for.
     pub fn deadline(&self) -> Option<Micros> {
         self.handshake
             .as_ref()

@@ -62,8 +62,8 @@ use crate::{dtls, websocket};
 /// A protocol between a byte stream below and a session above; one value is one end of one
 /// connection.
 pub trait Layer {
-    /// What a [`Pipe`] remembers of the border between bytes that are turned and those that are not:
-    /// a number, or nothing where there is none.
+    /// A [`Pipe`]'s border between bytes that are turned and those that are not: a number, or
+    /// nothing where there is none.
     type Border: Border;
 
     /// The side below is open: appends what is to be said first.
@@ -77,10 +77,10 @@ pub trait Layer {
     /// [`Stack`] has to use all that it is given.
     fn feed(&mut self, bytes: &mut [u8], held: usize, wire: &mut Vec<u8>) -> Fed;
 
-    /// Where the layer stands between its beginning and its end.
+    /// Returns the state of the layer between its beginning and its end.
     fn standing(&self) -> Standing;
 
-    /// Whether the handshake is over and the side above may speak.
+    /// Returns true if the handshake is over and the side above may send.
     #[inline]
     fn is_open(&self) -> bool {
         self.standing() == Standing::Open
@@ -94,27 +94,26 @@ pub trait Layer {
     /// Appends the layer's goodbye, once; from then on the side above may not speak.
     fn close(&mut self, wire: &mut Vec<u8>);
 
-    /// What is known of a failure beyond its cause, once it was told, such as the instant at which
-    /// a certificate expired.
+    /// Returns a detail of a reported failure, such as the instant at which a certificate expired.
     fn detail(&self) -> Option<&str> {
         None
     }
 }
 
-/// What became of bytes given to [`Layer::feed`]: `held <= plain <= used <= bytes.len()`.
+/// Result of [`Layer::feed`]: `held <= plain <= used <= bytes.len()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Fed {
-    /// How many bytes, from the first, the layer is done with.
+    /// Number of bytes, from the first, that the layer has handled.
     pub used: usize,
-    /// How many bytes, from the first, are now plain: those held, and what was turned.
+    /// Number of bytes, from the first, that are now plain: those held, and those turned.
     pub plain: usize,
-    /// That nothing more comes, told once, after the plain bytes before it. What the layer
-    /// appended to `wire` is still to be sent.
+    /// The end, reported once, after the plain bytes before it. Output in `wire` must still be
+    /// sent.
     pub end: Option<Ended>,
 }
 
-/// Where a layer stands.
+/// State of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// The handshake is under way: the side above may not speak yet.
@@ -127,7 +126,7 @@ pub enum Standing {
     Over,
 }
 
-/// How a layer's connection ended.
+/// End of a layer's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ended {
     /// The peer said goodbye in order, with its status code where it gave one (RFC 6455
@@ -137,7 +136,7 @@ pub enum Ended {
     Failed(LayerError),
 }
 
-/// Why a layer's connection cannot go on: the cause that a run counts.
+/// Reason that a layer's connection cannot continue: the cause that a run counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum LayerError {
     /// A fault of the peer in WebSocket, or its refusal.
@@ -157,10 +156,10 @@ pub struct Plain;
 
 /// Remembers how many bytes were left that are plain already.
 pub trait Border: Copy + Default + Debug {
-    /// How many they are.
+    /// Returns their number.
     fn get(self) -> usize;
 
-    /// So many were left.
+    /// Sets their number.
     fn set(&mut self, held: usize);
 }
 
@@ -334,11 +333,11 @@ impl<L: Layer> Pipe<L> {
     }
 }
 
-/// Where the layers of links come from: a new one for each connection.
+/// Source of the layers of links: a new one for each connection.
 ///
 /// The default of a layer is one whose connection is over; it stands for a link that is down.
 pub trait Layers: Debug {
-    /// What stands between the sockets and the sessions.
+    /// Layer between sockets and sessions.
     type Layer: Layer + Default + Debug;
 
     /// The layer of a new connection of link `link` of the run, not opened yet.

@@ -35,7 +35,7 @@ pub use server::{
 };
 pub use topic::Topic;
 
-/// Which of the two standards a connection speaks.
+/// Version of the standard on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Version {
     /// MQTT 3.1.1, protocol level 4.

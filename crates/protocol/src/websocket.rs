@@ -66,7 +66,7 @@ pub const SUBPROTOCOL: &str = "mqtt";
 /// with its fixed header (section 2.1.4).
 pub const FRAME_MAX: u32 = 5 + 268_435_455;
 
-/// Where the counter of the nonce begins: behind that of the masking keys, which has 32 bits.
+/// First counter of nonces: behind those of the masking keys, which have 32 bits.
 const NONCE: u64 = 1 << 32;
 
 /// One end of a WebSocket connection.
@@ -76,7 +76,7 @@ pub struct WebSocket {
     opening: Option<Box<Opening>>,
     seed: u64,
     reader: Reader,
-    /// How many masking keys were used; those of a connection repeat after 2^32.
+    /// Number of masking keys used; those of a connection repeat after 2^32.
     keys: u32,
     standing: Standing,
 }
@@ -84,7 +84,7 @@ pub struct WebSocket {
 /// A handshake under way.
 #[derive(Debug)]
 struct Opening {
-    /// What has come of the peer's head.
+    /// Received part of the peer's head.
     head: Vec<u8>,
     side: Side,
 }

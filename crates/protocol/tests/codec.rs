@@ -318,7 +318,7 @@ fn decode(version: Version, bytes: &[u8]) -> Option<Packet<'_>> {
         .flatten()
 }
 
-/// What is read can be written, and is then read as the same.
+/// Checks that bytes that can be read can be written, and read as the same.
 fn check_stable(version: Version, bytes: &[u8]) {
     let Some(packet) = decode(version, bytes) else {
         return;

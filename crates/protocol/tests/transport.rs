@@ -60,7 +60,7 @@ impl Sender {
     }
 }
 
-/// What came, by token, in order.
+/// Received messages, by token, in order.
 type Received = Vec<u32>;
 
 fn payload(token: u32) -> [u8; 4] {

@@ -1,4 +1,5 @@
-//! What authorises the calls of a management API: by a bearer token (RFC 6750), or by HTTP Basic (RFC 7617).
+//! Authorization of the calls of a management API: by a bearer token (RFC 6750), or by HTTP Basic
+//! (RFC 7617).
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use muster_plan::{ApiCredential, Secret};

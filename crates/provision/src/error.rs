@@ -1,23 +1,23 @@
-//! What keeps a platform from being told.
+//! Errors of provisioning.
 
 use std::time::Duration;
 
 use muster_transport::TransportError;
 
-/// What keeps a platform from being told, with the place and the remedy.
+/// Error of provisioning, with the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
     /// The certificates of the management API cannot be checked.
     #[error("call the management API: {0}")]
     Transport(#[from] TransportError),
-    /// There is no answer.
+    /// No answer came.
     #[error("{call}: {why}; look whether {look}")]
     Silent {
         /// The method and the address.
         call: String,
         /// The system's reason.
         why: String,
-        /// Whether what is so.
+        /// The condition to check.
         look: &'static str,
     },
     /// The answer is no.
@@ -27,9 +27,9 @@ pub enum ProvisionError {
         call: String,
         /// The status (RFC 9110 section 15).
         status: u16,
-        /// What the answer says.
+        /// Text of the answer.
         said: String,
-        /// What may help.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The answer cannot be read.
@@ -40,7 +40,7 @@ pub enum ProvisionError {
     Unreadable {
         /// The method and the address.
         call: String,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// A thing of this name is there, with another content.
@@ -51,7 +51,7 @@ pub enum ProvisionError {
     Differs {
         /// The method and the address by which it was found.
         call: String,
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
         /// Its name.
         key: String,
@@ -80,13 +80,13 @@ pub enum ProvisionError {
         /// Its name.
         tenant: String,
     },
-    /// What a link proves itself with is not of its tenant.
+    /// The credential of a link is not of its tenant.
     #[error(
         "the identity `{told}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \
          tenant: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`"
     )]
     Identity {
-        /// What it says.
+        /// Its identity.
         told: String,
         /// The fleet's tenant.
         tenant: String,
@@ -99,7 +99,7 @@ pub enum ProvisionError {
     SameLogin {
         /// Their tenant.
         tenant: String,
-        /// What both say they are.
+        /// The identity of both.
         auth_id: String,
         /// A device or gateway.
         one: String,
@@ -109,11 +109,11 @@ pub enum ProvisionError {
     /// The registry's database says no.
     #[error("{call}: {why}; {remedy}")]
     Database {
-        /// What was to be done, and where.
+        /// The call and its address.
         call: String,
         /// The database's reason.
         why: String,
-        /// What may help.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The registry's database takes too long.
@@ -123,7 +123,7 @@ pub enum ProvisionError {
         timeout.as_secs_f64()
     )]
     Late {
-        /// What was to be done, and where.
+        /// The call and its address.
         call: String,
         /// For how long its answer was waited for.
         timeout: Duration,
@@ -142,19 +142,19 @@ pub enum ProvisionError {
     Journal {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// The system gives no thread.
     #[error("the system gives no thread: {0}")]
     Thread(std::io::Error),
-    /// Whoever watches has ended it.
+    /// The watcher has ended it.
     #[error("tell the platform of the devices: it was interrupted; it can be taken up again")]
     Interrupted,
 }
 
 impl ProvisionError {
-    /// Whether nobody answered at all.
+    /// Returns true if no answer came at all.
     pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Silent { .. })
     }

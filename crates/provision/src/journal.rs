@@ -1,4 +1,5 @@
-//! What was created, on disk: written before and after each call, so that it survives the process.
+//! Journal of created things on disk: written before and after each call, so that it survives the
+//! process.
 //!
 //! One line of JSON each. A thing that is `creating` may or may not be there: its call was about to
 //! be made, and whether it was answered is not known. Its `id` is what it would be known by, so that
@@ -28,7 +29,7 @@ pub struct Journal {
 #[derive(Debug)]
 struct Inner {
     file: File,
-    /// What was created and not removed, by kind and name: no more than the plans had.
+    /// Things that were created and not removed, by kind and name: no more than the plans had.
     things: BTreeMap<(String, String), Standing>,
 }
 
@@ -46,12 +47,12 @@ fn without_id(key: &str) -> (&str, Option<&str>) {
     (key, None)
 }
 
-/// What is known of a thing that was created.
+/// State of a thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It may be there, known by this; none where only the platform gives it a name.
+    /// Its creation was begun, with this id; none where only the platform gives it a name.
     Creating(Option<String>),
-    /// It is there, under this id.
+    /// Created under this id.
     Created(String),
 }
 
@@ -97,23 +98,23 @@ impl Journal {
         Ok(Self { path, inner })
     }
 
-    /// How many things were created and are not known to be removed.
+    /// Returns how many things were created and are not known to be removed.
     pub fn len(&self) -> usize {
         self.inner().things.len()
     }
 
-    /// Whether nothing is left to remove.
+    /// Returns true if nothing is left to remove.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known of a thing.
+    /// Returns the state of a thing.
     pub(crate) fn standing(&self, kind: &str, key: &str) -> Option<Standing> {
         let place = (kind.to_owned(), key.to_owned());
         self.inner().things.get(&place).cloned()
     }
 
-    /// Whether the creation of a thing was begun, and its end is not known.
+    /// Returns true if the creation of a thing was begun, and its end is not known.
     pub(crate) fn is_begun(&self, kind: &str, key: &str) -> bool {
         matches!(self.standing(kind, key), Some(Standing::Creating(_)))
     }
@@ -137,17 +138,17 @@ impl Journal {
         self.note(Did::Creating, [kind, key], id)
     }
 
-    /// It was, and has this id.
+    /// Notes that it was created, with this id.
     pub(crate) fn created(&self, kind: &str, key: &str, id: &str) -> Result<(), ProvisionError> {
         self.note(Did::Created, [kind, key], Some(id))
     }
 
-    /// It was not.
+    /// Notes that it was not created.
     pub(crate) fn refused(&self, kind: &str, key: &str) -> Result<(), ProvisionError> {
         self.note(Did::Refused, [kind, key], None)
     }
 
-    /// It is there no more.
+    /// Notes that it was removed.
     pub(crate) fn removed(&self, kind: &str, key: &str) -> Result<(), ProvisionError> {
         self.note(Did::Removed, [kind, key], None)
     }
@@ -158,19 +159,19 @@ impl Journal {
         self.note_all(Did::Creating, kind, things.iter().map(with_id))
     }
 
-    /// They were.
+    /// Notes that they were created.
     #[cfg(feature = "mongodb")]
     pub(crate) fn created_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
         self.note_all(Did::Created, kind, things.iter().map(with_id))
     }
 
-    /// They were not.
+    /// Notes that they were not created.
     #[cfg(feature = "mongodb")]
     pub(crate) fn refused_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
         self.note_all(Did::Refused, kind, keys.iter().map(|key| without_id(key)))
     }
 
-    /// They are there no more.
+    /// Notes that they were removed.
     #[cfg(feature = "mongodb")]
     pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
         self.note_all(Did::Removed, kind, keys.iter().map(|key| without_id(key)))

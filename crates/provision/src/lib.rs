@@ -1,4 +1,4 @@
-//! What the platform is told of the devices before they connect: created, verified, removed.
+//! Registers a plan's devices with the platform before they connect: creates, verifies, removes.
 //!
 //! Layer 6. A [`Provisioner`] calls a platform's management API at a bounded rate and with a bounded
 //! number of calls under way. What is there already with the same content is left alone; what is

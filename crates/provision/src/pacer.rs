@@ -8,7 +8,7 @@ use muster_net::Clock;
 
 use crate::{ProvisionError, Watch};
 
-/// How long a thread sleeps before it looks again whether it is to stop.
+/// Longest sleep of a thread before it checks for the end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Gives each call its turn: never two within one period.
@@ -20,7 +20,7 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// So many calls a second; the rate is above zero.
+    /// Returns a pacer of `rate` calls a second, above zero.
     pub(crate) fn new(rate: Rate) -> Self {
         Self {
             clock: Clock::start(),

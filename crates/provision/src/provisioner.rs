@@ -45,19 +45,19 @@ pub trait Provisioner {
     fn target(&self) -> &str;
 }
 
-/// Who looks on while a platform is told, and may end it. Called by several threads.
+/// Observes provisioning and may end it. Called by several threads.
 pub trait Watch: Sync {
-    /// So many things of so many are done.
+    /// Reports that `done` of `of` things are done.
     fn progress(&self, done: u64, of: u64);
 
-    /// Whether to stop.
+    /// Returns true to stop.
     fn is_over(&self) -> bool;
 
     /// Something went otherwise than it should, and what was wanted is done all the same.
     fn remark(&self, _what: &str) {}
 }
 
-/// Who tells the platform of a plan; none where there is nobody to tell, or no address.
+/// Returns the provisioner of a plan; none if the platform has none, or no address.
 ///
 /// # Errors
 /// [`ProvisionError`] if its certificates cannot be used.
@@ -80,7 +80,7 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
     Ok(None)
 }
 
-/// Whether the platform can tell the devices of a plan apart by what they log in as.
+/// Checks that the platform can distinguish the devices of a plan by their logins.
 ///
 /// # Errors
 /// [`ProvisionError::SameLogin`] and [`ProvisionError::Identity`], naming devices.

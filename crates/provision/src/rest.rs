@@ -32,7 +32,7 @@ pub(crate) struct Rest {
     pacer: Pacer,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ask<'a> {
     /// The things that a filter takes.
@@ -91,7 +91,7 @@ impl Rest {
         })
     }
 
-    /// What stands before every path.
+    /// Returns the prefix of every path.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -156,12 +156,12 @@ impl Rest {
 }
 
 impl Answer {
-    /// Whether it is yes.
+    /// Returns true for success.
     pub(crate) const fn is_yes(&self) -> bool {
         self.status / 100 == 2
     }
 
-    /// What it holds.
+    /// Parses its body.
     ///
     /// # Errors
     /// [`ProvisionError::Refused`] if it is no, [`ProvisionError::Unreadable`] if it is no JSON.
@@ -172,12 +172,12 @@ impl Answer {
         serde_json::from_str(&self.text).map_err(|error| self.unreadable(&error.to_string()))
     }
 
-    /// What stands in it, whatever it says.
+    /// Returns its body as text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// It is no.
+    /// Returns the error of a refusal.
     pub(crate) fn refused(&self) -> ProvisionError {
         ProvisionError::Refused {
             call: self.call.clone(),
@@ -187,7 +187,7 @@ impl Answer {
         }
     }
 
-    /// It is not what was expected.
+    /// Returns the error of an unexpected answer.
     pub(crate) fn unreadable(&self, why: &str) -> ProvisionError {
         ProvisionError::Unreadable {
             call: self.call.clone(),

@@ -13,7 +13,7 @@ use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
 
-/// Where the API is, unless the address says another place.
+/// Path of the API, unless the address has one.
 const PATH: &str = "/api/v1";
 
 /// Tells a SAP Edge of devices.
@@ -30,7 +30,7 @@ struct Found {
     thing: Value,
 }
 
-/// What became of a thing that is wanted.
+/// Result of ensuring that a thing exists.
 enum Ensured {
     Created,
     AlreadyThere,
@@ -242,7 +242,7 @@ impl SapEdge {
             .transpose()
     }
 
-    /// Whether it was there.
+    /// Deletes a thing; true if it existed.
     fn delete(&self, kind: &Kind, id: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
         let path = format!("{}/{}", kind.path, segment(id));
         let answer = self.rest.call(&path, Ask::Delete, watch)?;

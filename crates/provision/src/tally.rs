@@ -1,4 +1,4 @@
-//! What was found and done, counted.
+//! Counts of provisioned things.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Things that are named in a tally at the most; the others are counted.
 const NAMED_MAX: usize = 10;
 
-/// What was found and done, by the kind of thing.
+/// Counts of provisioned things by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The counts of each kind, such as `device`.
@@ -20,17 +20,17 @@ pub struct Tally {
 pub struct Counts {
     /// Made now.
     pub created: u64,
-    /// There before, with the same content.
+    /// Existed before, with the same content.
     pub already_there: u64,
     /// Not there.
     pub missing: u64,
-    /// There with another content.
+    /// Existed with another content.
     pub different: u64,
     /// Taken away now.
     pub removed: u64,
     /// Taken away before, by somebody else.
     pub already_gone: u64,
-    /// There, and not known to be ours: not taken away.
+    /// Existed and not known to be ours: not removed.
     pub left: u64,
 }
 
@@ -84,7 +84,7 @@ impl Tally {
         });
     }
 
-    /// Whether the platform has everything.
+    /// Returns true if the platform has everything.
     pub fn is_as_wanted(&self) -> bool {
         let mut counts = self.kinds.values();
         counts.all(|counts| counts.missing + counts.different == 0)

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Tally, Watch};
 
-/// What is to be done, and what of it is.
+/// Work to do, and its progress.
 pub(crate) struct Work<'a> {
     pub(crate) watch: &'a dyn Watch,
     of: u64,
@@ -27,7 +27,7 @@ impl<'a> Work<'a> {
         self.done_all(1, note);
     }
 
-    /// So many things at once.
+    /// Notes that `things` are done at once.
     pub(crate) fn done_all(&self, things: u64, note: impl FnOnce(&mut Tally)) {
         note(&mut self.locked());
         let done = self.done.fetch_add(things, Ordering::Relaxed) + things;

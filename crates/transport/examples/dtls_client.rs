@@ -19,7 +19,7 @@ use muster_protocol::dtls::{Dtls, Opening, Psk, Session};
 use muster_transport::AwsLc;
 use socket::{Arguments, Happened, Link, Means, say};
 
-/// How long one waits for an answer to what was said.
+/// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What TLS costs a link: handshakes in full and resumed beside rustls alone, memory at rest, the
+//! Cost of TLS for a link: handshakes in full and resumed next to rustls alone, memory at rest, the
 //! bytes of a kept session, and the time of a message at QoS 1 through each layer.
 //!
 //! Everything is in memory and on one thread; of a handshake the client's part is timed, which is
@@ -28,7 +28,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// How long each figure is measured, and how often; the best of all is told.
+/// Time of measuring each figure, of which the best is printed.
 const SPAN: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
 /// Links whose memory is counted.
@@ -282,8 +282,7 @@ impl Alone {
     }
 }
 
-/// How often each of several things could be done in a second of the time that it says it spent:
-/// interleaved, the best of all rounds.
+/// Rates of several operations by the time that each reports, interleaved, the best of all rounds.
 fn best<const N: usize>(mut works: [&mut dyn FnMut() -> Duration; N]) -> [f64; N] {
     let mut rates = [0.0_f64; N];
     for _ in 0..ROUNDS {

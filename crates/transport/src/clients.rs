@@ -1,4 +1,4 @@
-//! Where the layers of links that connect come from.
+//! Sources of the layers of links that connect.
 
 use muster_model::mix;
 use muster_protocol::layer::{LayerError, Layers, Plain, Stack};
@@ -7,22 +7,22 @@ use muster_protocol::websocket::{Fault, Upgrade, WebSocket};
 use crate::Any;
 use crate::tls::{Own, TlsClient, TlsLinks, TlsSpec, TransportError};
 
-/// What the layers of links are made from.
+/// Inputs of the layers of links.
 #[derive(Debug, Clone)]
 pub struct ClientSpec {
-    /// Whether there is TLS.
+    /// True if there is TLS.
     pub is_tls: bool,
-    /// Whether there is WebSocket.
+    /// True if there is WebSocket.
     pub is_websocket: bool,
-    /// Whom the links talk to, never empty: link n talks to that at the n-th place, counted round.
+    /// Peers of the links, never empty: link n connects to peer n modulo their number.
     pub peers: Vec<Peer>,
-    /// How TLS is opened.
+    /// Settings of TLS.
     pub tls: TlsSpec,
     /// Reproduces the masking keys of WebSocket.
     pub seed: u64,
 }
 
-/// Whom a link talks to.
+/// The peer of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// The name that its certificate must have.
@@ -57,7 +57,7 @@ impl ClientSpec {
     }
 }
 
-/// Where the layers of links come from, by what they are.
+/// Sources of the layers of links, by their kind.
 #[derive(Debug)]
 pub enum Clients {
     /// None.
@@ -71,8 +71,7 @@ pub enum Clients {
 }
 
 impl Clients {
-    /// Where the layers of links come from; `own` are the links that show a certificate, by their
-    /// numbers, with what they show.
+    /// Returns the source of layers; `own` are the links with a certificate, by their numbers.
     ///
     /// # Errors
     /// [`TransportError`], which names what cannot be used.
@@ -110,7 +109,7 @@ impl Layers for Clients {
     }
 }
 
-/// Where the WebSocket ends of links come from.
+/// Source of the WebSocket ends of links.
 #[derive(Debug)]
 pub struct WebSockets {
     peers: Vec<Peer>,

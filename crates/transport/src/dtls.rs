@@ -1,5 +1,5 @@
-//! What DTLS needs of cryptography and certificates: aws-lc-rs, and RustCrypto for AES-CCM, which
-//! aws-lc-rs has not.
+//! Cryptography and certificates of DTLS: aws-lc-rs, and RustCrypto for AES-CCM, which aws-lc-rs
+//! has not.
 
 mod algorithms;
 mod certificates;

@@ -1,4 +1,4 @@
-//! What stands between sockets and sessions: TLS, WebSocket, both or nothing, at either end.
+//! Layers between sockets and sessions: TLS, WebSocket, both or nothing, at either end.
 //!
 //! Layer 5. [`layer`](muster_protocol::layer) is the seam; here is what needs more than bytes to
 //! cross it: certificates, keys, the wall clock and randomness for TLS, and for DTLS ([`AwsLc`],

@@ -34,7 +34,7 @@ pub(crate) use trust::verifier as server_verifier;
 
 /// Plain bytes of one record at the most (RFC 8446 section 5.1).
 const RECORD_MAX: usize = 1 << 14;
-/// What a record is longer than its plain bytes: header, explicit nonce or inner type, and tag.
+/// Excess of a record over its plain bytes: header, explicit nonce or inner type, and tag.
 const RECORD_MORE: usize = 5 + 8 + 16 + 1;
 /// The header of a record: type, version, length.
 const HEADER: usize = 5;
@@ -61,7 +61,7 @@ pub trait Connection {
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
     -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// Whether the handshake is not over yet.
+    /// Returns true if the handshake is not over yet.
     fn is_handshaking(&self) -> bool;
 }
 
@@ -125,7 +125,7 @@ impl<C> fmt::Debug for Tls<C> {
     }
 }
 
-/// What is to be done after a step.
+/// Next action after a step.
 enum Step {
     /// Something was done, and there may be more.
     On,
@@ -133,7 +133,7 @@ enum Step {
     Wait,
     /// The peer said goodbye.
     Closed,
-    /// It cannot go on.
+    /// Ends the connection.
     Failed(rustls::Error),
 }
 
@@ -335,7 +335,7 @@ fn seal<D>(traffic: &mut WriteTraffic<'_, D>, plain: &[u8], wire: &mut Vec<u8>) 
     });
 }
 
-/// How much room was wanted; none if the keys are used up.
+/// Returns the room that was missing; none if the keys are used up.
 fn room_for(error: &EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(size) => Some(size.required_size),

@@ -16,7 +16,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const NOW: Micros = Micros(1);
 /// Sessions whose memory is counted.
 const SESSIONS: usize = 100;
-/// What a session at rest may have, in bytes: a quarter of what a device with DTLS may.
+/// Most bytes of a session at rest: a quarter of what a device with DTLS may take.
 const AT_REST_MAX: usize = 256;
 
 struct AnyKey;

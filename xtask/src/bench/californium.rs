@@ -17,9 +17,9 @@ use super::sink::Sink;
 use super::table::{begin, end, median, row, thousands};
 use super::transports::{figure, result};
 
-/// How long Java compiles what is hot before the mark.
+/// Time for Java's compiler before the mark.
 const WARM_SECONDS: u32 = 10;
-/// How long a virtual machine may take to begin and to end.
+/// Longest start and end of a virtual machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Clients whose difference is the slope: each has two threads of its own.
 const FEW: u32 = 200;

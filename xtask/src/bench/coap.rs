@@ -16,7 +16,7 @@ use super::transports::per_cpu;
 
 /// Sockets, each with one request under way: their answers fit into every socket's buffer.
 pub(super) const LINKS: u32 = 200;
-/// What Muster keeps of the bare loop, and over DTLS of plain.
+/// Least share of the bare loop's rate, and over DTLS of the plain rate.
 const GOAL: f64 = 0.6;
 
 /// Muster and the bare loop against the same sink.

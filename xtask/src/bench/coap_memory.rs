@@ -20,7 +20,7 @@ const RATE: u32 = 1_000;
 const TRAFFIC: Duration = Duration::from_secs(40);
 /// Beyond that, since a run is ended while it measures.
 const MEASURE_SECONDS: u64 = 60;
-/// How long all handshakes may take.
+/// Longest time of all handshakes.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A kind of links, and the bytes that an idle one may cost.
@@ -125,7 +125,7 @@ fn last_measure(printed: &str) -> Option<&str> {
         .find(|line| line.contains(" measure "))
 }
 
-/// Whether a line says that as many links are up as are wanted.
+/// Returns true if a line reports all wanted links as up.
 fn are_all_up(line: &str) -> bool {
     let words = line.split("links ").nth(1);
     let counts = words.and_then(|words| words.split(' ').next());

@@ -11,11 +11,11 @@ use super::side::{Load, Side, connected};
 use super::sink::Sink;
 use super::table::{at_least, begin, end, median, row, thousands};
 
-/// What Muster keeps of the bare loop at least.
+/// Least share of the bare loop's rate.
 const GOAL: f64 = 0.65;
 /// From the sink's last CONNACK until the client has read it and its account is up to date.
 const REST: Duration = Duration::from_millis(300);
-/// How long a side stays connected at most.
+/// Longest time that a side stays connected.
 const SECONDS: u32 = 5;
 
 /// Muster against the bare loop with the same bound on handshakes and the same spreading.

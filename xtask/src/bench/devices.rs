@@ -13,7 +13,7 @@ const DEVICES: u32 = 15_000;
 /// Messages a second of all devices: four of each in the measured minute.
 const RATE: u32 = 1_000;
 const SECONDS: u32 = 60;
-/// How long the handshakes and the lifetime of the last exchanges may take.
+/// Time for the handshakes and the lifetime of the last exchanges.
 const AROUND: u32 = 400;
 
 /// With a socket each and with shared ones.

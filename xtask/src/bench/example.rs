@@ -1,4 +1,4 @@
-//! What one part costs by itself, in memory and without any socket: the examples that time it.
+//! Runs the examples that measure the cost of one part in memory, without any socket.
 
 use std::io::Write;
 
@@ -37,17 +37,17 @@ const DTLS: Example = Example {
     goals: "In memory; handshakes over sockets are in the table above.",
 };
 
-/// What the recorder costs a message.
+/// Measures the recorder's cost of a message.
 pub(super) fn ledger(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     LEDGER.run(programs, out)
 }
 
-/// What DTLS costs a handshake, a session and a record.
+/// Measures the cost of a DTLS handshake, session and record.
 pub(super) fn dtls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     DTLS.run(programs, out)
 }
 
-/// What TLS costs a handshake, a link and a message.
+/// Measures the cost of a TLS handshake, link and message.
 pub(super) fn tls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     TLS.run(programs, out)
 }

@@ -10,14 +10,14 @@ use super::programs::Programs;
 
 /// The key of every device, whatever its identity.
 const KEY: &str = "hono-secret";
-/// How long it may take to listen.
+/// Longest time until it listens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running gateway.
 #[derive(Debug)]
 pub(super) struct Gateway {
     _process: Process,
-    /// Where it listens: MQTT, CoAP and CoAP over DTLS.
+    /// Its addresses: MQTT, CoAP and CoAP over DTLS.
     addresses: [String; 3],
 }
 
@@ -49,7 +49,7 @@ impl Gateway {
     }
 }
 
-/// What a device shows by this scheme.
+/// Returns the credential of a device for this scheme.
 pub(super) fn credential(scheme: &str) -> String {
     match scheme {
         "coaps" => {
@@ -59,7 +59,7 @@ pub(super) fn credential(scheme: &str) -> String {
     }
 }
 
-/// Those that its first lines name, once all of them are there.
+/// Parses the addresses in its first lines, once all of them are there.
 fn addresses(printed: &str) -> Option<[String; 3]> {
     let of = |scheme: &str| {
         let begin = printed.find(&format!("{scheme}://"))?;

@@ -15,10 +15,10 @@ use super::table::{at_least, begin, end, median, row, thousands};
 const SUITES: [(&str, &str); 2] = [("ccm8", "CCM_8"), ("gcm", "GCM")];
 /// A turn takes half a second of CPU or more.
 const HANDSHAKES: u32 = 20_000;
-/// What is asked of a CPU-second, and of the ratio to the library.
+/// Goal in handshakes a CPU-second, and the ratio to the library.
 const GOAL: f64 = 25_000.0;
 const GOAL_OF_RATIO: f64 = 1.5;
-/// How long a turn may take: many times what it does on a busy machine.
+/// Longest time of a turn: many times that of a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Both clients by turns.

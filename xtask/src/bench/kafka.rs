@@ -12,7 +12,7 @@ use super::table::{at_least, begin, end, median, row, thousands};
 
 /// Enough for some seconds of CPU a turn.
 const MESSAGES: u32 = 2_000_000;
-/// What Muster keeps of the crate alone.
+/// Least share of the rate of the crate alone.
 const GOAL: f64 = 0.7;
 
 /// Both consumers by turns.

@@ -23,7 +23,7 @@ const GOAL: f64 = 512.0;
 const SOAK_LINKS: u32 = 5_000;
 const SOAK_RATE: u64 = 20_000;
 const SOAK_MINUTES: u32 = 9;
-/// What may be added meanwhile: 1 % or 1 MiB.
+/// Growth that is allowed meanwhile: 1 % or 1 MiB.
 const GROWTH_SHARE: f64 = 0.01;
 const GROWTH_BYTES: f64 = 1_048_576.0;
 

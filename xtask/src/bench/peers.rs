@@ -22,15 +22,15 @@ const FEW: u32 = 500;
 /// Connections of the comparison flat out: with many more, mqtt-benchmark's thousand threads keep
 /// its own connects waiting beyond its time-out.
 const FLAT_OUT: u32 = 100;
-/// How long a tool's threads and buffers may grow before the marks.
+/// Time for a tool's threads and buffers to grow before the marks.
 const RUN_IN: Duration = Duration::from_secs(3);
-/// How long the first message may take.
+/// Longest time until the first message.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// More messages a client than it sends while it runs.
 const NO_END: &str = "100000000";
 /// Bytes of a PUBLISH of Muster's around its payload at QoS 0.
 const HEADER: u64 = 15;
-/// What Muster reaches of the better tool at least, by QoS, and of its memory at most.
+/// Least ratio to the better tool's rate by QoS, and most of its memory.
 const GOALS: [f64; 2] = [1.5, 1.25];
 const GOAL_OF_MEMORY: f64 = 0.01;
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How often a condition is looked at again.
+/// Interval between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long a program may take until it says its first line.
+/// Longest time until a program's first line.
 const BEGINNING: Duration = Duration::from_secs(60);
 
 /// A running program; dropping it ends it.
@@ -25,7 +25,7 @@ pub(super) struct Process {
 
 /// Lines of a program's output that an error repeats.
 const LAST_WORDS: usize = 12;
-/// What `/proc/PID/stat` counts in: `USER_HZ` is 100 for every program (proc(5), time(7)).
+/// Unit of `/proc/PID/stat`: `USER_HZ` is 100 for every program (proc(5), time(7)).
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Fields of `/proc/PID/stat` before `utime`, counted after the name in brackets.
 const BEFORE_UTIME: usize = 11;
@@ -77,7 +77,7 @@ impl Process {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
-    /// What it has printed so far.
+    /// Returns its output so far.
     pub(super) fn printed(&self) -> Result<String> {
         let bytes =
             fs::read(&self.output).with_context(|| format!("read {}", self.output.display()))?;
@@ -220,7 +220,7 @@ impl Drop for Process {
 }
 
 impl Cpu {
-    /// What was used since an earlier reading.
+    /// Returns the usage since an earlier reading.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             devices: self.devices - earlier.devices,

@@ -7,21 +7,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Where each program is.
+/// Paths of the programs.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// The binary under test.
     pub(super) muster: PathBuf,
-    /// What stands beside it over MQTT and over CoAP.
+    /// The cheapest peers over MQTT and over CoAP.
     pub(super) mqtt: Cheapest,
     pub(super) coap: Cheapest,
     /// The workspace.
     pub(super) root: PathBuf,
-    /// What a run leaves behind, overwritten by the next.
+    /// Folder of a run's output, overwritten by the next.
     folder: PathBuf,
 }
 
-/// What the kernel allows over one protocol.
+/// Programs that show the kernel's limit over one protocol.
 #[derive(Debug)]
 pub(super) struct Cheapest {
     /// The bare loop, in Rust and in C.
@@ -35,7 +35,7 @@ pub(super) struct Cheapest {
 const IN_C: [&str; 2] = ["bare_loop", "bare_coap"];
 
 impl Programs {
-    /// Where the programs of the workspace are once they are built.
+    /// Returns the paths of the workspace's programs after a build.
     pub(super) fn at(root: &Path) -> Result<Self> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
         let (release, folder) = (target.join("release"), target.join("bench"));

@@ -11,9 +11,9 @@ use super::programs::Programs;
 use super::side::{Load, Sample, Side};
 use super::table::{at_least, begin, end, median, row, thousands};
 
-/// What Muster keeps of the bare loop at least.
+/// Least share of the bare loop's rate.
 const GOAL: f64 = 0.8;
-/// What the bare loop in Rust keeps of the one in C at least.
+/// Least share of the rate of the bare loop in C that the one in Rust reaches.
 const GOAL_OF_C: f64 = 0.9;
 
 /// Saturated and paced at half of that, at QoS 0 and 1.

@@ -11,14 +11,14 @@ use super::process::{Cpu, Process, now};
 use super::programs::{Cheapest, Programs};
 use super::sink::Sink;
 
-/// How long connecting may take at most, and how long ending may take beyond its schedule.
+/// Longest connecting, and longest end beyond the schedule.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// From the first message to the first mark: queues have filled and branches are warm.
 const RUN_IN: Duration = Duration::from_millis(1_500);
 /// Seconds of traffic besides those between the marks.
 const AROUND: u32 = 3;
 
-/// Who publishes.
+/// The publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// The bare loop.
@@ -31,7 +31,7 @@ pub(super) enum Side {
     MusterWithConsumer,
 }
 
-/// How a message travels.
+/// Transport of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// At this QoS: 0 or 1.
@@ -40,7 +40,7 @@ pub(super) enum Protocol {
     Coap,
 }
 
-/// What is asked of a side.
+/// Load of a side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     /// Connections.
@@ -49,7 +49,7 @@ pub(super) struct Load {
     pub(super) protocol: Protocol,
     /// Messages a second over all links; none is saturated.
     pub(super) rate: Option<u64>,
-    /// Whether all devices send at the same instant, instead of evenly one after the other.
+    /// True if all devices send at the same instant, instead of evenly one after the other.
     pub(super) together: bool,
     /// Bytes of payload; the bare loop always sends 100.
     pub(super) payload: u64,
@@ -251,7 +251,7 @@ fn own_account(printed: &str) -> Result<Told> {
     })
 }
 
-/// What Muster's result says: its ledger has to close, and to agree with the sink's own count.
+/// Reads Muster's result: its ledger has to close, and to agree with the sink's own count.
 fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
     let path = programs.scratch("result").join("result.json");
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

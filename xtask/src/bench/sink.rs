@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::process::Process;
 use super::programs::Programs;
 
-/// How long the sink may take for an answer: some tools crowd it out with a thousand threads.
+/// Longest wait for the sink's answer: some tools crowd it out with a thousand threads.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running sink; each run has a fresh one, and so a fresh port without old connections.
 #[derive(Debug)]
 pub(super) struct Sink {
     process: Process,
-    /// Where it listens.
+    /// Its address.
     pub(super) address: String,
     asked: usize,
 }
 
-/// What it has seen so far.
+/// Its counts so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     /// Clients that it took.

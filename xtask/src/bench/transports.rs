@@ -1,4 +1,4 @@
-//! What TLS, WebSocket and DTLS cost a message over sockets, against the plain protocol.
+//! Cost of TLS, WebSocket and DTLS for a message over sockets, against the plain protocol.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::table::{begin, end, median, row, thousands};
 /// Plain first: the others are told as ratios to it.
 const SCHEMES: [&str; 4] = ["mqtt", "ws", "mqtts", "wss"];
 const LINKS: u32 = 1_000;
-/// How long connecting and settling may take beyond the schedule.
+/// Longest connecting and settling beyond the schedule.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// QoS 1 in a closed loop over each transport, to the embedded gateway in its own process.

@@ -26,7 +26,7 @@ pub struct Graph {
 pub struct Package {
     /// Its name.
     pub name: String,
-    /// Whether it is a member of the workspace.
+    /// True if it is a member of the workspace.
     pub member: bool,
     /// Ids of what it needs to run; what only its tests or its build script need is left out.
     pub needs: Vec<String>,
@@ -162,7 +162,7 @@ fn check_layer(
         .collect()
 }
 
-/// Why a crate may not depend on another, if so.
+/// Returns why a crate may not depend on another, if so.
 fn objection(room: &Room, below: &Room) -> Option<String> {
     let (name, needed) = (room.name, below.name);
     if room.pure && !below.pure {

@@ -1,4 +1,4 @@
-//! What a pure crate's source may not name outside its tests.
+//! Names that a pure crate's source may not use outside its tests.
 
 use anyhow::{Context, Result};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};

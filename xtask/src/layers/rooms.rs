@@ -5,8 +5,8 @@
 pub struct Room {
     /// The folder below `crates/`, or `bench` or `xtask`.
     pub name: &'static str,
-    /// It may depend only on smaller layers; none for a tool beside the line, on which no crate
-    /// may depend.
+    /// Its layer: it may depend only on smaller ones; none for a tool, on which no crate may
+    /// depend.
     pub layer: Option<u8>,
     /// No sockets, files, clock, threads, or randomness that was not passed in.
     pub pure: bool,

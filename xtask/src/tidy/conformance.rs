@@ -263,7 +263,8 @@ mod tests {
         TextFile { path, text }
     }
 
-    /// What is found in a page whose prose names every statement but the first, with this table.
+    /// Returns the violations in a page whose prose names every statement but the first, with this
+    /// table.
     fn found(row: &str, source: &str) -> Vec<String> {
         let named: Vec<String> = statements().skip(1).collect();
         let table = format!("{MARKER}\n| statement | tests |\n|---|---|\n{row}");

@@ -7,9 +7,9 @@ use syn::{Block, File, ImplItemFn, Item, ItemFn, ItemImpl, Signature, TraitItemF
 use crate::Violation;
 use crate::sources::is_test_only;
 
-/// What fits on a screen.
+/// Lines that fit on a screen.
 const FUNCTION_LINES: usize = 70;
-/// What one can hold in the head; test modules do not count.
+/// Lines that one can keep in mind; test modules do not count.
 const FILE_LINES: usize = 500;
 /// As clippy counts them: `self` is one.
 const ARGUMENTS: usize = 5;
@@ -55,7 +55,7 @@ fn lines_of(node: &impl Spanned) -> usize {
 
 struct Functions<'a> {
     path: &'a str,
-    /// Whether these functions keep to a trait, whose author has chosen their arguments.
+    /// True for functions of a trait's implementation, whose arguments the trait has chosen.
     keeps_to_trait: bool,
     found: Vec<Violation>,
 }

@@ -54,7 +54,7 @@ fn machine_path(path: &str, number: usize, line: &str) -> Option<Violation> {
     Some(Violation::new(path, number, "machine-path", what))
 }
 
-/// Whether the text holds a path with this beginning, not only a longer path around it.
+/// Returns true if the text holds a path with this beginning, not only a longer path around it.
 fn begins_a_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(place, _)| {
         let before = line[..place].chars().next_back();

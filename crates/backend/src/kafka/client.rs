@@ -1,4 +1,4 @@
-//! How a consumer, and the producer of commands, are set up at librdkafka.
+//! Configuration of a consumer, and of the producer of commands, for librdkafka.
 
 use muster_model::{Micros, RunId};
 use muster_plan::{BackendPlan, KafkaNorthbound, Sasl};
@@ -32,8 +32,8 @@ const CONSUMING: [(&str, &str); 7] = [
     ("statistics.interval.ms", "1000"),
     ("session.timeout.ms", "10000"),
 ];
-/// How long a group that lost touch with a consumer waits for it before another, or the same by a new name,
-/// has its partitions: `session.timeout.ms`.
+/// Time after which a group gives a lost consumer's partitions to another, or to the same by a new
+/// name: `session.timeout.ms`.
 pub(crate) const GROUP_WAITS: Micros = Micros::from_secs(10);
 /// The settings of librdkafka that every consumer has, whatever the scenario and whether it has a group.
 pub const KAFKA_SETTINGS: [&[(&str, &str)]; 2] = [&ALWAYS, &CONSUMING];
@@ -84,7 +84,7 @@ pub(crate) fn producer_config(
     config
 }
 
-/// What both have in common.
+/// Returns the common settings.
 fn connecting(backend: &BackendPlan, kafka: &KafkaNorthbound, name: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     // What it has to say comes as errors and statistics.

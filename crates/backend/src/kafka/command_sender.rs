@@ -20,12 +20,12 @@ use super::client::UNDER_WAY_MAX;
 use super::delivery::delivery;
 use super::topics::code_of;
 
-/// How long the thread that hears waits for a report before it looks whether it is to end.
+/// Longest wait of the polling thread for a report before it checks for its end.
 const LOOK: Duration = Duration::from_millis(100);
-/// What the thread is called: as those of the library, with whom it is watched.
+/// Name of the thread: like those of the library, with which it is watched.
 const THREAD: &str = "rdk:reports";
 
-/// What the broker, or the library, says of one command.
+/// Result of one command, by the broker or the library.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) token: CommandToken,
@@ -41,13 +41,13 @@ pub(crate) struct KafkaSender {
     hearing: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     under_way: usize,
-    /// Whether the library has given up for good.
+    /// True if the library has given up for good.
     is_broken: bool,
-    /// Whether that was asked for.
+    /// True if that was reported.
     is_told: bool,
-    /// What the library said at once of commands that it did not take in: their last word.
+    /// Results of commands that the library refused at once.
     refused: Vec<Report>,
-    /// Why it took others in no way that a report could be of; each is told once.
+    /// Codes of commands that were refused without a report; each is reported once.
     untaken: Vec<RDKafkaErrorCode>,
     /// Buffers in which a command is rendered.
     scratch: CommandScratch,
@@ -128,12 +128,12 @@ impl KafkaSender {
         Some(report)
     }
 
-    /// Why commands were not taken since this was asked last.
+    /// Returns why commands were refused since the last call.
     pub(crate) fn untaken(&mut self) -> Option<RDKafkaErrorCode> {
         self.untaken.pop()
     }
 
-    /// Why the library has given up, if it has, said once.
+    /// Returns why the library has given up, if it has, once.
     pub(crate) fn gave_up(&mut self) -> Option<(RDKafkaErrorCode, String)> {
         if !self.is_broken || std::mem::replace(&mut self.is_told, true) {
             return None;
@@ -159,7 +159,7 @@ impl KafkaSender {
     }
 }
 
-/// Whether a command ended because the library has given up for good.
+/// Returns true if a command ended because the library has given up for good.
 pub(crate) fn is_given_up(code: RDKafkaErrorCode) -> bool {
     let given_up = [
         RDKafkaErrorCode::Fatal,
@@ -169,7 +169,7 @@ pub(crate) fn is_given_up(code: RDKafkaErrorCode) -> bool {
     given_up.contains(&code)
 }
 
-/// Whether the library took a record.
+/// Result of handing a record to the library.
 type Sent = Result<(), RDKafkaErrorCode>;
 
 impl CommandSender for KafkaSender {

@@ -102,14 +102,14 @@ impl KafkaCommands {
         }
     }
 
-    /// Whether an error was not told yet, as it is now.
+    /// Returns true if an error was not reported yet, as it is now.
     fn is_new(&mut self, code: RDKafkaErrorCode) -> bool {
         let is_new = !self.told.contains(&code);
         self.told.extend(is_new.then_some(code));
         is_new
     }
 
-    /// When the next command may be issued; none while none can.
+    /// Returns when the next command may be issued; none while none can.
     pub(crate) fn next_issue(&self, commander: &mut Commander) -> Option<Micros> {
         commander.next_issue(Some(&self.sender))
     }

@@ -1,4 +1,4 @@
-//! What became of a command by the error that it ended with.
+//! Delivery of a command by the error that it ended with.
 
 use muster_model::{Delivery, Reason};
 use rdkafka::error::RDKafkaErrorCode as Code;
@@ -9,11 +9,11 @@ const UNCERTAIN: [Code; 3] = [
     Code::NetworkException,
     Code::NotEnoughReplicasAfterAppend,
 ];
-/// What the library says where a broker would have said [`Code::UnknownTopicOrPartition`].
+/// Codes of the library in place of a broker's [`Code::UnknownTopicOrPartition`].
 const NO_TOPIC: [Code; 2] = [Code::UnknownTopic, Code::UnknownPartition];
 
-/// What an error says of a command. The library's own codes are negative; what it did not hear of
-/// may have been written.
+/// Returns the delivery by an error. The library's own codes are negative; a record without an
+/// answer may have been written.
 pub(crate) fn delivery(code: Code) -> Delivery {
     let code = if NO_TOPIC.contains(&code) {
         Code::UnknownTopicOrPartition

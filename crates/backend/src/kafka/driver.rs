@@ -38,11 +38,11 @@ pub struct KafkaConsumer {
     seat: Seat,
     northbound: KafkaNorthbound,
     has_group: bool,
-    /// Whether it has asked its group for partitions.
+    /// True once it has asked its group for partitions.
     has_asked: bool,
-    /// What its group gave it and it has not taken up yet.
+    /// Partitions that its group gave and it has not taken up yet.
     given: Option<TopicPartitionList>,
-    /// Whether the group has given or taken others since it began to take these up.
+    /// True if the group has given or taken others since it began to take these up.
     is_stale: bool,
     config: ClientConfig,
     line: Option<Line>,
@@ -52,11 +52,11 @@ pub struct KafkaConsumer {
     surfaces: Surfaces,
 }
 
-/// Where records surface, as the plan's streams know it.
+/// Topics on which records surface, as the plan's streams know them.
 struct Surfaces {
-    /// What stands before the key, by the topic; they are few.
+    /// Prefix of the key, by the topic; they are few.
     before: Vec<(String, String)>,
-    /// Whether a stamp may be in a header.
+    /// True if a stamp may be in a header.
     reads_headers: bool,
     text: String,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Fetched {
     consumer: Arc<BaseConsumer<Listener>>,
 }
 
-/// What tells that something waits; called on threads of the library.
+/// Callback when something waits; called on threads of the library.
 type Teller = Box<dyn Fn() + Send + Sync>;
 
 // SAFETY: every function of librdkafka that takes a queue locks it.
@@ -162,7 +162,7 @@ struct Taking<'a, F> {
     each: F,
     left: usize,
     listener: &'a Listener,
-    /// What went wrong in `each`, and must not pass through the library.
+    /// Panic in `each`, which must not pass through the library.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -234,7 +234,7 @@ mod tests {
     const PARTITIONS: i32 = 3;
     const EACH: usize = 40;
     const TURN: Duration = Duration::from_millis(100);
-    /// So many turns are far longer than it takes, so that only what hangs meets the bound.
+    /// A generous limit: only a hang reaches it.
     const TURNS: usize = 300;
 
     struct World {

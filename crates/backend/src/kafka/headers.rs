@@ -38,7 +38,7 @@ struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Those of a record that has any.
+    /// Returns the headers of a record that has any.
     fn of(record: &Record<'a>) -> Option<Self> {
         let mut list = ptr::null_mut();
         // SAFETY: the message is alive as long as its record, and keeps the list that is handed out.

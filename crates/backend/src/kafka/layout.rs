@@ -40,7 +40,7 @@ impl TopicView {
 /// A change that others made to a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It has more partitions.
+    /// More partitions.
     Grown {
         topic: String,
         from: i32,
@@ -49,7 +49,7 @@ pub(crate) enum Change {
     Deleted {
         topic: String,
     },
-    /// It was made anew.
+    /// Created anew.
     Renewed {
         topic: String,
         from: i32,
@@ -139,7 +139,8 @@ impl Layout {
         layout
     }
 
-    /// What others did to the topics since the last look. Who consumes nothing of a topic sees nothing of it.
+    /// Returns changes of the topics by others since the last look, without topics of which this
+    /// consumer has no partition.
     pub(crate) fn changes(&mut self, views: &[TopicView]) -> Vec<Change> {
         let mut changes = Vec::new();
         for (topic, known) in &mut self.known {

@@ -25,7 +25,7 @@ pub(crate) struct Line {
     heard: Heard,
 }
 
-/// Who says which partitions a consumer consumes.
+/// Source of a consumer's partitions.
 #[derive(Debug, Clone)]
 pub(crate) enum Share {
     /// Nobody: it is alone, and they are all.
@@ -38,29 +38,29 @@ pub(crate) enum Share {
     Further(TopicPartitionList),
 }
 
-/// How often a group has given a consumer its partitions.
+/// Number of times that a group has given a consumer its partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// They begin at their ends, and the group knows it from there on.
+    /// Begins at their ends, which the group keeps from there on.
     First,
-    /// They go on where the group left them.
+    /// Continues where the group left them.
     Later,
 }
 
-/// What a consumer is to consume.
+/// Partitions of a consumer.
 pub(crate) struct Prepared {
-    /// What was found that is worth a word, whatever came of it.
+    /// Findings worth reporting, in any case.
     pub(crate) told: Vec<Finding>,
     /// The partitions of the topics that it consumes, where it has looked for all of them.
     pub(crate) layout: Option<Layout>,
-    /// Whether it has its partitions now, or has only asked its group for them.
+    /// True if it has its partitions now, false if it has only asked its group for them.
     pub(crate) has_all: Result<bool, Refusal>,
     /// The share that was to be taken up.
     pub(crate) share: Share,
 }
 
-/// What finds out what a consumer is to consume, and takes it up. It may take seconds, and belongs on a
-/// thread of its own.
+/// Finds a consumer's partitions and takes them up. It may take seconds, and belongs on a separate
+/// thread.
 pub(crate) struct Preparation {
     consumer: Arc<BaseConsumer<Listener>>,
     fetched: Arc<Fetched>,
@@ -198,8 +198,8 @@ impl Preparation {
         done.map_err(|error| Refusal::of(code_of(&error), "join the group"))
     }
 
-    /// They are assigned before the group is told: it may refuse that while it is given out anew, which
-    /// goes on only when they are.
+    /// Assigns them before the commit to the group, which may refuse that while it rebalances, and
+    /// needs the assignment to go on.
     fn begin(&self, partitions: &TopicPartitionList, turn: Turn) -> Result<(), Refusal> {
         if turn == Turn::Later || partitions.count() == 0 {
             return self.assign(partitions);
@@ -223,7 +223,7 @@ impl Preparation {
         Ok(())
     }
 
-    /// Those that the consumer does not have.
+    /// Returns those that the consumer does not have.
     fn absent(&self, partitions: &TopicPartitionList) -> KafkaResult<TopicPartitionList> {
         let (has, mut absent) = (self.consumer.assignment()?, TopicPartitionList::new());
         for it in partitions.elements() {
@@ -280,7 +280,8 @@ mod tests {
         }
     }
 
-    /// What came on them before they were noticed is consumed, too, and what is there already is left as it is.
+    /// Law: messages on added partitions are consumed from the beginning, and existing partitions
+    /// stay as they are.
     #[test]
     fn partitions_that_were_added_are_consumed_from_their_beginnings() {
         let cluster = MockCluster::new(1).expect("a mock cluster");

@@ -1,4 +1,4 @@
-//! What librdkafka says beside messages: errors, assignments and its own statistics.
+//! Callbacks of librdkafka besides messages: errors, assignments and its own statistics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,7 +16,7 @@ use super::sample::Sample;
 /// Pieces of news that may wait: minutes of them, since each kind comes about once a second.
 const NEWS_MAX: usize = 1_024;
 
-/// What is heard between two messages.
+/// News between two messages.
 #[derive(Debug)]
 pub(crate) enum News {
     /// Something failed; the reason is the library's own words.
@@ -38,14 +38,14 @@ impl News {
 pub(crate) struct Listener {
     news: SyncSender<News>,
     given: SyncSender<TopicPartitionList>,
-    /// Whether anything was heard since the last look: a poll that only served this gives no
-    /// message, and says nothing of those that wait behind it.
+    /// True if a callback came since the last look: a poll that only served one gives no message,
+    /// and does not show the messages that wait behind it.
     is_touched: AtomicBool,
-    /// Whether nobody takes up any more what the group gives.
+    /// True once the consumer takes up no more partitions of the group.
     is_leaving: AtomicBool,
 }
 
-/// What a consumer hears.
+/// News of a consumer.
 pub(crate) struct Heard {
     pub(crate) news: Receiver<News>,
     /// The partitions that the group gives. The library waits until they are assigned, which is the
@@ -75,7 +75,7 @@ impl Listener {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Whether anything was heard since this was asked last.
+    /// Returns true if a callback came since the last call.
     pub(crate) fn was_touched(&self) -> bool {
         self.is_touched.swap(false, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Whether a cluster answers, and what it has of a backend's topics; nothing is created or consumed.
+//! Looks at a cluster and its topics for a backend; nothing is created or consumed.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::rights::may_read;
 use super::topics::{REQUEST_MAX, code_of, difference, find, new_tenant, new_tenants};
 use crate::consumers::{Look, Seat};
 
-/// How long brokers are waited for at a time, after which it is looked whether they refuse.
+/// Longest wait for brokers at a time, after which their refusals are checked.
 const GREETING: Duration = Duration::from_secs(1);
-/// How often they are.
+/// Number of such waits.
 const GREETINGS: usize = 5;
 
-/// What the run of a plan would find there.
+/// Looks for the topics of a plan's run.
 pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
     let Some(kafka) = backend.kafka() else {
         return Look::Found {
@@ -66,7 +66,7 @@ struct Looking {
 
 #[derive(Default)]
 struct Found<'a> {
-    /// Those that are there and consumed.
+    /// Existing topics that are consumed.
     consumed: Vec<&'a str>,
     topics: Vec<String>,
     warnings: Vec<String>,
@@ -97,7 +97,7 @@ impl Looking {
         silence.map_or(Ok(()), Err)
     }
 
-    /// What the library says by itself.
+    /// Returns the library's own reports.
     fn said(&self) -> Vec<Refusal> {
         let consumer = &self.consumer;
         while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
@@ -132,7 +132,8 @@ impl Looking {
         Ok(found)
     }
 
-    /// Whether the group may be described, as who reads it may. Joining it would take partitions from others.
+    /// Checks that the group may be described, which needs the right to read it. Joining it would
+    /// take partitions from others.
     fn group(&self, found: &Found<'_>) -> Result<(), Refusal> {
         let Some(topic) = found.consumed.first().filter(|_| self.has_group) else {
             return Ok(());

@@ -5,11 +5,11 @@ use std::fmt;
 use muster_model::Reason;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-/// Why a consumer cannot come up.
+/// Reason that a consumer cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     what: String,
-    /// What would help, with the key where the scenario says it.
+    /// The remedy, with the key of the scenario if it has one.
     pub(crate) remedy: &'static str,
     nature: Nature,
 }
@@ -18,14 +18,14 @@ pub(crate) struct Refusal {
 enum Nature {
     /// Nobody answered at all.
     Silence,
-    /// It passes by itself when the brokers have agreed on who leads.
+    /// Passes by itself when the brokers have agreed on a leader.
     Passing,
-    /// It stays until somebody does something.
+    /// Stays until somebody acts.
     Lasting,
 }
 
 impl Refusal {
-    /// What was tried, and the code that it ended with.
+    /// Returns the refusal of an operation by its code.
     pub(crate) fn of(code: Code, tried: impl fmt::Display) -> Self {
         Self::said(code, &format!("failed to {tried}: {code}"))
     }
@@ -99,17 +99,17 @@ impl Refusal {
         Self::lasting(what, remedy_of_command(code))
     }
 
-    /// Whether nobody answered at all.
+    /// Returns true if no broker answered at all.
     pub(crate) fn is_silence(&self) -> bool {
         self.nature == Nature::Silence
     }
 
-    /// Whether it passes by itself when the brokers have agreed on who leads.
+    /// Returns true if it passes by itself when the brokers have agreed on a leader.
     pub(crate) fn is_passing(&self) -> bool {
         self.nature == Nature::Passing
     }
 
-    /// Whether only a group is refused.
+    /// Returns true if only a group is refused.
     pub(crate) fn is_of_group(code: Code) -> bool {
         code == Code::GroupAuthorizationFailed
     }
@@ -119,12 +119,12 @@ impl Refusal {
         OF_CREDENTIALS.contains(&code)
     }
 
-    /// Whether the consumer goes without what it lost until somebody does something.
+    /// Returns true if the consumer lacks the lost part until somebody acts.
     pub(crate) fn is_final(code: Code) -> bool {
         OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
     }
 
-    /// Whether brokers know no such topic, or partition.
+    /// Returns true if brokers know no such topic, or partition.
     pub(crate) fn is_of_missing_topic(code: Code) -> bool {
         matches!(code, Code::UnknownTopicOrPartition | Code::UnknownTopic)
     }
@@ -174,11 +174,11 @@ const OF_TLS: &str = "does `ca` of platform.backend.tls hold who signed the brok
 const OF_LOGIN: &str =
     "see platform.backend.user, platform.backend.password and platform.backend.sasl";
 
-/// Where a broker refused something and nothing more is known.
+/// Remedy if a broker refused something and nothing more is known.
 const OF_BROKERS: &str = "see the log of the brokers";
 
-/// What would help where commands are refused, by what a broker answers a Produce request with, or the
-/// library says in its place.
+/// Remedies for refused commands, by a broker's answer to a Produce request, or the library's code
+/// in its place.
 const OF_COMMANDS: [(&[Code], &str); 7] = [
     (
         &[

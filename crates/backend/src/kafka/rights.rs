@@ -1,5 +1,5 @@
-//! Whether topics may be read, found out before the load: who may only describe them is refused nothing until it
-//! fetches.
+//! Checks before the load that topics may be read: a user with the right to describe only is
+//! refused nothing until it fetches.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::refusal::Refusal;
 use super::topics::{REQUEST_MAX, code_of};
 
-/// What makes the answer to a fetch be heard.
+/// Settings that make the answer to a fetch visible.
 const HEARD: [(&str, &str); 3] = [
     ("auto.offset.reset", "error"),
     ("enable.auto.commit", "false"),
@@ -19,12 +19,12 @@ const HEARD: [(&str, &str); 3] = [
 ];
 /// No partition holds so many records: a fetch from there is answered at once, and with none.
 const BEYOND: Offset = Offset::Offset(i64::MAX / 2);
-/// What the library says of it where it was not refused.
+/// Codes of the library for a fetch that was not refused.
 const ALLOWED: [RDKafkaErrorCode; 2] = [
     RDKafkaErrorCode::AutoOffsetReset,
     RDKafkaErrorCode::OffsetOutOfRange,
 ];
-/// How long is waited for a word of the library at a time, and how often at the most.
+/// Longest wait for the library at a time, and number of waits.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: u32 = (REQUEST_MAX.as_millis() / LOOK.as_millis()) as u32;
 

@@ -1,12 +1,12 @@
-//! What librdkafka's statistics tell of a consumer, once a second.
+//! Statistics of librdkafka on a consumer, once a second.
 
 use muster_model::Micros;
 use rdkafka::statistics::{Broker, Partition, Statistics};
 
 use super::layout::TopicView;
 
-/// How long a broker may owe an answer before it is called silent. A fetch is answered after half a
-/// second even where there is nothing to fetch.
+/// Time without an answer after which a broker counts as silent. A fetch is answered after half a
+/// second even if there is nothing to fetch.
 pub(crate) const SILENT: Micros = Micros::from_secs(3);
 
 /// One look at a consumer.
@@ -15,7 +15,7 @@ pub(crate) struct Sample {
     /// Messages between what was consumed and the ends of its partitions, as the last answers had
     /// them; none where nothing was consumed or fetched yet.
     pub(crate) lag: Option<u64>,
-    /// How long ago brokers that lead its partitions were all heard, of those that owe an answer.
+    /// Age of the oldest last answer of the brokers that lead its partitions and owe an answer.
     pub(crate) heard_ago: Micros,
     /// A broker that leads one of its partitions and does not answer, and why that is thought.
     pub(crate) silent: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Sample {
 pub(crate) struct Connections {
     pub(crate) broker: i32,
     pub(crate) ended: i64,
-    /// Whether it leads one of the consumer's partitions.
+    /// True if it leads one of the consumer's partitions.
     pub(crate) is_leader: bool,
 }
 

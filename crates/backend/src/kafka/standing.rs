@@ -1,4 +1,4 @@
-//! Where a Kafka consumer stands, and what is told of it.
+//! State of a Kafka consumer, and its diagnostics.
 
 use std::collections::BTreeMap;
 
@@ -22,31 +22,31 @@ const PASSING_TRIES: u32 = 20;
 #[derive(Debug)]
 pub(crate) struct Standing {
     name: String,
-    /// Whether it consumes as one of a group.
+    /// True if it consumes as one of a group.
     has_group: bool,
     state: State,
     has_been_up: bool,
     /// True if brokers refused its login before it was ever up: they answer the next try alike.
     is_refused: bool,
-    /// When the first message is due: what it misses from then on is missed by the run.
+    /// Due instant of the first message: from then on, a miss of the consumer is one of the run.
     origin: Option<Micros>,
-    /// When it was looked after the last time.
+    /// Instant of the last check.
     seen: Option<Micros>,
-    /// When it was after a pause of this length in which its group may have left it out.
+    /// End and length of a pause in which its group may have removed it.
     stood_still: Option<(Micros, Micros)>,
     /// Since when it consumes, and until when that is known, while it is up and not paused.
     heard: Listening,
     is_paused: bool,
-    /// When it went on after its last pause, in which its brokers had nothing to answer.
+    /// End of its last pause, in which its brokers had nothing to answer.
     resumed: Option<Micros>,
     /// Remedies that have been told since it was up the last time: it tries again and again.
     told: Vec<&'static str>,
-    /// What was found of topics, and told.
+    /// Findings on topics that were reported.
     found: Vec<Finding>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// How often it could not be brought up.
+    /// Number of failed starts.
     tries: u32,
-    /// What kept it from coming up and was taken for passing.
+    /// Last refusal that counted as passing.
     untold: Option<String>,
     /// Connections that had ended by the last sample, by broker.
     ended: BTreeMap<i32, i64>,
@@ -58,9 +58,9 @@ pub(crate) struct Standing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It has nothing to consume yet.
+    /// Nothing to consume yet.
     Down,
-    /// It consumes.
+    /// Consuming.
     Up,
     /// A broker is silent.
     Silent,
@@ -68,10 +68,10 @@ enum State {
     Revoked,
 }
 
-/// How far it was behind.
+/// Lag of a consumer.
 #[derive(Debug, Default)]
 struct Lag {
-    /// How often it was known.
+    /// Number of samples.
     samples: u64,
     most: u64,
     at: Micros,
@@ -139,7 +139,7 @@ impl Standing {
         self.is_refused
     }
 
-    /// How it listens.
+    /// Returns the state of its listening.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
         if self.is_up() && !self.is_paused {
             self.heard
@@ -152,14 +152,15 @@ impl Standing {
         self.is_paused
     }
 
-    /// It fetches nothing for a while, or again.
+    /// Notes that it stops fetching for a while, or resumes.
     pub(crate) fn pause(&mut self, now: Micros, is_paused: bool) {
         self.is_paused = is_paused;
         self.resumed = (!is_paused).then_some(now);
         self.hears_from(now);
     }
 
-    /// Whether what its group gives it goes on where the group was, and does not begin at the ends.
+    /// Returns true if partitions of its group continue where the group was, and do not begin at
+    /// the ends.
     pub(crate) fn goes_on(&self, now: Micros) -> bool {
         self.has_been_up || self.has_begun(now)
     }
@@ -168,13 +169,13 @@ impl Standing {
         self.origin.is_some_and(|origin| now >= origin)
     }
 
-    /// It could not be brought up, and tries again.
+    /// Notes a failed start, which is tried again.
     pub(crate) fn not_up(&mut self, refusal: &Refusal) {
         self.tries += 1;
         self.refused(refusal);
     }
 
-    /// What a broker refuses, or the library says of it.
+    /// Notes a refusal of a broker or of the library.
     fn refused(&mut self, refusal: &Refusal) {
         if refusal.is_passing() && self.tries < PASSING_TRIES {
             self.untold = Some(self.text(refusal));
@@ -190,7 +191,7 @@ impl Standing {
         }
     }
 
-    /// What was found of topics, which is not this consumer's alone.
+    /// Notes findings on topics, which other consumers share.
     pub(crate) fn found(&mut self, told: Vec<Finding>) {
         let place = self.place();
         // It may try again before it is up.
@@ -216,7 +217,7 @@ impl Standing {
         is_due.then(|| std::mem::take(&mut self.further))
     }
 
-    /// They could not be taken up, and are to be tried again.
+    /// Notes added partitions that could not be taken up, and are tried again.
     pub(crate) fn further_refused(&mut self, further: TopicPartitionList, refusal: &Refusal) {
         self.further = further;
         let what = "take up the partitions that were added";
@@ -232,13 +233,13 @@ impl Standing {
         self.diagnostics.push(Diagnostic::TopicsChanged(text));
     }
 
-    /// Where its topics are, which is not its alone.
+    /// Returns the address of its topics, which other consumers share.
     fn place(&self) -> String {
         let (_, place) = self.name.split_once(" of ").unwrap_or(("", &self.name));
         place.to_owned()
     }
 
-    /// It has what it is to consume.
+    /// Notes that it has its partitions.
     pub(crate) fn up(&mut self, now: Micros) {
         let before = std::mem::replace(&mut self.state, State::Up);
         self.hears_from(now);
@@ -252,7 +253,7 @@ impl Standing {
         }
     }
 
-    /// What the library said beside messages.
+    /// Handles the library's news.
     pub(crate) fn heard(&mut self, now: Micros, news: News) {
         match news {
             // The library asks for a group all the same, and needs none.
@@ -268,7 +269,7 @@ impl Standing {
         self.origin = Some(origin);
     }
 
-    /// It is looked after, as it is several times a second if this process gets to run.
+    /// Notes a check, as happens several times a second if this process gets to run.
     pub(crate) fn look_after(&mut self, now: Micros) {
         let last = self.seen.replace(now).unwrap_or(now);
         if now - last >= GROUP_WAITS {
@@ -293,7 +294,7 @@ impl Standing {
         self.diagnostics.push(Diagnostic::ConsumerRefused(text));
     }
 
-    /// So many notices of delivery changed nothing.
+    /// Notes the number of notices that changed nothing.
     pub(crate) fn idle_notices(&mut self, count: u64) {
         if let Some(what) = idle_notices(count) {
             self.diagnostics
@@ -368,7 +369,7 @@ impl Standing {
         self.heard = Listening { since, until };
     }
 
-    /// How many connections to leaders have ended since the last sample.
+    /// Returns how many connections to leaders have ended since the last sample.
     fn ended(&mut self, connections: &[Connections]) -> i64 {
         let since = connections.iter().map(|of| {
             let before = self.ended.insert(of.broker, of.ended).unwrap_or(0);
@@ -377,8 +378,8 @@ impl Standing {
         since.sum()
     }
 
-    /// Whose doing it is: while the consumers of the run join one after the other it is theirs, and misses
-    /// nothing; a process that stands still is left out, which is ours; else it is that of others.
+    /// Attributes a rebalance: to the run's own consumers while they join; to us after a pause of
+    /// this process; else to others.
     fn revoked(&mut self, now: Micros, partitions: usize) {
         if !self.has_begun(now) {
             self.state = State::Down;
@@ -397,14 +398,14 @@ impl Standing {
         }
     }
 
-    /// It is away by our own fault.
+    /// Notes an absence by our own fault.
     fn away(&mut self, why: &str) {
         self.state = State::Revoked;
         let text = self.text(why);
         self.diagnostics.push(Diagnostic::ConsumerAway(text));
     }
 
-    /// What it never had it cannot lose.
+    /// Notes a loss, unless it never had partitions.
     fn lost(&mut self, since: Micros, to: State, why: &str) {
         if self.state == State::Down {
             return;

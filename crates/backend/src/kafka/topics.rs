@@ -20,13 +20,13 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::listener::Listener;
 use super::refusal::Refusal;
 
-/// How long one request to the brokers may take.
+/// Longest request to the brokers.
 pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// What a broker says of its own default: as many replicas as it is configured to.
+/// Placeholder for a broker's default number of replicas.
 const REPLICAS_OF_BROKER: i32 = -1;
 
-/// What is worth a word of topics.
+/// A finding on topics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// One was created.
@@ -37,7 +37,7 @@ pub(crate) enum Finding {
     NewTenant(String),
 }
 
-/// What brokers have of a topic.
+/// A topic at the brokers.
 pub(crate) struct Known {
     pub(crate) partitions: usize,
     /// The first partition without a leader.
@@ -82,7 +82,7 @@ pub(crate) fn topics(
     Ok(consumed)
 }
 
-/// What is other than the scenario has it.
+/// Returns the difference from the scenario.
 pub(crate) fn difference(topic: &KafkaTopic, count: usize) -> Option<String> {
     let (name, wanted) = (&topic.name, topic.partitions as usize);
     (count != wanted).then(|| {
@@ -140,7 +140,7 @@ pub(crate) fn ends(
     Ok(found)
 }
 
-/// What brokers have of a topic; none if there is no such topic.
+/// Returns a topic at the brokers; none if there is no such topic.
 pub(crate) fn find(
     consumer: &BaseConsumer<Listener>,
     topic: &KafkaTopic,

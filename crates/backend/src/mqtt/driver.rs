@@ -18,15 +18,15 @@ use crate::northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
 
 /// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
 const WAITING_MAX: usize = 1 << 20;
-/// How often a consumer that is paused says that it lives: a broker must not take one for dead that
-/// does not read because the scenario says so.
+/// Interval between signs of life of a paused consumer: a broker must not take it for dead because
+/// it does not read.
 const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
 /// Time that a broker may be silent until a consumer asks whether it is there. Silence counts as quiet only up to the
 /// last answer, so this is well below any useful `settle.quiet`.
 const SILENCE: Micros = Micros::from_millis(100);
-/// How long a consumer that was paused has to find the answers to its pings.
+/// Time for a consumer after a pause to find the answers to its pings.
 const CATCH_UP: Micros = Micros::from_secs(2);
-/// How long a consumer's handshake may take.
+/// Longest handshake of a consumer.
 const HANDSHAKE_MAX: Micros = Micros::from_secs(10);
 
 /// The consumers of MQTT brokers on one thread.
@@ -41,7 +41,7 @@ pub struct MqttConsumers {
     pub(super) out: Vec<u8>,
 }
 
-/// What a timer of the loop is for; its token says which consumer.
+/// Purpose of a timer of the loop; its token names the consumer.
 #[derive(Debug, Clone, Copy)]
 enum Alarm {
     Connect,

@@ -1,4 +1,4 @@
-//! How a consumer's connection ends, and what is told of it.
+//! Ends of a consumer's connection, and their diagnostics.
 
 use muster_conduct::Diagnostic;
 use muster_model::Micros;
@@ -10,7 +10,7 @@ use super::consumer::State;
 use super::driver::MqttConsumers;
 use crate::northbound::Context;
 
-/// Why a consumer was given up whose refusal has been told with its code.
+/// Cause of giving up a consumer with a refusal that was reported with its code.
 pub(super) const REFUSED: &str = "refused";
 /// Keys of a scenario by which consumers check certificates.
 pub(super) const TLS_KEYS: &str = "platform.backend.tls";
@@ -19,8 +19,7 @@ const RETRY: Micros = Micros::from_millis(100);
 /// The longest such wait.
 const RETRY_MAX: Micros = Micros::from_secs(2);
 
-/// How a connection ended, in words; `waited` is what had not come by then, if something was still
-/// to come.
+/// Describes the end of a connection; `waited` is the missing answer, if one was still to come.
 pub(super) fn words(why: Closed, waited: Option<&str>) -> String {
     let ended = |how: &str| match waited {
         Some(what) => format!("the connection was {how} before {what} came"),

@@ -1,4 +1,4 @@
-//! What the platform's bytes mean for a consumer.
+//! Handles the platform's bytes for a consumer.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use super::ending::REFUSED;
 use crate::intake::Surfaced;
 use crate::northbound::Context;
 
-/// Where a scenario says what a consumer proves itself with.
+/// Keys of a scenario with a consumer's credentials.
 const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
 
-/// What a platform can refuse.
+/// A request that a platform can refuse.
 #[derive(Debug, Clone, Copy)]
 enum Request {
     Connect,
@@ -33,7 +33,7 @@ struct Refusal<'a> {
 }
 
 impl Request {
-    /// What a scenario says of it, as far as it may be the reason.
+    /// Returns the remedy in the scenario, if it may be the reason.
     fn remedy(self, reason: Reason) -> Option<&'static str> {
         match self {
             Self::Subscribe => Some("platform.backend.filter"),

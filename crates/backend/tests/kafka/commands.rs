@@ -50,7 +50,7 @@ phases: {{ measure: 60s }}
     ))
 }
 
-/// What Hono has beside devices: it hears commands, and answers them.
+/// Hono without devices: receives commands, and answers them.
 struct Hono<'a> {
     mock: &'a Mock,
     consumer: BaseConsumer,
@@ -120,7 +120,7 @@ fn ended(handover: &Handover) -> [u64; 5] {
     std::array::from_fn(|end| account.issues[end].count)
 }
 
-/// What other applications get on the topic of replies is nobody's reply.
+/// Law: messages of other applications on the topic of replies are no replies.
 #[test]
 fn what_others_have_on_the_topic_of_replies_is_unstamped_and_not_damaged() {
     let mock = Mock::start();
@@ -215,7 +215,7 @@ fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
     assert_eq!(handover.account.commands[1].issued.count, 10);
 }
 
-/// What Hono tells of devices among their messages was altered by nobody; what has another media type was.
+/// Law: Hono's own reports on devices are not altered; messages of another media type are.
 #[test]
 fn what_hono_itself_tells_of_devices_is_unstamped_and_not_corrupted() {
     let mock = Mock::start();

@@ -114,7 +114,7 @@ fn a_consumer_that_is_paused_stays_in_its_group() {
     assert!(!disturbed(&diagnostics), "{diagnostics:?}");
 }
 
-/// What the brokers answer when asked where partitions end, so many times.
+/// Makes the brokers refuse to say where partitions end, `times` times.
 fn refuse_ends(mock: &Mock, times: usize) {
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     let asked = rdkafka::types::RDKafkaApiKey::ListOffsets;
@@ -137,7 +137,7 @@ fn a_consumer_that_cannot_take_its_groups_partitions_up_tries_again() {
     assert!(!told(&diagnostics, "ConsumerLost"), "{diagnostics:?}");
 }
 
-/// What came since messages are due would be missed if it began at the ends.
+/// Law: messages since the first due instant would be missed if it began at the ends.
 #[test]
 fn a_consumer_that_is_given_partitions_during_the_load_goes_on_where_its_group_was() {
     let mock = Mock::start();
@@ -178,7 +178,7 @@ fn a_consumer_that_never_took_its_groups_partitions_up_ends_all_the_same() {
     assert_eq!(handover.account.backends[0].consumed, 0);
 }
 
-/// It joins its group once more, and goes on where the group was.
+/// Law: it joins its group once more, and continues where the group was.
 #[test]
 fn a_consumer_that_its_group_has_left_out_comes_back() {
     let mock = Mock::start();

@@ -1,4 +1,4 @@
-//! What the tests share: the mock cluster, and a consumer on its thread.
+//! Shared parts of the tests: the mock cluster, and a consumer on its thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -252,7 +252,7 @@ pub(crate) fn told(diagnostics: &[Diagnostic], part: &str) -> bool {
     texts.into_iter().any(|text| text.contains(part))
 }
 
-/// Whether a consumer was refused or away; how far it was behind is told of each.
+/// Returns true if a consumer was refused or away; its lag is always reported.
 pub(crate) fn disturbed(diagnostics: &[Diagnostic]) -> bool {
     let what = [
         "ConsumerAway",

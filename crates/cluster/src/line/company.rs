@@ -14,7 +14,7 @@ const PEERS_MAX: usize = 64;
 /// A part that was not heard of for so long is not counted on: a dozen words were lost.
 const FRESH: Micros = Micros::from_secs(3);
 
-/// How this part stands, which it tells the others.
+/// State of this part, reported to the others.
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     pub(crate) progress: Progress,
@@ -22,7 +22,7 @@ pub(crate) struct Own {
     pub(crate) has_settled: bool,
 }
 
-/// Who this is.
+/// Identity of this part.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) subject: Subject,
@@ -85,8 +85,8 @@ impl Company {
         }
     }
 
-    /// Whether every other part is heard of: none is missing, and none has fallen silent before it
-    /// had settled.
+    /// Returns true if every other part is received: none is missing, and none fell silent before
+    /// it had settled.
     pub(crate) fn is_complete(&self, now: Micros) -> bool {
         let others = self.peers.iter().flat_map(|peer| &peer.word.parts);
         let mut parts: Vec<Part> = others.copied().collect();
@@ -95,7 +95,7 @@ impl Company {
         is_whole && self.peers.iter().all(|peer| peer.counts(now))
     }
 
-    /// How all others but the one at this place stand.
+    /// Returns the progress of all others except the one at this place.
     pub(crate) fn others(&self, now: Micros, but: Option<usize>) -> (Vec<Progress>, Windows) {
         let mut windows = Windows::default();
         let mut progress = Vec::new();
@@ -106,7 +106,7 @@ impl Company {
         (progress, windows)
     }
 
-    /// What is to be said to the peer at a place, or to one that was not heard of yet.
+    /// Returns the message for the peer at a place, or for one that is still unknown.
     pub(crate) fn word_for(&self, place: Option<usize>, own: &Own, now: Micros) -> Word {
         let (mut progress, mut windows) = self.others(now, place);
         progress.push(standing(own.progress, own.has_settled, now));
@@ -152,13 +152,13 @@ impl Peer {
         (self.at, self.word, self.heard) = (at, word, now);
     }
 
-    /// Whether it may be counted on.
+    /// Returns true if its last message is fresh.
     fn counts(&self, now: Micros) -> bool {
         self.word.has_settled || now < self.heard + FRESH
     }
 }
 
-/// How a part stands. One that has settled holds nothing up any more.
+/// Returns a part's progress; a settled part delays nothing any more.
 fn standing(progress: Progress, has_settled: bool, now: Micros) -> Progress {
     if !has_settled {
         return progress;

@@ -1,4 +1,4 @@
-//! How far the clocks of two parts are apart, as far as words that go to and fro can tell.
+//! Offset between the clocks of two parts, from the times of messages in both directions.
 
 use muster_model::Micros;
 
@@ -9,7 +9,7 @@ use super::word::Word;
 pub struct Offset {
     /// The other part's clock.
     pub clock: String,
-    /// How far it is ahead, in microseconds; below zero: behind.
+    /// Microseconds by which it is ahead; below zero: behind.
     pub ahead_us: i64,
     /// By how much that may be wrong, in microseconds: half of the time that the words were on
     /// their way, since nobody knows which of the two took how much of it.
@@ -17,8 +17,8 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// What an answer tells that was heard `now`; none of a first word, which answers nothing, or
-    /// one whose instants cannot be.
+    /// Computes the offset from an answer received `now`; none from a first message, or from
+    /// impossible instants.
     pub(super) fn of(word: &Word, now: Micros) -> Option<Self> {
         let (asked, heard) = word.heard?;
         let of = |at: Micros| i64::try_from(at.get()).ok();

@@ -1,4 +1,4 @@
-//! What parts of a run say to each other: one datagram a word.
+//! Messages between the parts of a run: one datagram each.
 
 use muster_conduct::{Part, Progress};
 use muster_measure::Progress as Windows;
@@ -10,7 +10,7 @@ const MAGIC: &[u8] = b"muster-line-3\0";
 /// The longest word: one of a run with as many backends as there may be.
 pub(crate) const WORD_MAX: usize = 16 << 10;
 
-/// Which run it is.
+/// The run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) run: RunId,
@@ -25,20 +25,20 @@ pub(crate) struct Word {
     pub(crate) subject: Subject,
     /// The speaker's part.
     pub(crate) from: Part,
-    /// Whose progress it tells: the speaker's own, and that of those it speaks for.
+    /// Parts whose progress it reports: the sender, and those it forwards.
     pub(crate) parts: Vec<Part>,
     /// All of these together.
     pub(crate) progress: Progress,
     pub(crate) windows: Windows,
-    /// Whether all of them have settled, so that this is their last word.
+    /// True if all of them have settled, so that this is their last message.
     pub(crate) has_settled: bool,
     /// The clock that the speaker reads.
     pub(crate) clock: String,
-    /// When it was said, on that clock.
+    /// Instant of sending, on that clock.
     pub(crate) said: Micros,
-    /// When the addressee's last word was said, on its clock, and when it was heard, on this one.
+    /// Instants of the addressee's last message: sent on its clock, received on this one.
     pub(crate) heard: Option<(Micros, Micros)>,
-    /// Whether that word was its last.
+    /// True if that message was its last.
     pub(crate) has_heard_the_last: bool,
 }
 

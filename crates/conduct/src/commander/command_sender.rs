@@ -1,4 +1,4 @@
-//! What takes commands to the platform: the seam between the commander and a session.
+//! Seam between the commander and a session: sends commands to the platform.
 
 use muster_model::{Delivery, Micros, Reason};
 use muster_platform::{CommandScratch, Dialect, OutboundCommand};
@@ -10,10 +10,10 @@ pub struct CommandToken(pub u32);
 
 /// Takes commands to the platform.
 pub trait CommandSender {
-    /// Whether it stands.
+    /// Returns true if the session is connected.
     fn is_connected(&self) -> bool;
 
-    /// Whether it can take another command now.
+    /// Returns true if it can take another command now.
     fn has_room(&self) -> bool;
 
     /// Takes a command.
@@ -49,10 +49,10 @@ impl<C: CommandSender> CommandSender for Option<C> {
     }
 }
 
-/// Why a command was not taken.
+/// Reason that a command was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untaken {
-    /// There is no room for it now.
+    /// No room now.
     Yet,
     /// The platform takes no such command.
     Ever,
@@ -67,7 +67,7 @@ pub struct MqttSender<'a> {
     pub scratch: &'a mut CommandScratch,
     /// The session.
     pub session: &'a mut Client,
-    /// What is to be written.
+    /// Output of the session.
     pub out: &'a mut Vec<u8>,
 }
 
@@ -106,7 +106,8 @@ impl CommandSender for MqttSender<'_> {
     }
 }
 
-/// What a PUBACK that accepts says of a command: its code may tell that nobody was there.
+/// Returns the delivery of a command by an accepting PUBACK: its code may say that nobody
+/// subscribed.
 pub const fn delivery_by_puback(code: u8) -> Delivery {
     if code == mqtt::reason::NO_MATCHING_SUBSCRIBERS {
         Delivery::Undeliverable(Reason::Mqtt(code))

@@ -1,5 +1,5 @@
-//! What a platform says of a command after it took it: that its device did not get it, or by a reply that it
-//! did (ADR 0017).
+//! Reports of a platform on a command after it accepted it: that its device did not get it, or by a
+//! reply that it did (ADR 0017).
 
 use muster_device::Sink;
 use muster_model::{Delivery, MessageId, Micros};
@@ -126,7 +126,7 @@ mod tests {
     const T0: Micros = Micros::ZERO;
     const LATER: Micros = Micros(1_000);
 
-    /// What became of commands, and what was handed over.
+    /// Outcomes of commands, and the commands handed over.
     #[derive(Default)]
     struct World {
         ends: Vec<Delivery>,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     impl Rig {
-        /// So many commands were handed over at the beginning, a second apart when they were due.
+        /// Hands over `commands` commands, due a second apart.
         fn new(mode: &str, commands: u64) -> Self {
             let text = format!(
                 "
@@ -230,7 +230,7 @@ phases: {{ measure: 100s }}
             self.tell(|commander, sink| commander.learn(token, delivery, LATER, sink));
         }
 
-        /// What the platform says of it: a notice with that status, or a reply.
+        /// Receives the platform's report: a notice with that status, or a reply.
         fn hear(&mut self, number: usize, what: &str) {
             let command = &self.world.taken[number].1;
             let topic = command.topic.replacen("command/", what, 1);

@@ -10,12 +10,12 @@ use muster_protocol::coap::{
 
 use crate::world::World;
 
-/// How the platform answers queries and replies.
+/// The platform's answers to queries and replies.
 #[derive(Clone, Copy)]
 pub(crate) struct Commands {
-    /// How long after a query its answer comes, in a message of its own; zero: in the acknowledgement.
+    /// Delay of a query's answer in a message of its own; zero: in the acknowledgement.
     pub(crate) after: Micros,
-    /// What it brings.
+    /// Its content.
     pub(crate) brings: Bringing,
     /// The answer to a reply.
     pub(crate) to_replies: Code,
@@ -23,7 +23,7 @@ pub(crate) struct Commands {
     pub(crate) loses: u32,
 }
 
-/// What the answer to a query brings.
+/// Content of the answer to a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bringing {
     /// No command: the device's time is over.
@@ -40,14 +40,14 @@ pub(crate) enum Bringing {
     Long(usize),
     /// A command that wants a reply, to whichever device of the link asked.
     ToAsker {
-        /// Which that is.
+        /// Its device.
         device: u32,
-        /// Whether the path of the reply names it, as for a gateway.
+        /// True if the path of the reply names it, as for a gateway.
         is_named: bool,
     },
 }
 
-/// What the platform was asked.
+/// A request to the platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) at: Micros,
@@ -58,7 +58,7 @@ pub(crate) struct Asked {
     pub(crate) is_confirmable: bool,
 }
 
-/// What the platform knows of commands.
+/// The platform's state of commands.
 #[derive(Debug, Default)]
 pub(crate) struct Commanding {
     pub(crate) queries: Vec<Asked>,
@@ -105,7 +105,7 @@ impl Asked {
 }
 
 impl World {
-    /// Whether a datagram is lost on its way to the platform.
+    /// Returns true if a datagram is lost on its way to the platform.
     pub(crate) fn loses(&mut self, with: &Commands, datagram: &[u8]) -> bool {
         let mut parts = datagram.windows(OF_REPLIES.len());
         let is_lost = self.commanding.lost < with.loses && parts.any(|part| part == OF_REPLIES);
@@ -182,7 +182,7 @@ impl World {
     }
 }
 
-/// Where the reply to a command goes, which is not for the device to understand.
+/// Returns the path of the reply to a command, which is opaque to the device.
 pub(crate) fn reply_path(seq: u32) -> Vec<String> {
     let segments = ["cr", "t1", "f-00000000"].map(str::to_owned).into_iter();
     segments.chain([format!("0/{seq}/\u{e4} &?=")]).collect()

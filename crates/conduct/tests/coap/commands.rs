@@ -40,7 +40,7 @@ fn commanded(commands: &str, peer: Peer, query: &str, streams: &str) -> World {
     World::new(peer, &text)
 }
 
-/// What became of a run.
+/// Facts of a run.
 struct Run {
     told: Told,
     world: World,
@@ -78,7 +78,7 @@ impl Run {
         answers.collect()
     }
 
-    /// How the queries' messages ended, each once.
+    /// Returns the ends of the queries' messages, each once.
     fn uplinks(&self) -> Vec<Attempt> {
         let of = self.told.attempts.iter();
         let uplinks: Vec<Attempt> = of.filter(|it| it.id.stream.0 == 0).copied().collect();

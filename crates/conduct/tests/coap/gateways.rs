@@ -82,7 +82,7 @@ fn each_device_behind_a_gateway_gets_the_command_for_its_query_and_replies_where
     }
 }
 
-/// What other devices of the link leave of its bounds is not a device's own.
+/// Law: a device's bounds do not shrink by other devices of its link.
 #[test]
 fn a_device_behind_a_gateway_has_one_query_under_way_whatever_the_others_do() {
     for query in ["", "loop: closed"] {

@@ -1,4 +1,4 @@
-//! What becomes of each message of a device that speaks CoAP.
+//! Outcomes of the messages of a device over CoAP.
 
 use muster_measure::Counts;
 use muster_model::{Attempt, Micros, Outcome, Reason, ShedCause};
@@ -22,7 +22,7 @@ fn world(peer: Peer, fleet: &str, stream: &str) -> World {
     World::new(peer, &text)
 }
 
-/// How every message ended, each once.
+/// Returns the end of every message, each once.
 fn end(mut world: World) -> (Vec<Attempt>, Counts) {
     let told = world.end();
     let mut ids: Vec<u32> = told.attempts.iter().map(|attempt| attempt.id.seq).collect();
@@ -174,7 +174,7 @@ fn a_refusal_of_a_non_that_nobody_waits_for_is_counted() {
     assert_eq!(counts.answered_late, 0);
 }
 
-/// It is one of the message, in whatever second it comes.
+/// Law: it counts for the message, in whatever second it comes.
 #[test]
 fn such_a_refusal_counts_in_the_second_in_which_its_message_was_due() {
     let mut world = world(

@@ -17,9 +17,9 @@ use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::commanding::{Asked, Bringing, Commanding, Commands};
 
-/// How long a datagram is under way.
+/// Travel time of a datagram.
 pub(crate) const WAY: Micros = Micros::from_millis(1);
-/// What the shard tells.
+/// Facts of the shard.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) attempts: Vec<Attempt>,
@@ -88,7 +88,7 @@ impl Sink for Told {
     }
 }
 
-/// What the platform does with a request.
+/// The platform's treatment of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Peer {
     Answers(Code),
@@ -98,13 +98,13 @@ pub(crate) enum Peer {
     Later(Micros),
     /// With 4.03, so much later.
     Refuses(Micros),
-    /// It hears every second datagram only.
+    /// Receives every second datagram only.
     Deaf,
     Silent,
-    /// It hears so many datagrams, and no more.
+    /// Receives this many datagrams, and no more.
     SilentAfter(u32),
     Resets,
-    /// It answers queries with commands, and takes replies.
+    /// Answers queries with commands, and accepts replies.
     Commands(Commands),
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct World {
     /// For how long the socket keeps a message back: as one that is shared does, which gathers them.
     pub(crate) keeps_back: Option<Micros>,
     kept_until: Option<Micros>,
-    /// Whether copies and blocks find no room at the socket.
+    /// True if copies and blocks find no room at the socket.
     pub(crate) loses_further: bool,
     out: Vec<u8>,
     now: Micros,
@@ -233,7 +233,7 @@ impl World {
         self.shard.shed_excess(0, self.now);
     }
 
-    /// Whether it was no message's first datagram.
+    /// Returns true if it was no message's first datagram.
     fn send(&mut self) -> bool {
         let further = self.shard.session_mut().take_further();
         if self.out.is_empty() {

@@ -7,7 +7,7 @@ pub fn escaped_length(text: &[u8]) -> usize {
     text.len() + text.iter().map(|byte| longer(*byte)).sum::<usize>()
 }
 
-/// Whether a text differs from itself in a string of JSON.
+/// Returns true if a text must be escaped in a JSON string.
 pub fn needs_escapes(text: &str) -> bool {
     escaped_length(text.as_bytes()) > text.len()
 }
@@ -49,12 +49,12 @@ pub fn escaped_for_json(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Whether the text of a JSON template ends inside a string literal.
+/// Returns true if the text of a JSON template ends inside a string literal.
 pub fn is_inside_string(text: &str) -> bool {
     after(text, false)
 }
 
-/// Whether a string literal is open after a text.
+/// Returns true if a string literal is open after a text.
 fn after(text: &str, is_inside: bool) -> bool {
     let mut is_escaped = false;
     text.bytes().fold(is_inside, |is_inside, byte| {

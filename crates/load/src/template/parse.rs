@@ -47,7 +47,7 @@ pub const VARIABLES: [(&str, &str); 17] = [
     ),
 ];
 
-/// What is wrong with one variable, and what would be right.
+/// Error of one variable, and its remedy.
 type Wrong = (String, String);
 
 pub(super) fn parts(source: &str) -> Result<Vec<Part>, TemplateError> {
@@ -134,12 +134,12 @@ fn variable_at(source: &str, open: usize) -> Result<(Variable, usize), TemplateE
     Ok((variable, open + close + 1))
 }
 
-/// Where the variable ends that a text begins with.
+/// Returns the end of the variable that a text begins with.
 pub(super) fn close_of(text: &str) -> Option<usize> {
     text.find('}')
 }
 
-/// Whether a variable of this name is a text of the scenario's, which JSON may have to escape.
+/// Returns true for variables with texts of the scenario, which JSON may have to escape.
 pub(super) fn is_escapable(name: &str) -> bool {
     matches!(
         variable(name),

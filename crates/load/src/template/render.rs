@@ -181,7 +181,7 @@ fn column_lengths(
     table.unwrap_or_default()
 }
 
-/// When the message is due on the wall clock.
+/// Returns the due instant on the wall clock.
 fn due_us(scope: &Scope<'_>) -> u64 {
     scope
         .wall_ms_at_t0

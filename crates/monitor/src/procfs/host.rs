@@ -32,7 +32,7 @@ pub fn cpu_times(text: &str) -> Option<CpuTimes> {
 pub struct CpuInfo {
     /// The name of the first one, as the kernel prints it; empty where it prints none.
     pub model: String,
-    /// How many logical ones there are.
+    /// Number of logical CPUs.
     pub count: u32,
 }
 

@@ -7,7 +7,7 @@ pub struct ProcessTimes {
     pub user_ticks: u64,
     /// Ticks in the kernel, all threads, ended ones included.
     pub system_ticks: u64,
-    /// When the process began, in ticks since the host booted: with the pid, its identity.
+    /// Start of the process in ticks since boot: with the pid, its identity.
     pub started_ticks: u64,
 }
 

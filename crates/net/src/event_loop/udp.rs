@@ -1,4 +1,4 @@
-//! What a loop does with datagrams that come.
+//! Reads datagrams of a loop's sockets.
 
 use rustix::event::epoll::EventFlags;
 use rustix::fd::AsFd;
@@ -14,9 +14,9 @@ const FEW: usize = 4;
 /// Reads that may bring an error instead of datagrams in one turn.
 const ERRORS_MAX: usize = 8;
 
-/// What one read came to.
+/// Result of one read.
 enum Read {
-    /// So many datagrams.
+    /// This many datagrams.
     Came(usize),
     /// Nothing is left.
     Empty,

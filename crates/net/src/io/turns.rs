@@ -16,7 +16,7 @@ const BEHIND_MAX: u32 = 64;
 /// The turns of one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// When the last poll returned.
+    /// Instant at which the last poll returned.
     polled: Micros,
     /// Since when the loop has worked, or ought to have, without waiting for events.
     began: Micros,
@@ -31,9 +31,9 @@ pub(crate) struct Turns {
 /// A wait for events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Poll {
-    /// When it began.
+    /// Its start.
     pub(crate) asked: Micros,
-    /// How long it may take; `Micros::MAX` for ever.
+    /// Its longest time; `Micros::MAX` for ever.
     pub(crate) wait: Micros,
 }
 
@@ -60,9 +60,8 @@ impl Turns {
         }
     }
 
-    /// What a turn reads has been presented; whether more had come is what `is_behind` says. The
-    /// rest has its turn in the next ones; a bound on their number keeps time-outs from waiting
-    /// for ever.
+    /// Ends the presentation of a turn's input. If more had come (`is_behind`), later turns read
+    /// it; their number is bounded, since time-outs wait for them.
     pub(crate) fn presented(&mut self, is_behind: bool) {
         if is_behind && self.behind < BEHIND_MAX {
             self.behind += 1;
@@ -102,8 +101,8 @@ impl Io {
 mod tests {
     use super::*;
 
-    /// When the turn began behind a poll of up to `wait` that returned after `took`; the turn before
-    /// woke up at 1 ms, and worked until 3 ms.
+    /// Returns the begin of a turn behind a poll of up to `wait` that returned after `took`; the
+    /// previous turn worked from 1 ms to 3 ms.
     fn began(wait: u64, took: u64, events: usize) -> u64 {
         let mut turns = Turns {
             polled: Micros(1_000),

@@ -18,22 +18,22 @@ const GATHERED_MAX: usize = 64 * 1024;
 /// Bytes that may wait while the kernel has no room, beside one more datagram.
 const WAITING_MAX: usize = 256 * 1024;
 
-/// How the kernel took one datagram, or the first of several.
+/// The kernel's result for one datagram, or the first of several.
 enum Sent {
-    /// So many were taken.
+    /// This many were taken.
     Taken(usize),
-    /// There is no room for it now.
+    /// No room for it now.
     NoRoom,
-    /// It is not sent, and will not be: no route, a firewall, too long.
+    /// Never sent: no route, a firewall, or too long.
     Refused,
 }
 
-/// What a loop keeps of its UDP sockets beside their slots.
+/// State of a loop's UDP sockets outside their slots.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
     /// Sockets with datagrams to send at the end of the turn.
     pub(crate) gathering: Vec<Key>,
-    /// What sockets have dropped and is counted, by slab index; those without drops are not here.
+    /// Drops that were counted, by slab index; sockets without drops are absent.
     dropped: BTreeMap<u32, u32>,
     /// Marks of gathered datagrams that the kernel refused, until they are asked for.
     refused: Vec<(Key, u32)>,
@@ -156,12 +156,12 @@ impl Io {
         });
     }
 
-    /// Why the kernel refused a datagram last; none if it has refused none.
+    /// Returns why the kernel refused a datagram last, if it refused one.
     pub fn refusal(&self) -> Option<std::io::Error> {
         self.datagrams.refusal.map(Into::into)
     }
 
-    /// What ICMP told last on a socket with one peer; none if it has told nothing.
+    /// Returns the last ICMP error on a socket with one peer, if there was one.
     pub fn icmp_error(&self) -> Option<std::io::Error> {
         self.datagrams.icmp_error.map(Into::into)
     }
@@ -407,7 +407,7 @@ impl Io {
         self.watch_room(key, true);
     }
 
-    /// There is room again: true when nothing is left that waits for it.
+    /// Sends what waits for room; true if nothing is left.
     pub(crate) fn has_room(&mut self, key: Key) -> bool {
         if let Some(slot) = self.slab.get_mut(key) {
             slot.flags.remove(Flags::BLOCKED);

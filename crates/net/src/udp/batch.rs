@@ -120,7 +120,7 @@ impl Arrival {
     }
 }
 
-/// How many datagrams a socket has dropped for want of room since it was made, if the kernel tells.
+/// Returns how many datagrams a socket has dropped for want of room since it was created, if known.
 pub(crate) fn dropped(fd: BorrowedFd<'_>) -> Option<u32> {
     let mut vars = [0_u32; MEMINFO_VARS];
     let mut len = size_of_val(&vars) as libc::socklen_t;

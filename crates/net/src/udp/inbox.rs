@@ -10,7 +10,7 @@ use super::batch::BATCH_MAX;
 /// the first bytes of all rooms do not meet in one set of the processor's cache.
 pub(super) const ROOM: usize = 64 * 1024 + 192;
 
-/// What lies in one room.
+/// Content of one room.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) len: usize,
@@ -36,7 +36,7 @@ impl Arrival {
         control_len: 0,
     };
 
-    /// How many datagrams the socket had dropped when this one came, if it says so.
+    /// Returns the socket's count of drops when this datagram came, if known.
     fn dropped(&self) -> Option<u32> {
         let (_, rest) = self.control.0[..self.control_len].split_at_checked(size_of::<usize>())?;
         let (level, rest) = rest.split_first_chunk()?;
@@ -68,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// Who sent the datagram in a room, where that was asked for.
+    /// Returns the sender of the datagram in a room, if it was recorded.
     pub(crate) fn from(&self, room: usize) -> Option<SocketAddr> {
         let arrival = &self.arrivals[room];
         address::read(arrival.name.get(..arrival.name_len)?)

@@ -12,7 +12,7 @@ pub(crate) const UNMARKED: u32 = u32::MAX;
 /// One datagram that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outgoing<'a> {
-    /// Where it goes, as the kernel writes it; empty on a socket that has one peer.
+    /// Destination as the kernel writes it; empty on a socket that has one peer.
     pub(crate) name: &'a [u8],
     pub(crate) mark: u32,
     pub(crate) bytes: &'a [u8],
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What was pushed comes out in its order, and from any datagram on.
+        /// Law: datagrams come out in the order of their push, from any datagram on.
         #[test]
         fn datagrams_come_out_as_they_went_in(
             all in prop::collection::vec(

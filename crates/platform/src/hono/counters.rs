@@ -1,4 +1,4 @@
-//! What Hono's protocol adapters count (its `Metrics` of Micrometer, as Prometheus names them).
+//! Counters of Hono's protocol adapters (its `Metrics` of Micrometer, as Prometheus names them).
 
 use crate::counters::{CounterMeans, Counters};
 

@@ -2,17 +2,18 @@
 
 use muster_load::PayloadSpec;
 
-/// What stands before a name that has no namespace of its own.
+/// Namespace of a name without one.
 const NAMESPACE: &str = "org.eclipse.muster";
-/// How two numbers name a message where no stamp does.
+/// Name of a message without a stamp, from two numbers.
 const NUMBERED: &str = "${index}-${seq}";
 
-/// Who says it, and how the message is named.
+/// A payload's thing, and the name of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DittoPayload<'a> {
     /// The template of the devices' names, which are things': `namespace:name`, or a name alone.
     pub device: &'a str,
-    /// Whether `correlation-id` is `${stamp}`; else it is the device's index and the message's number.
+    /// True if `correlation-id` is `${stamp}`; else it is the device's index and the message's
+    /// number.
     pub is_stamped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who a credential says it is.
+//! Identity in a credential.
 
 /// An authentication id and its tenant, as a user name or an identity of DTLS holds them:
 /// `<auth-id>@<tenant>`.
@@ -6,7 +6,7 @@
 pub struct Identity<'a> {
     /// The name of the credentials, which need not be the device's.
     pub auth_id: &'a str,
-    /// Whose credentials.
+    /// Its tenant.
     pub tenant: &'a str,
 }
 

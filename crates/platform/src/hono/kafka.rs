@@ -1,5 +1,5 @@
-//! Where Hono publishes on Kafka, with the partition counts of the published test, and how commands and
-//! replies are written there.
+//! Hono's topics on Kafka, with the partition counts of the published test, and the form of
+//! commands and replies there.
 
 use super::northbound::{NAME, is_notice, write_body};
 use crate::command::{
@@ -8,7 +8,7 @@ use crate::command::{
 use crate::hono::commands::JSON;
 use crate::kafka::{Headers, KafkaClass, KafkaCommand, KafkaRecords};
 
-/// Where commands are produced: before the tenant.
+/// Prefix of the topic of commands, in front of the tenant.
 const COMMANDS: &str = "hono.command.";
 /// Headers. Every value is UTF-8 text: strings as they are, all else as JSON.
 const DEVICE_ID: &str = "device_id";

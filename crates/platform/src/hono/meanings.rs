@@ -1,4 +1,4 @@
-//! What the codes of Hono's CoAP adapter mean.
+//! Meaning of the codes of Hono's CoAP adapter.
 
 use crate::request::Status;
 
@@ -41,11 +41,11 @@ const HINTS: [(Status, &str); 9] = [
     ),
 ];
 
-/// Who is not known is not answered, and a handshake has no code that could say so.
+/// Hint for a handshake without an answer: Hono is silent to unknown clients.
 pub(super) const HANDSHAKE_HINT: &str = " Is the tenant? Hono is silent towards each that it does not know: \
      `muster provision` looks whether they are there, and creates them";
 
-/// What a refusal means on this platform, and what to look at.
+/// Returns the meaning of a refusal on this platform, and the setting to check.
 pub(super) fn hint(status: Status) -> Option<&'static str> {
     let known = HINTS.iter().find(|(known, _)| *known == status);
     known.map(|(_, hint)| *hint)

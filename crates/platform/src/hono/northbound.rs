@@ -1,4 +1,4 @@
-//! What the business application hears and says, in the place of Kafka.
+//! Messages to and from the business application, in the place of Kafka.
 //!
 //! A command's correlation id is its own id as text, and its body names it too: the one comes back where
 //! Hono says that it could not deliver, the other reaches the device of a command that wants no reply.
@@ -22,8 +22,8 @@ const NOTICE_TYPES: [&str; 2] = [
     "application/vnd.eclipse-hono-delivery-success-notification+json",
 ];
 
-/// Whether a media type is one of Hono's own: what has it was sent by no device, such as the notifications of
-/// connections, or is the word of a device that has nothing to say.
+/// Returns true for a media type of Hono's own: no device sent such a message, as with
+/// notifications of connections, or the device's message is empty.
 pub fn is_own_media_type(media_type: &str) -> bool {
     media_type.starts_with("application/vnd.eclipse-hono-")
 }

@@ -1,4 +1,4 @@
-//! What a device asks.
+//! Requests of a device.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use crate::request::{Asking, Method, Request, Segments};
 
 /// For how many seconds a device waits for a command.
 pub(super) const TTD: &str = "hono-ttd";
-/// What became of a command, as a status of HTTP.
+/// Result of a command, as a status of HTTP.
 pub(super) const COMMAND_STATUS: &str = "hono-cmd-status";
 /// Says that there is no body on purpose.
 pub(super) const EMPTY: &str = "empty";
 
-/// What devices upload to.
+/// Endpoint of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// Telemetry: at least once where it is confirmable, else at most once.
@@ -20,7 +20,7 @@ pub enum Endpoint {
     Event,
 }
 
-/// Who a link is to the platform.
+/// Role of a link on the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Who {
     /// A device that is known by its credentials.

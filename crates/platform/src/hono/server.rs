@@ -172,7 +172,7 @@ fn reply<'a>(
     }
 }
 
-/// Whose message it is: POST is the peer's own, PUT names the device.
+/// Returns the device of a message: POST is the peer's own, PUT names the device.
 fn whose<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
     match came.method {
         Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// How a device asks on that path.
+    /// Returns the form of a device's request on that path.
     fn manner(path: &'static str, peer: Option<&Peer<'static>>) -> Manner {
         let mut query = String::new();
         let asking = Asking {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came, it is heard without a panic, and what is taken names its device.
+        /// Law: any request is read without a panic, and an accepted one names its device.
         #[test]
         fn anything_is_heard(
             segments in prop::collection::vec("(t|cr|event|2..|[a-z/\u{e4}]{0,3})", 0..7),

@@ -1,4 +1,4 @@
-//! What a device gets: arrays of acknowledgements.
+//! Messages to a device: arrays of acknowledgements.
 
 use super::accepts;
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};
@@ -12,7 +12,7 @@ pub(crate) struct AckArray<'a> {
     place: Place,
 }
 
-/// How far the reading has come.
+/// State of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the server end writes the device end reads, whatever the batch.
+        /// Law: the device end reads any batch that the server end writes.
         #[test]
         fn a_batch_is_read_back(replies in prop::collection::vec((0u32.., 100u16..600), 0..20)) {
             let ids: Vec<String> = replies.iter().map(|(seq, _)| format!("\"{seq}\"")).collect();
@@ -207,7 +207,7 @@ mod tests {
             prop_assert_eq!(read(&text), (expected.collect(), false));
         }
 
-        /// Whatever the bytes, reading ends and does not panic.
+        /// Law: for any bytes, reading ends and does not panic.
         #[test]
         fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9idcodemsg\\\\ ]{0,60}") {
             read(&text);

@@ -1,4 +1,4 @@
-//! What a device sends: measures with an id.
+//! Messages of a device: measures with an id.
 
 use muster_load::PayloadSpec;
 

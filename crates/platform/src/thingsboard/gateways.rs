@@ -4,7 +4,7 @@ use super::Topic;
 use crate::json::Json;
 use crate::server::Heard;
 
-/// Where a gateway says that a device of its is there.
+/// Topic on which a gateway announces a device.
 pub(super) const ANNOUNCE: &str = "v1/gateway/connect";
 
 /// Writes what a gateway says of a device before its data.

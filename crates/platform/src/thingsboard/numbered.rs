@@ -1,6 +1,6 @@
 //! Topics that end in the number of a request.
 
-/// What such a topic is for.
+/// Purpose of such a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     AttributesRequest,
@@ -13,14 +13,14 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Numbered<'a> {
     pub(super) kind: Kind,
-    /// What stands before the number.
+    /// Part in front of the number.
     pub(super) stem: &'a str,
     /// From 0 to the greatest that the platform takes for one, 2^31 - 1.
     pub(super) number: u32,
 }
 
-/// What stands before the number: the long form, the short one, and the short one of JSON whatever
-/// the device's profile says.
+/// Parts in front of the number: the long form, the short one, and the short one of JSON for any
+/// device profile.
 pub(super) const STEMS: [(&str, Kind); 12] = [
     ("v1/devices/me/attributes/request/", Kind::AttributesRequest),
     ("v2/a/req/", Kind::AttributesRequest),

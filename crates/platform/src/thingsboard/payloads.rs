@@ -1,4 +1,4 @@
-//! What devices say in the published performance tests of ThingsBoard, without their defects.
+//! Payloads of the published performance tests of ThingsBoard, without their defects.
 //!
 //! The published meter leaks in 98 of 100 messages where one was meant, and the published tracker writes
 //! its numbers as text in the format of the machine's language; here one in a hundred leaks, and
@@ -13,14 +13,14 @@ use super::Topic;
 /// A payload of the published tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoardPayload<'a> {
-    /// What it says.
+    /// Its values.
     pub values: BoardValues,
     /// The topic it goes to, which decides its form; another than ThingsBoard's is taken for that of
     /// telemetry.
     pub topic: &'a str,
-    /// Whether `${stamp}` stands among the values, as `musterId`.
+    /// True if `${stamp}` stands among the values, as `musterId`.
     pub is_stamped: bool,
-    /// Which messages are to raise an alarm; no kind but those that say so can.
+    /// Messages that must raise an alarm; only kinds with alarms have them.
     pub alarms: Option<Rare>,
     /// The part of a device's milliseconds that this stream has.
     pub share: BoardShare,
@@ -30,7 +30,7 @@ pub struct BoardPayload<'a> {
 /// each device, key and `ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoardShare {
-    /// How many there are; at least 1.
+    /// Number of streams, at least 1.
     pub streams: u32,
     /// The place of this one, from 0.
     pub place: u32,
@@ -52,14 +52,14 @@ impl BoardShare {
     }
 }
 
-/// What a payload of the published tests says.
+/// Content of a payload of the published tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoardValues {
     /// Three values of a meter. An alarm is a battery level of 10.
     SmartMeter,
     /// Five values of a vehicle. An alarm is a battery level of 10.
     SmartTracker,
-    /// So many values between 0 and 100; never an alarm.
+    /// This many values between 0 and 100; never an alarm.
     IndustrialPlc {
         /// From 1 to 999.
         datapoints: u16,
@@ -71,16 +71,16 @@ pub enum BoardValues {
     LongKey,
 }
 
-/// Which messages are rare ones; see [`RareSpec`].
+/// The rare messages; see [`RareSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rare {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// The first sequence number with rare messages,
     pub first: u32,
     /// and the first one after them.
     pub end: u32,
-    /// How many devices the stream has.
+    /// Number of devices of the stream.
     pub devices: u32,
 }
 
@@ -91,7 +91,7 @@ const BATTERY_GOOD: &str = "${int:50:99}";
 const DOUBLE: &str = "${uniform:0.0000000:99.9999999}${int:10000:99999}";
 
 impl BoardPayload<'_> {
-    /// Whether its messages say their `ts`.
+    /// Returns true if its messages carry their `ts`.
     pub fn has_instant(&self) -> bool {
         let topic = Topic::of(self.topic).unwrap_or(Topic::Telemetry);
         let is_attributes = matches!(topic, Topic::Attributes | Topic::GatewayAttributes);

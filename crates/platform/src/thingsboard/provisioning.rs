@@ -10,18 +10,18 @@ use crate::server::{Heard, Reply};
 
 use super::requests::REFUSED;
 
-/// Where a device asks to be made.
+/// Topic of a device's request to be created.
 pub(super) const REQUEST: &str = "/provision/request";
-/// Where it is answered.
+/// Topic of the answers.
 pub(super) const RESPONSE: &str = "/provision/response";
-/// What such a link logs in as.
+/// User name of such a link.
 const USER: &str = "provision";
-/// What stands before the client id in the name of such a link.
+/// Prefix of the client id in the name of such a link.
 const LINK: &str = "provision/";
-/// What stands between a device's name and the number of its request in the token that it chooses.
+/// Separator of a device's name and the number of its request in the token that it chooses.
 const BETWEEN: u8 = b'~';
 
-/// What a link is called that logged in as `user`.
+/// Returns the name of a link that logged in as `user`.
 pub(super) fn link_name(user: Option<&str>, client_id: &str) -> String {
     match user {
         Some(USER) => format!("{LINK}{client_id}"),
@@ -29,7 +29,7 @@ pub(super) fn link_name(user: Option<&str>, client_id: &str) -> String {
     }
 }
 
-/// Whether a link may do nothing but ask for devices.
+/// Returns true if a link may do nothing but request devices.
 pub(super) fn is_provisioning(link: &str) -> bool {
     link.starts_with(LINK)
 }
@@ -110,7 +110,7 @@ fn number_of(token: &[u8]) -> Option<ApplicationId> {
     ApplicationId::parse(&token[at + 1..])
 }
 
-/// Whether a payload claims a device.
+/// Returns true if a payload claims a device.
 pub(super) fn is_claim(payload: &[u8]) -> bool {
     let mut json = Json::new(payload);
     let read = json.members(|key, json| match key {

@@ -1,4 +1,4 @@
-//! What a device asks of the platform, and is answered: attributes, and client-side RPC.
+//! Requests of a device and their answers: attributes, and client-side RPC.
 //!
 //! A request goes out on a topic that ends in the device's number of it, and its answer comes on a
 //! topic that ends in the same one. An answer that has `error` among its members is the platform's no.
@@ -24,7 +24,8 @@ const REQUESTS: [(&str, &str); 6] = [
     ("v2/r/req/j", "v2/r/res/j/+"),
 ];
 
-/// What the answers to requests on a topic come on; none if it is no topic of requests.
+/// Returns the prefix of the topics of answers to requests on a topic; none if it is no topic of
+/// requests.
 pub(super) fn answers(topic: &str) -> Option<&'static str> {
     let stem = topic.rsplit_once("/${seq}").map_or(topic, |(stem, _)| stem);
     let known = REQUESTS.into_iter().find(|(request, _)| *request == stem);

@@ -15,7 +15,7 @@ use crate::command::{
 use crate::downlink::Downlink;
 use crate::json::Json;
 
-/// Where a gateway's link takes the commands to its devices, and replies for them.
+/// Topic on which a gateway's link takes the commands to its devices, and replies for them.
 pub(super) const GATEWAY: &str = "v1/gateway/rpc";
 
 const ROOT: &str = "thingsboard-rpc/";
@@ -129,7 +129,7 @@ pub(super) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
     out.payload.push(b'}');
 }
 
-/// Whom the business application commands.
+/// Returns the device that the business application commands.
 pub(super) fn commanded(topic: &str) -> Option<&str> {
     below_root(topic, REQUEST)
 }
@@ -181,12 +181,12 @@ fn write_for_gateway(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> Opt
     Some(())
 }
 
-/// Whether a payload is a call that may be handed on.
+/// Returns true if a payload is a call that may be forwarded.
 pub(super) fn is_call(payload: &[u8]) -> bool {
     call(payload).is_some()
 }
 
-/// What a device or a gateway replied, as the business application hears it: the topic goes into
+/// Converts a reply of a device or a gateway for the business application: the topic goes into
 /// `out`. None if it is no reply.
 pub(super) fn surfaced<'a>(
     link: &str,
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::command::tests::stamp;
 
-    /// What the business application says to a device.
+    /// Returns a command of the business application.
     fn said() -> CommandScratch {
         let mut said = CommandScratch::default();
         let to = OutboundCommand {

@@ -4,7 +4,7 @@
 //! routes messages by topic, a device's own topics stand below its name; the name is one level there,
 //! whatever it holds.
 
-/// What stands before the name; no filter that begins with a wildcard takes it (MQTT-4.7.2-1).
+/// Prefix of the name; no filter that begins with a wildcard takes it (MQTT-4.7.2-1).
 const ROOT: &str = "$device/";
 /// The topics of devices and gateways.
 const OF_LINKS: [&str; 3] = ["v1/", "v2/", "/provision/"];

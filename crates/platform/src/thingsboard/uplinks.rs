@@ -1,4 +1,4 @@
-//! What the server end hears of devices and gateways.
+//! Reads messages of devices and gateways at the server end.
 
 use super::{Topic, gateways, provisioning, requests, rpc};
 use crate::json::Json;
@@ -22,7 +22,7 @@ pub struct Devices<'a> {
 enum Left<'a> {
     /// The link's own.
     Link(Option<&'a str>),
-    /// Those whom a gateway's message names.
+    /// Devices that a gateway's message names.
     Named(Json<'a>, Place),
 }
 
@@ -34,7 +34,7 @@ enum Place {
 }
 
 impl<'a> Data<'a> {
-    /// Whom the message has data of; at least one.
+    /// Returns the devices with data in the message, at least one.
     pub fn devices(&self) -> Devices<'a> {
         Devices {
             left: match self.topic.is_gateways() {
@@ -190,7 +190,7 @@ fn is_instant(ts: &[u8]) -> bool {
     text.is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
-/// Whether a device of that name has a topic of its own.
+/// Returns true if a device of that name has a topic.
 pub(super) fn is_level(name: &[u8]) -> bool {
     let is_plain = !name.is_empty() && !name.iter().any(|byte| b"+#\0\\".contains(byte));
     is_plain && std::str::from_utf8(name).is_ok()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, hearing ends and does not panic, and data have a device.
+        /// Law: for any bytes, reading ends and does not panic, and data have a device.
         #[test]
         fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..11) {
             let (topic, _) = super::super::TOPICS[at];

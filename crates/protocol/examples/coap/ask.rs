@@ -18,7 +18,7 @@ const TICKET: Ticket = Ticket { lane: 0, name: 0 };
 /// Parts of a path and a query, as options.
 type Words<'a> = Vec<(OptionNumber, &'a str)>;
 
-/// What is asked, and what has come of it.
+/// A request and its progress.
 struct Asking {
     client: Client,
     wire: Wire,

@@ -13,7 +13,7 @@ use muster_protocol::coap::{
 use crate::Failure;
 use crate::wire::Wire;
 
-/// How long the answer of `/separate` takes.
+/// Delay of the answer of `/separate`.
 const SEPARATE: Micros = Micros::from_millis(300);
 
 struct Serving {

@@ -76,7 +76,7 @@ impl Wire {
     }
 }
 
-/// Whether nothing came, be it that nobody listens.
+/// Returns true if nothing came, also if nobody listens.
 fn is_silence(kind: ErrorKind) -> bool {
     matches!(
         kind,

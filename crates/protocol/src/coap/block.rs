@@ -44,7 +44,7 @@ pub struct ReservedSize;
 pub struct Block {
     /// Its place among blocks of its size, from 0.
     pub number: u32,
-    /// Whether blocks follow it.
+    /// True if blocks follow it.
     pub more: bool,
     /// The size of all blocks but the last.
     pub size: BlockSize,
@@ -91,7 +91,7 @@ impl Block {
         &rest[..rest.len().min(self.size.bytes())]
     }
 
-    /// Whether a body of so many bytes goes on behind it.
+    /// Returns true if a body of `length` bytes continues behind it.
     pub const fn is_before_the_end(self, length: usize) -> bool {
         self.offset() + self.size.bytes() < length
     }

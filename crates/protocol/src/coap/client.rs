@@ -27,7 +27,7 @@ const SLOT_BYTES: usize = 2;
 /// Shortest and longest token, in bytes.
 const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
 
-/// What a device keeps of its own where it shares a socket, and one place for what was answered on that.
+/// State of one device on a shared socket, and one place for the last answered request there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lane {
     /// The server asked for silence until then.
@@ -38,19 +38,19 @@ pub struct Lane {
     answered_id: u16,
     /// Stands for its token; 0 before there was one.
     answered_token: u32,
-    /// Whose it was.
+    /// Ticket of that request.
     answered: Ticket,
 }
 
-/// What was answered to a message of the server's own.
+/// The answer to a message of the server's own.
 #[derive(Debug, Clone, Copy)]
 struct Verdict {
     reply: Kind,
-    /// Whose it was, if somebody waited for it.
+    /// Ticket of the exchange that it ended, if any.
     ticket: Option<Ticket>,
 }
 
-/// What came or went that no event tells, since the session was made.
+/// Counters that no event reports, since the session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientCounts {
     /// Copies of a CON after its first.
@@ -80,7 +80,7 @@ pub struct Endpoint<L> {
     ids: MessageIds,
     exchanges: Slab<Exchange>,
     by_id: ById,
-    /// What was answered to messages of the server's own.
+    /// Answers to messages of the server's own.
     seen: Option<Box<Seen<Verdict>>>,
     counts: ClientCounts,
     lanes: L,
@@ -251,7 +251,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             .for_each(Lane::forget_answered);
     }
 
-    /// How many more interactions a device may open now.
+    /// Returns how many more interactions a device may open now.
     #[inline]
     pub fn window_free(&self, lane: u32) -> u16 {
         let lane = self.lanes.as_ref().get(lane as usize);
@@ -264,7 +264,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         lane.map_or(Micros::ZERO, |lane| lane.held)
     }
 
-    /// When [`Endpoint::wake`] is to be called; none while nothing is open.
+    /// Returns when to call [`Endpoint::wake`]; none while nothing is open.
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         self.exchanges.first().map(|(_, deadline)| deadline)
@@ -275,7 +275,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         self.exchanges.len()
     }
 
-    /// What no event tells.
+    /// Returns the counters that no event reports.
     pub const fn counts(&self) -> &ClientCounts {
         &self.counts
     }

@@ -8,7 +8,7 @@ use muster_model::Reason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub u8);
 
-/// What a code's class says of a message (section 12.1).
+/// Class of a code (section 12.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// 0.00: a message that carries nothing.
@@ -96,7 +96,7 @@ impl Code {
         self.0 & 0x1f
     }
 
-    /// What it says of its message.
+    /// Returns its class.
     pub const fn class(self) -> Class {
         match (self.digit(), self.detail()) {
             (0, 0) => Class::Empty,
@@ -108,12 +108,12 @@ impl Code {
         }
     }
 
-    /// Whether a message with it asks for something.
+    /// Returns true for the code of a request.
     pub const fn is_request(self) -> bool {
         matches!(self.class(), Class::Request)
     }
 
-    /// Whether a message with it answers something.
+    /// Returns true for the code of a response.
     pub const fn is_response(self) -> bool {
         matches!(
             self.class(),
@@ -121,7 +121,7 @@ impl Code {
         )
     }
 
-    /// Whether it says that a request was taken.
+    /// Returns true if it reports success.
     pub const fn is_success(self) -> bool {
         matches!(self.class(), Class::Success)
     }
@@ -142,7 +142,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// What is no refusal, in the order of the codes.
+/// Names of the codes that are no refusals, sorted by code.
 const MEANINGS: [(Code, &str); 14] = [
     (Code::EMPTY, "empty"),
     (Code::GET, "GET"),

@@ -16,8 +16,8 @@ const BLOCKS: usize = 65_536 / BLOCK as usize;
 /// limit is at most a block short of it: 265 ids a second with the standard's times.
 #[derive(Debug)]
 pub(super) struct MessageIds {
-    /// When each of the last blocks was used up, the oldest first; in memory of its own, since few
-    /// devices ever use up one.
+    /// Instants at which the last blocks were used up, the oldest first; boxed, since few devices
+    /// use up one.
     #[expect(
         clippy::box_collection,
         reason = "a device that has none pays a pointer and not a queue"
@@ -52,7 +52,7 @@ impl MessageIds {
         Some(id)
     }
 
-    /// When an id is free again, if none is.
+    /// Returns when an id is free again, if none is.
     pub(super) fn free_at(&self, lifetime: Micros) -> Micros {
         let all = self.used.as_ref().filter(|used| used.len() >= BLOCKS);
         let oldest = all.and_then(|used| used.front());

@@ -1,4 +1,4 @@
-//! Why a datagram is no message.
+//! Reasons that a datagram is no message.
 
 use thiserror::Error;
 
@@ -47,7 +47,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[error("{fault}")]
 pub struct Malformed {
-    /// What is wrong with it.
+    /// Its fault.
     pub fault: Fault,
     /// Its type and message id, where its header could be read: a confirmable one is answered
     /// with a reset (section 4.2), all others are ignored (section 4.3).

@@ -10,7 +10,7 @@ const TOKEN_MAX: usize = 8;
 const HEADER: usize = 4;
 /// The only version, in its two bits (section 3).
 const VERSION: u8 = 0x40;
-/// What stands between options and payload (section 3).
+/// Marker between options and payload (section 3).
 pub(super) const PAYLOAD_MARKER: u8 = 0xff;
 
 /// The type of a message (section 3).
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// What joins a response to its request: 0 to 8 bytes of the client's choice (section 5.3.1).
+/// Joins a response to its request: 0 to 8 bytes of the client's choice (section 5.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Token {
     bytes: [u8; TOKEN_MAX],
@@ -88,12 +88,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What stands before a message's options.
+/// Fields in front of a message's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The type.
     pub kind: Kind,
-    /// What it asks or answers.
+    /// Its method or response code.
     pub code: Code,
     /// The message id.
     pub id: u16,
@@ -138,7 +138,7 @@ impl Header {
 pub struct Message<'a> {
     /// The type.
     pub kind: Kind,
-    /// What it asks or answers.
+    /// Its method or response code.
     pub code: Code,
     /// The message id.
     pub id: u16,
@@ -181,7 +181,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Whether it carries neither request nor response.
+    /// Returns true if it carries neither request nor response.
     pub fn is_empty(&self) -> bool {
         self.code == Code::EMPTY
     }

@@ -9,13 +9,13 @@ use std::ops::Deref;
 pub struct OptionNumber(pub u16);
 
 impl OptionNumber {
-    /// If-Match (section 5.10.8.1).
+    /// Option If-Match (section 5.10.8.1).
     pub const IF_MATCH: Self = Self(1);
     /// Uri-Host (section 5.10.1).
     pub const URI_HOST: Self = Self(3);
     /// `ETag` (section 5.10.6).
     pub const ETAG: Self = Self(4);
-    /// If-None-Match (section 5.10.8.2).
+    /// Option If-None-Match (section 5.10.8.2).
     pub const IF_NONE_MATCH: Self = Self(5);
     /// Observe (RFC 7641 section 2).
     pub const OBSERVE: Self = Self(6);
@@ -50,22 +50,23 @@ impl OptionNumber {
     /// No-Response: classes of responses that the client does not want (RFC 7967 section 2).
     pub const NO_RESPONSE: Self = Self(258);
 
-    /// Whether a message may not be taken by one who does not know the option (section 5.4.1).
+    /// Returns true if a receiver that does not know the option must reject the message (section
+    /// 5.4.1).
     pub const fn is_critical(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// Whether a proxy that does not know the option may not forward it (section 5.4.2).
+    /// Returns true if a proxy that does not know the option may not forward it (section 5.4.2).
     pub const fn is_unsafe(self) -> bool {
         self.0 & 2 != 0
     }
 
-    /// Whether the option is no part of the cache key (section 5.4.2).
+    /// Returns true if the option is no part of the cache key (section 5.4.2).
     pub const fn is_no_cache_key(self) -> bool {
         self.0 & 0x1e == 0x1c
     }
 
-    /// What is known of it; none for an option that is not known here.
+    /// Returns its definition; none for an unknown option.
     pub fn definition(self) -> Option<&'static Definition> {
         let at = DEFINITIONS.binary_search_by_key(&self.0, |known| known.number.0);
         at.ok().map(|at| &DEFINITIONS[at])
@@ -81,14 +82,14 @@ impl fmt::Display for OptionNumber {
     }
 }
 
-/// What an option may hold: a row of table 4 (section 5.10).
+/// Rules of an option: a row of table 4 (section 5.10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition {
     /// Its number.
     pub number: OptionNumber,
     /// Its name in its standard.
     pub name: &'static str,
-    /// Whether it may be given more than once (section 5.4.5).
+    /// True if it may be given more than once (section 5.4.5).
     pub is_repeatable: bool,
     /// Bytes of its shortest and longest value (section 5.4.3).
     pub length: (u16, u16),
@@ -145,7 +146,7 @@ const DEFINITIONS: [Definition; 20] = [
 /// One option of a message: its number and its value, as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Opt<'a> {
-    /// Which option.
+    /// Its number.
     pub number: OptionNumber,
     /// Its value; text is UTF-8, a number has the form of [`Uint`].
     pub value: &'a [u8],

@@ -103,8 +103,8 @@ impl<'a> Options<'a> {
         None
     }
 
-    /// How long the message may be taken for fresh, in seconds; none where it does not say, which
-    /// means 60 for a response that can be stored (section 5.10.5).
+    /// Returns how long the message stays fresh, in seconds; none without the option, which means
+    /// 60 for a response that can be stored (section 5.10.5).
     pub fn max_age(&self) -> Option<u32> {
         self.uint(OptionNumber::MAX_AGE)
     }

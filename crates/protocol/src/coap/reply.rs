@@ -1,4 +1,4 @@
-//! What a server answers.
+//! Answers of a server.
 
 use super::{Code, Opt};
 
@@ -13,8 +13,7 @@ pub struct Reply<'a> {
     pub options: &'a [Opt<'a>],
     /// The whole body; if it is longer than a block, the client fetches it in several (RFC 7959).
     pub payload: &'a [u8],
-    /// Whether it is CON or NON where it is a message of its own; in an acknowledgement it is
-    /// neither.
+    /// True for CON and false for NON in a message of its own; unused in an acknowledgement.
     pub is_confirmable: bool,
     /// The caller's name for it, given back with what becomes of it where it is confirmable.
     pub ticket: u32,

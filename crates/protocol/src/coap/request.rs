@@ -1,4 +1,4 @@
-//! What a client asks, and why a session would not take it.
+//! Requests of a client, and reasons that a session refuses them.
 
 use muster_model::Micros;
 use thiserror::Error;
@@ -36,13 +36,13 @@ impl<'a> Request<'a> {
 /// The caller's name for an exchange, given back with what becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ticket {
-    /// Which of the devices that share the socket; 0 where there is one.
+    /// Index of the device on the shared socket; 0 for a single one.
     pub lane: u32,
-    /// Which of its exchanges.
+    /// Number of the exchange.
     pub name: u32,
 }
 
-/// Why nothing was written.
+/// Reason that nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Refused {
     /// The device has as many interactions open as NSTART allows (section 4.7).
@@ -51,13 +51,13 @@ pub enum Refused {
     /// The server was unavailable and said for how long (section 5.9.3.4).
     #[error("the server asked for silence until {} us", until.get())]
     Held {
-        /// When the device may speak again.
+        /// Instant from which the device may send again.
         until: Micros,
     },
     /// All message ids were used within the last `EXCHANGE_LIFETIME` (section 4.4).
     #[error("all 65536 message ids of this socket are in use until {} us", free_at.get())]
     NoMessageId {
-        /// When one is free again.
+        /// Instant at which one is free again.
         free_at: Micros,
     },
     /// The socket has as many exchanges open as it may.

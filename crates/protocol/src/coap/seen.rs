@@ -8,8 +8,7 @@ use rustc_hash::FxHashMap;
 /// Entries whose memory is given back once far fewer are left.
 const LARGE: usize = 1_024;
 
-/// What came from one peer in the last lifetime, in the order in which it came; each with what is
-/// to be known of it.
+/// Message ids of one peer in the last lifetime, in the order of arrival, each with a value.
 #[derive(Debug)]
 pub(super) struct Seen<V> {
     entries: VecDeque<Entry<V>>,
@@ -36,7 +35,7 @@ impl<V> Default for Seen<V> {
 }
 
 impl<V> Seen<V> {
-    /// What is known of a message id that has come and not expired.
+    /// Returns the value of a message id that has come and not expired.
     #[inline]
     pub(super) fn find(&mut self, now: Micros, id: u16) -> Option<&mut V> {
         let number = *self.by_id.get(&id)?;
@@ -85,13 +84,13 @@ impl<V> Seen<V> {
         self.by_id.shrink_to(2 * entries);
     }
 
-    /// What is known under a number.
+    /// Returns the value under a number.
     #[inline]
     pub(super) fn get(&mut self, number: u32) -> Option<&mut V> {
         self.entry(number).map(|entry| &mut entry.value)
     }
 
-    /// When the last of them expires; none if there is none.
+    /// Returns when the last of them expires; none if there is none.
     pub(super) fn last_expiry(&self) -> Option<Micros> {
         self.entries.back().map(|entry| entry.expires)
     }

@@ -22,7 +22,7 @@ use super::seen::Seen;
 use super::settings::Random;
 use super::{Refused, ServerSettings};
 
-/// What came or went that no event tells, since the session was made.
+/// Counters that no event reports, since the session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounts {
     /// Requests that came again; answered as before, and not told again.
@@ -53,7 +53,7 @@ pub struct ServerCounts {
 /// Bytes that one request takes which is remembered: its entry, and its place in the table of ids.
 const REMEMBERED: usize = 48;
 
-/// What a request was answered with so far, for its duplicates.
+/// Answer to a request so far, for its duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answered {
     /// Nothing yet, or nothing that is said again.
@@ -118,7 +118,7 @@ impl Server {
         }
     }
 
-    /// When [`Server::wake`] is to be called; none while nothing waits.
+    /// Returns when to call [`Server::wake`]; none while nothing waits.
     pub fn deadline(&self) -> Option<Micros> {
         let deadlines = [
             self.waiting.deadline(),
@@ -128,8 +128,8 @@ impl Server {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Whether nothing is lost if the session ends now: nothing waits, and no duplicate of any
-    /// request can come.
+    /// Returns true if nothing is lost when the session ends now: nothing waits, and no duplicate
+    /// of any request can come.
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_known = self.seen.last_expiry().is_some_and(|last| last > now);
         !is_known && self.deadline().is_none()
@@ -156,7 +156,7 @@ impl Server {
             .drop_forgotten(requests, |request| seen.get(request).is_some());
     }
 
-    /// What no event tells.
+    /// Returns the counters that no event reports.
     pub const fn counts(&self) -> &ServerCounts {
         &self.counts
     }
@@ -176,7 +176,7 @@ impl Server {
         }
     }
 
-    /// When a body in blocks that is touched now is given up.
+    /// Returns when a body in blocks that is touched now is given up.
     fn body_expires(&self, now: Micros) -> Micros {
         now + self.settings.transmission.max_transmit_wait()
     }

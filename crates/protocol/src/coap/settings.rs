@@ -1,4 +1,4 @@
-//! What the two ends of a session may be told: times, bounds, sizes.
+//! Settings of both ends of a session: times, bounds, sizes.
 
 use muster_model::{Micros, mix, unit};
 use serde::{Deserialize, Serialize};
@@ -64,14 +64,14 @@ impl Transmission {
         Micros((longest * first_waits as f64).round() as u64)
     }
 
-    /// How long the first copy of a CON waits, by a random value (section 4.2).
+    /// Returns the time-out of a CON's first copy, by a random value (section 4.2).
     pub(super) fn first_timeout(&self, random: u64) -> Micros {
         let factor = 1.0 + unit(random) * (self.ack_random_factor - 1.0);
         Micros((self.ack_timeout.get() as f64 * factor) as u64)
     }
 }
 
-/// What a client end is told; one value serves all sessions of a fleet.
+/// Settings of a client end; one value serves all sessions of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClientSettings {
     /// Times of the message layer.
@@ -86,13 +86,13 @@ pub struct ClientSettings {
     pub token_length: u8,
     /// The largest block that is sent or asked for; a body above it travels in blocks.
     pub block_size: BlockSize,
-    /// Whether a block size is asked for before the server names one (RFC 7959 section 2.4).
+    /// True if a block size is requested before the server names one (RFC 7959 section 2.4).
     pub asks_block_size: bool,
-    /// Whether the first block says how long the body is (Size1, RFC 7959 section 4).
+    /// True if the first block has the length of the body (Size1, RFC 7959 section 4).
     pub tells_size: bool,
     /// Bytes of the longest body that is sent or taken.
     pub body_max: u32,
-    /// Whether Max-Age of 5.03 keeps a device silent (section 5.9.3.4).
+    /// True if Max-Age of 5.03 keeps a device silent (section 5.9.3.4).
     pub obeys_max_age: bool,
 }
 
@@ -115,7 +115,7 @@ impl Default for ClientSettings {
     }
 }
 
-/// What a server end is told; one value serves all peers.
+/// Settings of a server end; one value serves all peers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerSettings {
     /// Times of the message layer.

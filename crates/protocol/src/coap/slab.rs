@@ -23,7 +23,7 @@ const NONE: u16 = u16::MAX;
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Entry<T>>,
-    /// How many slots are in use.
+    /// Number of slots in use.
     len: u16,
     /// The first of the slots that are free.
     free: u16,
@@ -34,10 +34,10 @@ struct Entry<T> {
     value: Option<T>,
     deadline: Micros,
     generation: u16,
-    /// Where it stands in the heap; of a free one, the next free one.
+    /// Its position in the heap; of a free one, the next free one.
     place: u16,
-    /// Which slot stands at this entry's own number in the heap by deadlines, whose places are those
-    /// of the first entries: it needs no memory of its own.
+    /// Slot at this entry's own number in the heap by deadlines. The heap's positions are those of
+    /// the first entries, so that it needs no memory of its own.
     ranked: u16,
 }
 
@@ -128,7 +128,7 @@ impl<T> Slab<T> {
         entry.value.as_mut().filter(|_| is_it)
     }
 
-    /// What has a slot now.
+    /// Returns the current exchange of a slot.
     #[inline]
     pub(super) fn at(&self, slot: u16) -> Option<(ExchangeKey, &T)> {
         let entry = self.entries.get(usize::from(slot))?;

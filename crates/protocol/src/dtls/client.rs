@@ -26,7 +26,7 @@ const COOKIES_MAX: u8 = 3;
 /// Bytes of the name that a client gives a session of which it has a ticket (RFC 5077 section 3.4).
 const TICKET_NAME: usize = 16;
 
-/// What a client opens a session with.
+/// Inputs of a client's session.
 #[derive(Debug, Clone, Default)]
 pub struct Opening<'a> {
     /// The key that it shares with the server; none leaves the suites with one out.
@@ -37,7 +37,7 @@ pub struct Opening<'a> {
     /// The connection id that the server is to write into its records; an empty one only offers to
     /// write the server's. None offers nothing, nor does one of more than 255 bytes.
     pub connection_id: Option<&'a [u8]>,
-    /// Whether a server that takes no connection id ends the handshake ([`Fault::NoConnectionId`]).
+    /// True if a server that takes no connection id ends the handshake ([`Fault::NoConnectionId`]).
     pub needs_connection_id: bool,
     /// A session of this device with this server, to be resumed if the server still knows it.
     pub session: Option<Session>,
@@ -46,7 +46,7 @@ pub struct Opening<'a> {
 /// A shared key and the name that it goes by (RFC 4279).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Psk<'a> {
-    /// What the client calls itself, at most 65,535 bytes.
+    /// The client's identity, at most 65,535 bytes.
     pub identity: &'a [u8],
     /// The key, at most 65,535 bytes.
     pub key: &'a [u8],
@@ -93,7 +93,7 @@ impl<C: Crypto> Dtls<C> {
     }
 }
 
-/// What message is next.
+/// The next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Hello,
@@ -103,7 +103,7 @@ enum Stage {
     Finished,
 }
 
-/// What a client keeps of a handshake beside what both ends keep.
+/// A client's handshake state beyond the common one.
 pub(super) struct Client {
     stage: Stage,
     identity: Box<[u8]>,
@@ -116,7 +116,7 @@ pub(super) struct Client {
     /// Our half of an exchange, with what both know.
     agreed: Option<(PublicKey, Zeroizing<[u8; 32]>)>,
     leaf: Box<[u8]>,
-    /// Whether the server, which asked for a certificate, takes one like ours.
+    /// True if the server, which requested a certificate, takes one like ours.
     asked: Option<bool>,
     is_ticket_due: bool,
     ticket: Box<[u8]>,
@@ -147,8 +147,7 @@ impl Client {
         &self.ticket
     }
 
-    /// Who resumes by ticket gives the session a name, to see by the answer whether the server
-    /// took it.
+    /// Names a session that resumes by ticket, so that the answer shows if the server took it.
     fn name_session<C: Crypto>(&mut self, context: &mut Context<'_, C>) {
         if let Some(session) = self.offered.as_mut()
             && !session.ticket.is_empty()
@@ -162,8 +161,8 @@ impl Client {
         }
     }
 
-    /// Whether a suite can be offered: a device with a shared key is who that says, and one without
-    /// needs to judge certificates.
+    /// Returns true if a suite can be offered: it needs a shared key, or the means to judge
+    /// certificates.
     fn can<C>(&self, suite: Suite, context: &Context<'_, C>) -> bool {
         if suite.key_exchange().has_psk() {
             self.key.is_some()
@@ -491,7 +490,7 @@ impl Client {
     }
 }
 
-/// Whether a name is a host's: addresses are not asked for by name (RFC 6066 section 3).
+/// Returns true if a name is a host's: addresses are not sent as names (RFC 6066 section 3).
 fn is_host(name: &str) -> bool {
     let is_v4 = name
         .bytes()

@@ -1,4 +1,4 @@
-//! What a session needs of cryptography and of the world: the seam to the one stack.
+//! Cryptography of a session: the seam to the one stack.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub trait Crypto {
     /// A fresh secret of the group and its public half; none if it cannot be made.
     fn secret(&mut self, group: Group) -> Option<(Self::Secret, PublicKey)>;
 
-    /// What both ends of an exchange know; none if the peer's half is no element of the group.
+    /// Computes the shared secret; none if the peer's half is no element of the group.
     fn agree(&self, secret: Self::Secret, peer: &[u8]) -> Option<Zeroizing<[u8; 32]>>;
 }
 
@@ -84,15 +84,15 @@ pub trait Certificates {
     /// [`CertificateFault`] if the peer is not to be trusted.
     fn judge(&self, chain: &[&[u8]], peer: Peer<'_>) -> Result<(), CertificateFault>;
 
-    /// What a client is called by its certificate, which was judged before; none if by nothing.
+    /// Returns the client's identity by its certificate, which was judged before, if it has one.
     fn identity(&self, leaf: &[u8]) -> Option<Box<[u8]>>;
 
-    /// Whether the signature over the message is of the key of this certificate; `scheme` is the
+    /// Returns true if the signature over the message is of this certificate's key; `scheme` is the
     /// code of RFC 8446 section 4.2.3.
     fn verify(&self, leaf: &[u8], scheme: u16, message: &[u8], signature: &[u8]) -> bool;
 }
 
-/// Whose certificate is judged.
+/// Peer of the certificate to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
     /// A server's, which must have this name: a host's, or an IP address as text (RFC 6125
@@ -111,7 +111,7 @@ pub trait Keys {
     fn find(&self, identity: &[u8]) -> Found;
 }
 
-/// What is known of an identity.
+/// Result of looking up an identity.
 pub enum Found {
     /// Its key.
     Key(Zeroizing<Vec<u8>>),

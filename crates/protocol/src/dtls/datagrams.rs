@@ -24,12 +24,12 @@ impl Datagrams {
             .map(|(start, end)| &self.bytes[start..*end])
     }
 
-    /// How many they are.
+    /// Returns their number.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

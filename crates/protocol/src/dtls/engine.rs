@@ -1,4 +1,4 @@
-//! What a session does with each record that comes, and when its time has come.
+//! Handles records and timers of a session.
 
 use muster_model::Micros;
 
@@ -110,7 +110,7 @@ impl<C: Crypto> Dtls<C> {
         let _ = self.say(&mut turn);
     }
 
-    /// It cannot begin, which [`Dtls::expire`] tells.
+    /// Notes that it cannot begin, which [`Dtls::expire`] reports.
     #[cold]
     pub(super) fn doom(&mut self, now: Micros, fault: Fault) {
         if let Some(handshake) = self.handshake.as_deref_mut() {
@@ -163,7 +163,7 @@ impl<C: Crypto> Dtls<C> {
         }
     }
 
-    /// What an authentic record carries.
+    /// Handles the content of an authentic record.
     #[inline]
     fn fresh<'a>(
         &mut self,
@@ -404,7 +404,7 @@ impl<C: Crypto> Dtls<C> {
         Ok(Event::Connected(connected))
     }
 
-    /// It cannot go on: the peer is told, unless it is to hear nothing.
+    /// Ends a session that cannot continue, with an alert unless it must stay silent.
     #[cold]
     fn fail(&mut self, fault: Fault, turn: &mut Turn<'_, '_, C>) -> Event<'static> {
         let handshake = self.handshake.as_deref();

@@ -20,9 +20,9 @@ const CONNECTION_ID: u16 = 54;
 /// renegotiation_info (RFC 5746 section 3.2).
 const RENEGOTIATION: u16 = 0xff01;
 
-/// What is signed with a P-256 key of ours: ecdsa_secp256r1_sha256.
+/// Scheme of our P-256 signatures: ecdsa_secp256r1_sha256.
 pub(super) const ECDSA_P256_SHA256: u16 = 0x0403;
-/// What a peer may sign with: ECDSA with SHA-256 and SHA-384; RSA with either, since authorities
+/// Schemes accepted from a peer: ECDSA with SHA-256 and SHA-384; RSA with either, since authorities
 /// have such keys above leaves of P-256.
 pub(super) const SIGNATURE_SCHEMES: [u16; 4] = [ECDSA_P256_SHA256, 0x0503, 0x0401, 0x0501];
 /// Most extensions that are looked at.
@@ -43,7 +43,7 @@ pub(super) struct Extensions<'a> {
     /// The connection id that the sender wants to see in what it receives.
     pub(super) connection_id: Option<&'a [u8]>,
     pub(super) renegotiation: bool,
-    /// Whether there was one that we do not know.
+    /// True if there was an unknown one.
     pub(super) has_other: bool,
 }
 

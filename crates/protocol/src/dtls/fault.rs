@@ -1,4 +1,4 @@
-//! Why a session never began or cannot go on, and the alerts that say so.
+//! Faults that keep a session from beginning or continuing, and their alerts.
 
 use muster_model::TlsFailure;
 use thiserror::Error;
@@ -22,7 +22,7 @@ pub(super) mod alert {
     pub(super) const UNKNOWN_PSK_IDENTITY: u8 = 115;
 }
 
-/// Why a session never began or cannot go on.
+/// Reason that a session never began or cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Fault {
     /// The handshake was not over in time. A server that looks keys up elsewhere is silent when
@@ -132,10 +132,10 @@ impl Fault {
     }
 }
 
-/// Why a peer's certificate is not to be trusted.
+/// Reason not to trust a peer's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum CertificateFault {
-    /// It is of nobody whom we trust.
+    /// Its issuer is not trusted.
     #[error("is of nobody whom we trust")]
     UnknownIssuer,
     /// Its time has passed.
@@ -144,13 +144,13 @@ pub enum CertificateFault {
     /// Its time has not come.
     #[error("is not valid yet")]
     NotYetValid,
-    /// It is for other names.
+    /// Issued for other names.
     #[error("is for other names")]
     WrongName,
-    /// There is none.
+    /// Absent.
     #[error("is missing")]
     Missing,
-    /// It is wrong in another way.
+    /// Wrong in another way.
     #[error("cannot be used")]
     Bad,
 }

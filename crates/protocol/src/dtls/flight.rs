@@ -1,4 +1,4 @@
-//! What one end says in a row, kept so that it can be said again (RFC 6347 section 4.2.4).
+//! Messages that one end sends in a row, kept for a retransmission (RFC 6347 section 4.2.4).
 
 use super::Fault;
 use super::crypto::Aead;
@@ -14,7 +14,7 @@ use super::wire::put_u24;
 pub(super) struct Flight {
     /// Whole messages with their headers.
     bytes: Vec<u8>,
-    /// Where change_cipher_spec stands between them.
+    /// Position of change_cipher_spec between them.
     change_at: Option<usize>,
 }
 
@@ -32,12 +32,12 @@ impl Flight {
         &self.bytes[at..]
     }
 
-    /// What follows goes under keys.
+    /// Puts all that follows under keys.
     pub(super) const fn change(&mut self) {
         self.change_at = Some(self.bytes.len());
     }
 
-    /// Whether some of it goes under keys.
+    /// Returns true if some of it is under keys.
     pub(super) const fn has_changed(&self) -> bool {
         self.change_at.is_some()
     }

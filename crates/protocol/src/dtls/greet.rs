@@ -11,7 +11,7 @@ use super::{Context, Datagrams};
 /// Bytes of a cookie.
 const COOKIE: usize = 16;
 
-/// What a stranger's datagram was.
+/// Kind of an unknown peer's datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Greeting {
     /// A ClientHello without a cookie of ours: it was answered with one.
@@ -25,7 +25,7 @@ pub enum Greeting {
     Ignored,
 }
 
-/// How the numbers of a session begin.
+/// First numbers of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
     pub(super) message: u16,
@@ -41,7 +41,7 @@ impl Welcome {
     }
 }
 
-/// Whether a datagram begins with a ClientHello in one piece, about which [`greet`] is to be asked
+/// Returns true if a datagram begins with a ClientHello in one piece, which [`greet`] must judge
 /// wherever it comes from.
 pub fn is_client_hello(datagram: &[u8]) -> bool {
     client_hello(datagram).is_some()

@@ -35,7 +35,7 @@ impl<C: Crypto> fmt::Debug for Handshake<C> {
     }
 }
 
-/// Which end this is.
+/// The role of this end.
 #[expect(
     clippy::large_enum_variant,
     reason = "a handshake is in memory of its own, and most are those of clients"
@@ -54,7 +54,7 @@ pub(super) struct Message<'a> {
     pub(super) before: usize,
 }
 
-/// What a message led to.
+/// Result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// More is to come.
@@ -85,7 +85,7 @@ impl<C: Crypto> Handshake<C> {
     }
 }
 
-/// What both sides keep.
+/// State that both sides keep.
 pub(super) struct Common {
     pub(super) reassembly: Reassembly,
     /// All messages that count, in their order, as if none had been cut.
@@ -101,21 +101,21 @@ pub(super) struct Common {
     pub(super) suite: Option<Suite>,
     pub(super) session_id: Box<[u8]>,
     pub(super) master: Master,
-    /// Whether both ends have the extended master secret.
+    /// True if both ends have the extended master secret.
     pub(super) is_extended: bool,
     pub(super) is_resumed: bool,
-    /// What the client calls itself, or its certificate calls it.
+    /// The client's identity, from its key or certificate.
     pub(super) identity: Box<[u8]>,
-    /// Whether connection ids were agreed upon.
+    /// True if connection ids were negotiated.
     pub(super) has_connection_id: bool,
     /// The connection id that we would like to see.
     pub(super) own_id: Option<Box<[u8]>>,
-    /// Whether the peer is to hear nothing of a failure.
+    /// True if the peer must not learn of a failure.
     pub(super) is_silent: bool,
     /// A record under keys that came before its keys, with its number.
     pub(super) early: Option<(u64, Box<[u8]>)>,
     pub(super) timer: Timer,
-    /// Why it ends at the timer's end; none is for want of an answer.
+    /// Cause of the end at the timer's end; none for want of an answer.
     pub(super) doom: Option<Fault>,
 }
 
@@ -212,7 +212,7 @@ impl Common {
         }
     }
 
-    /// What can be kept of the session that was negotiated.
+    /// Returns the state to keep of the session that was negotiated.
     pub(super) fn session(&self, ticket: &[u8]) -> Option<Session> {
         let session = Session {
             id: self.session_id.clone(),
@@ -238,7 +238,7 @@ impl Common {
     }
 }
 
-/// When a flight is said again, and when one stops.
+/// Times of retransmitting a flight, and of the end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timer {
     /// None before a first flight, and once nothing is waited for.
@@ -246,7 +246,7 @@ pub(super) struct Timer {
     interval: Micros,
     /// Before this the flight is not said again because the peer says its own again.
     quiet_until: Micros,
-    /// When the handshake has failed or, once it is over, nobody is waited for any longer.
+    /// Instant at which the handshake has failed or, once it is over, waiting ends.
     pub(super) end_at: Micros,
     pub(super) is_lingering: bool,
 }
@@ -274,8 +274,8 @@ impl Timer {
         self.quiet_until = later(now, Micros(timing.first.0 / 2));
     }
 
-    /// Whether a flight that the peer says again is answered with ours. One that was just said is
-    /// under way: two ends that both wait would answer each other without end.
+    /// Returns true if the peer's repeated flight must be answered with ours. A flight that was
+    /// just sent is still in flight: two ends that both wait would answer each other without end.
     pub(super) fn is_answer(&mut self, timing: &Timing, now: Micros) -> bool {
         let is_answer = now >= self.quiet_until;
         if is_answer {
@@ -296,7 +296,7 @@ impl Timer {
             .map_or(self.end_at, |again| again.min(self.end_at))
     }
 
-    /// Whether the flight is to be said again now; the next time is set.
+    /// Returns true if the flight must be sent again now, and sets the next time.
     pub(super) fn is_again(&mut self, timing: &Timing, now: Micros) -> bool {
         if self.again_at.is_none_or(|again| again > now) {
             return false;

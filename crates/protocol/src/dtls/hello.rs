@@ -10,7 +10,7 @@ const RENEGOTIATION_SCSV: u16 = 0x00ff;
 /// Bytes of a session id at the most.
 pub(super) const SESSION_ID_MAX: usize = 32;
 
-/// What a client offers.
+/// A client's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClientHello<'a> {
     pub(super) random: [u8; 32],
@@ -19,9 +19,9 @@ pub(super) struct ClientHello<'a> {
     /// Codes of suites, in the client's order.
     pub(super) suites: &'a [u8],
     pub(super) extensions: Extensions<'a>,
-    /// Whether the client says by whatever means that it knows RFC 5746.
+    /// True if the client signals in either way that it knows RFC 5746.
     pub(super) is_renegotiation_safe: bool,
-    /// Where the cookie's vector stands in the body: what is around it is what a cookie covers.
+    /// Position of the cookie's vector in the body: a cookie covers the bytes around it.
     pub(super) cookie_at: usize,
 }
 
@@ -65,13 +65,13 @@ impl<'a> ClientHello<'a> {
         self.extensions.put(out);
     }
 
-    /// Whether a suite is among those that are offered.
+    /// Returns true if a suite is offered.
     pub(super) fn offers(&self, suite: u16) -> bool {
         codes(self.suites).is_ok_and(|mut offered| offered.any(|code| code == suite))
     }
 }
 
-/// What a server chose.
+/// A server's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerHello<'a> {
     pub(super) random: [u8; 32],

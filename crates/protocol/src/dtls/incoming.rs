@@ -19,13 +19,13 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Whether it held a record of this session's peer that is newer than all before it: only then
-    /// may the address that it came from be taken for the peer's new one (RFC 9146 section 6).
+    /// Returns true if it held a record of this session's peer that is newer than all before it:
+    /// only then may its source address become the peer's (RFC 9146 section 6).
     pub const fn is_newest(&self) -> bool {
         self.is_newest
     }
 
-    /// Whether nothing is left of it.
+    /// Returns true if nothing is left of it.
     pub(super) const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

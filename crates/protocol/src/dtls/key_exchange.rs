@@ -1,6 +1,6 @@
-//! What ends tell each other to agree on a secret: Certificate, ServerKeyExchange,
-//! CertificateRequest, ClientKeyExchange, CertificateVerify (RFC 5246 section 7.4, RFC 8422
-//! section 5, RFC 4279 section 2, RFC 5489 section 2).
+//! Messages that agree on a secret: Certificate, ServerKeyExchange, CertificateRequest,
+//! ClientKeyExchange, CertificateVerify (RFC 5246 section 7.4, RFC 8422 section 5, RFC 4279 section
+//! 2, RFC 5489 section 2).
 
 use super::Fault;
 use super::crypto::PublicKey;
@@ -41,7 +41,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// What the server's signature covers (RFC 8422 section 5.4).
+    /// Returns the bytes that the server's signature covers (RFC 8422 section 5.4).
     pub(super) fn signed(&self, randoms: &Randoms) -> Vec<u8> {
         [&randoms.client[..], &randoms.server, self.params].concat()
     }
@@ -99,7 +99,7 @@ pub(super) fn put_chain(out: &mut Vec<u8>, chain: &[Box<[u8]>]) {
     });
 }
 
-/// Whether a CertificateRequest can be answered with a certificate of P-256.
+/// Returns true if a CertificateRequest can be answered with a certificate of P-256.
 pub(super) fn read_request(body: &[u8]) -> Result<bool, Fault> {
     let mut cursor = Cursor::new(body);
     let kinds = cursor.vec8()?;

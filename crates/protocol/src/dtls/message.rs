@@ -6,7 +6,7 @@ use super::wire::{Cursor, put_u16, put_u24};
 /// Bytes of the header of a message or fragment.
 pub(super) const HEADER: usize = 12;
 
-/// What a message is (RFC 5246 section 7.4, RFC 6347 section 4.3.2, RFC 5077 section 3.3).
+/// Kind of a message (RFC 5246 section 7.4, RFC 6347 section 4.3.2, RFC 5077 section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -52,7 +52,7 @@ pub(super) struct Fragment<'a> {
     pub(super) sequence: u16,
     /// Bytes of the whole message.
     pub(super) length: usize,
-    /// Where these bytes belong.
+    /// Offset of these bytes.
     pub(super) offset: usize,
     pub(super) bytes: &'a [u8],
 }
@@ -78,12 +78,12 @@ impl<'a> Fragment<'a> {
         })
     }
 
-    /// Whether it is all of its message.
+    /// Returns true if it is all of its message.
     pub(super) const fn is_whole(&self) -> bool {
         self.bytes.len() == self.length
     }
 
-    /// Whether it is the end of its message.
+    /// Returns true if it is the end of its message.
     pub(super) const fn is_last(&self) -> bool {
         self.offset + self.bytes.len() == self.length
     }

@@ -1,4 +1,4 @@
-//! What a datagram shows to who is no part of its session.
+//! Reads the parts of a datagram that are visible outside its session.
 
 use super::hello::ServerHello;
 use super::message::{Fragment, Kind};

@@ -95,19 +95,19 @@ pub(super) struct Reader<A> {
     window: Window,
 }
 
-/// What a record under keys turned out to be.
+/// Result of opening a record under keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opened<'a> {
-    /// It is authentic and came for the first time.
+    /// Authentic, and the first copy.
     Fresh {
         content: Content,
         plain: &'a mut [u8],
-        /// Whether it is newer than all before it.
+        /// True if it is newer than all before it.
         is_newest: bool,
     },
-    /// It came before, or is too old to say.
+    /// A copy, or too old to be known as a first one.
     Replayed,
-    /// It is nobody's, or of no use.
+    /// Not authentic, or useless.
     Bad,
 }
 
@@ -171,7 +171,7 @@ const fn numbered(sequence: u64) -> [u8; NONCE] {
     ((EPOCH as u64) << 48 | sequence).to_be_bytes()
 }
 
-/// What a record's tag covers beside its content.
+/// Bytes that a record's tag covers besides its content.
 struct Associated {
     bytes: [u8; ASSOCIATED_MAX],
     length: usize,
@@ -267,7 +267,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is sealed opens once, with its type and content; behind other bytes they stay.
+        /// Law: a sealed record opens once, with its type and content; behind other bytes they
+        /// stay.
         #[test]
         fn what_is_sealed_opens_once(
             plain in prop::collection::vec(any::<u8>(), 0..300),

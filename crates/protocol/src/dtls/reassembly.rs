@@ -16,11 +16,11 @@ pub(super) struct Reassembly {
     partial: Vec<Partial>,
     /// Bytes that `partial` holds at the most.
     limit: usize,
-    /// Whether messages ahead of the next one are kept.
+    /// True if messages ahead of the next one are kept.
     keeps_ahead: bool,
 }
 
-/// What has come of a message.
+/// Received parts of a message.
 #[derive(Debug)]
 struct Partial {
     kind: Kind,
@@ -30,7 +30,7 @@ struct Partial {
     there: Vec<(usize, usize)>,
 }
 
-/// What a fragment was.
+/// Kind of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrived {
     /// The next message, whole: it is to be handled as it lies in the fragment.
@@ -62,7 +62,7 @@ impl Reassembly {
         }
     }
 
-    /// Whether messages ahead of the next one are kept from now on.
+    /// Sets if messages ahead of the next one are kept from now on.
     pub(super) const fn keep_ahead(&mut self, keeps_ahead: bool) {
         self.keeps_ahead = keeps_ahead;
     }
@@ -86,7 +86,7 @@ impl Reassembly {
         Arrived::Dropped
     }
 
-    /// Whether this is the end of the last message that was handled.
+    /// Returns true if this is the end of the last message that was handled.
     pub(super) const fn is_again(&self, fragment: &Fragment<'_>) -> bool {
         fragment.sequence == self.next.wrapping_sub(1) && fragment.is_last()
     }

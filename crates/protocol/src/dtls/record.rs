@@ -12,7 +12,7 @@ pub(super) const VERSION: u16 = 0xfefd;
 /// (RFC 6347 section 4.2.1).
 pub(super) const VERSION_1_0: u16 = 0xfeff;
 
-/// What a record carries.
+/// Content type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Content {
@@ -46,10 +46,10 @@ impl Content {
     }
 }
 
-/// What the header of a record says to whoever sees it on the way.
+/// Visible header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHeader<'a> {
-    /// What it carries, as far as that is to be seen.
+    /// Its content type, if visible.
     pub content: Content,
     /// 0 in the clear, 1 once there are keys.
     pub epoch: u16,
@@ -107,7 +107,7 @@ pub fn peek(datagram: &[u8], id_len: usize) -> Option<RecordHeader<'_>> {
     (datagram.len() >= end).then_some(header)
 }
 
-/// Whether a connection id has a length that can be said (RFC 9146 section 3).
+/// Returns true if a connection id has a valid length (RFC 9146 section 3).
 pub(super) const fn is_id(id: &[u8]) -> bool {
     id.len() <= 255
 }

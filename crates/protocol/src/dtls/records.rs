@@ -10,9 +10,9 @@ use super::record::{Content, RecordHeader};
 pub(super) struct Records<A> {
     writer: Option<Writer<A>>,
     reader: Option<Reader<A>>,
-    /// What the peer has to write into its records; empty asks for nothing.
+    /// Connection id that the peer writes into its records; empty for none.
     pub(super) own_id: Box<[u8]>,
-    /// What the peer wants to see.
+    /// Connection id that the peer expects.
     pub(super) peer_id: Box<[u8]>,
 }
 

@@ -12,7 +12,7 @@ pub(super) const VERIFY_DATA: usize = 12;
 /// The master secret.
 pub(super) type Master = Zeroizing<[u8; 48]>;
 
-/// Which end something belongs to.
+/// One end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Client,
@@ -26,8 +26,8 @@ pub(super) struct Randoms {
     pub(super) server: [u8; 32],
 }
 
-/// What both ends know before the master secret (RFC 4279 section 2, RFC 5489 section 2,
-/// RFC 8422 section 5.10): of a shared key, of an exchange, or of both.
+/// Builds the premaster secret (RFC 4279 section 2, RFC 5489 section 2, RFC 8422 section 5.10):
+/// from a shared key, an exchange, or both.
 pub(super) fn premaster(psk: Option<&[u8]>, shared: Option<&[u8]>) -> Zeroizing<Vec<u8>> {
     let Some(psk) = psk else {
         return Zeroizing::new(shared.unwrap_or_default().to_vec());
@@ -96,7 +96,7 @@ pub(super) fn keys<C: Crypto>(
     (half(0, 32), half(16, 36))
 }
 
-/// What the Finished message of one end says.
+/// Returns the content of one end's Finished message.
 pub(super) fn verify_data<C: Crypto>(
     crypto: &C,
     master: &Master,
@@ -113,7 +113,7 @@ pub(super) fn verify_data<C: Crypto>(
     out
 }
 
-/// Whether two texts are equal, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differ = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
     one.len() == other.len() && differ == 0

@@ -44,7 +44,7 @@ impl<C: Crypto> Dtls<C> {
     }
 }
 
-/// What message is next.
+/// The next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Hello,
@@ -54,7 +54,7 @@ enum Stage {
     Finished,
 }
 
-/// What a server keeps of a handshake beside what both ends keep.
+/// A server's handshake state beyond the common one.
 pub(super) struct Server<C: Crypto> {
     stage: Stage,
     secret: Option<C::Secret>,
@@ -62,7 +62,7 @@ pub(super) struct Server<C: Crypto> {
     leaf: Box<[u8]>,
 }
 
-/// What was chosen of a ClientHello.
+/// Choice from a ClientHello.
 struct Choice {
     suite: Suite,
     group: Option<Group>,
@@ -138,7 +138,7 @@ impl<C: Crypto> Server<C> {
         Ok(Progress::Say)
     }
 
-    /// What follows ServerHello in a full handshake.
+    /// Sends the messages after ServerHello in a full handshake.
     fn say_rest(
         &mut self,
         common: &mut Common,

@@ -1,4 +1,4 @@
-//! What is kept of a session so that it can be resumed (RFC 5246 section 7.3, RFC 5077).
+//! State of a session for its resumption (RFC 5246 section 7.3, RFC 5077).
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 
 use super::suite::Suite;
 
-/// What one end keeps of a session. A client's is its own alone: who resumes it is taken for whom
-/// it belongs to.
+/// One end's state of a session. A client's is private: its holder resumes with the client's
+/// identity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
     pub(super) id: Box<[u8]>,
@@ -29,13 +29,12 @@ impl Session {
         self.suite
     }
 
-    /// What the client called itself, or what its certificate calls it; empty where it proved
-    /// nothing.
+    /// Returns the client's identity, from its key or certificate; empty if nothing was proved.
     pub const fn identity(&self) -> &[u8] {
         &self.identity
     }
 
-    /// Whether it can be asked for again.
+    /// Returns true if it can be resumed.
     pub(super) const fn is_resumable(&self) -> bool {
         !self.id.is_empty() || !self.ticket.is_empty()
     }

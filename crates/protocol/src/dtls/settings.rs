@@ -1,4 +1,4 @@
-//! What an end is willing to do, for all its sessions alike.
+//! Settings of an end, shared by all its sessions.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::suite::{Group, Suite};
 
-/// What an end is willing to do. A shard or a server has one value for all its sessions.
+/// Settings of an end. A shard or a server has one value for all its sessions.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Suites, in the order of preference. A suite is left out where what it needs is not there: a
@@ -30,15 +30,15 @@ pub struct Settings {
     /// [`Fault::TimedOut`]: super::Fault::TimedOut
     /// [`Fault::TooLong`]: super::Fault::TooLong
     pub handshake_max: usize,
-    /// Whether a peer without extended master secret is refused (RFC 7627 section 5).
+    /// True if a peer without extended master secret is refused (RFC 7627 section 5).
     pub require_extended_master_secret: bool,
-    /// Whether a client keeps what it needs to resume its session ([`Dtls::take_session`]).
+    /// True if a client keeps the state to resume its session ([`Dtls::take_session`]).
     ///
     /// [`Dtls::take_session`]: super::Dtls::take_session
     pub resumption: bool,
-    /// What a server makes its cookies of; none opens a session at the first ClientHello.
+    /// A server's cookie secret; none opens a session at the first ClientHello.
     pub cookie_secret: Option<CookieSecret>,
-    /// Whether a server demands a certificate of its clients, in suites with certificates.
+    /// True if a server demands a certificate of its clients, in suites with certificates.
     pub client_certificate: bool,
 }
 
@@ -63,12 +63,12 @@ impl Default for Settings {
     }
 }
 
-/// When a flight is said again (RFC 6347 section 4.2.4), and when one stops.
+/// Times of retransmitting a flight (RFC 6347 section 4.2.4), and of giving up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// After so long without an answer; each time it doubles.
     pub first: Micros,
-    /// It doubles up to here.
+    /// Upper bound of the doubling.
     pub most: Micros,
     /// So long after its beginning a handshake has failed.
     pub give_up: Micros,
@@ -89,7 +89,7 @@ impl Default for Timing {
     }
 }
 
-/// What a server makes its cookies of (RFC 6347 section 4.2.1): 32 bytes that nobody else knows.
+/// Secret of a server's cookies (RFC 6347 section 4.2.1): 32 bytes that only it knows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CookieSecret(pub(super) Zeroizing<[u8; 32]>);
 

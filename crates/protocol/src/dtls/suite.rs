@@ -52,7 +52,7 @@ impl Suite {
         Self::ALL.into_iter().find(|suite| suite.code() == code)
     }
 
-    /// How its two ends agree on a secret.
+    /// Returns its key exchange.
     pub const fn key_exchange(self) -> KeyExchange {
         match self {
             Self::PskCcm8 | Self::PskCcm | Self::PskGcm => KeyExchange::Psk,
@@ -63,7 +63,7 @@ impl Suite {
         }
     }
 
-    /// How its records are protected.
+    /// Returns its cipher.
     pub const fn cipher(self) -> Cipher {
         match self {
             Self::PskCcm8 | Self::EcdhePskCcm8 | Self::EcdheEcdsaCcm8 => Cipher::Aes128Ccm8,
@@ -73,7 +73,7 @@ impl Suite {
     }
 }
 
-/// How two ends agree on a secret, and prove who they are.
+/// Key exchange and authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyExchange {
     /// A key that both know (RFC 4279 section 2).
@@ -85,7 +85,7 @@ pub enum KeyExchange {
 }
 
 impl KeyExchange {
-    /// Whether a key that both know is part of it.
+    /// Returns true if a shared key is part of it.
     pub const fn has_psk(self) -> bool {
         match self {
             Self::Psk | Self::EcdhePsk => true,
@@ -93,7 +93,7 @@ impl KeyExchange {
         }
     }
 
-    /// Whether an ephemeral exchange is part of it.
+    /// Returns true if an ephemeral exchange is part of it.
     pub const fn has_ecdhe(self) -> bool {
         match self {
             Self::EcdhePsk | Self::EcdheEcdsa => true,

@@ -3,7 +3,7 @@
 /// Records below the newest that are remembered one by one.
 const WIDTH: u64 = 64;
 
-/// Which sequence numbers of one epoch were seen.
+/// Received sequence numbers of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Window {
     /// One more than the newest.
@@ -13,7 +13,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether a number may still come: it is newer than all, or within the window and not seen.
+    /// Returns true if a number may still come: newer than all, or within the window and not seen.
     pub(super) const fn is_fresh(&self, sequence: u64) -> bool {
         if sequence >= self.next {
             return true;

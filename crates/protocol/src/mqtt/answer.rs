@@ -1,9 +1,9 @@
-//! What the other side's answer to a publish means.
+//! Meaning of the peer's answer to a publish.
 
 use super::inflight::Entry;
 use super::{Token, reason};
 
-/// What an answer means for the publish it is for.
+/// Meaning of an answer for its publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// PUBACK, or PUBREC at QoS 2.
@@ -16,7 +16,7 @@ pub(super) enum Answer {
     Late { token: Token, reason: u8 },
     /// To no publish that waits.
     Stray {
-        /// Whether its packet id was in use before.
+        /// True if its packet id was in use before.
         was_used: bool,
     },
     /// A second time, or the end of what was forgotten: of no interest.

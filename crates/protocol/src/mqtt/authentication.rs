@@ -9,12 +9,12 @@ use super::{Malformed, Properties, Property, Refused, reason};
 /// The number of the property authentication method.
 const METHOD: u8 = 21;
 
-/// What was agreed on with the CONNECT, and whether an exchange is under way.
+/// Method agreed on with the CONNECT, and the exchange in progress.
 #[derive(Debug)]
 pub(super) struct Authentication {
     method: Box<str>,
     is_under_way: bool,
-    /// When the client began the last one.
+    /// Instant at which the client began the last one.
     began: Micros,
 }
 
@@ -112,7 +112,7 @@ impl Authentication {
     }
 }
 
-/// That a packet names the method of the CONNECT, and none if that had none (MQTT-4.12.0-5,
+/// Checks that a packet names the method of the CONNECT, or none if that had none (MQTT-4.12.0-5,
 /// MQTT-4.12.0-6).
 pub(super) fn check_method(
     agreed: Option<&Authentication>,

@@ -20,16 +20,16 @@ use super::packet::{self, Filter, Filters, PINGREQ, Texts};
 use super::{Properties, Property, Publish, Refused, Token, Version, reason};
 use keep_alive::KeepAlive;
 
-/// How far a publish in flight has come.
+/// Progress of a publish in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It has no answer.
+    /// Without an answer.
     Published,
     /// At QoS 2 the server took it (PUBREC); PUBCOMP is missing.
     Accepted,
 }
 
-/// What a client subscribes to.
+/// A subscription request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
     /// The caller's number of the request, given back with the answer.
@@ -42,7 +42,7 @@ pub struct Subscribe<'a> {
     pub user_properties: &'a [(&'a str, &'a str)],
 }
 
-/// Where a client stands with its connection.
+/// State of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No transport, or one on which CONNECT was not sent.
@@ -55,12 +55,12 @@ enum Phase {
     Ended,
 }
 
-/// What few clients have, in memory of its own so that the others stay small.
+/// Rarely used state, boxed to keep the others small.
 #[derive(Debug, Default)]
 struct Rare {
-    /// What came and has to be remembered.
+    /// Publishes received and not settled.
     inbound: Inbound,
-    /// What is proved beyond name and password.
+    /// Enhanced authentication.
     authentication: Option<Box<Authentication>>,
 }
 
@@ -74,7 +74,7 @@ pub struct Client {
     maximum_packet_limit: u32,
     /// Of this connection: the limit, or less if less was announced.
     maximum_packet_size: u32,
-    /// Whether the server knows it.
+    /// True if the server knows it.
     is_maximum_announced: bool,
     receive_maximum: u16,
     topic_alias_maximum: u16,
@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// Which standard it speaks.
+    /// Returns the version of the standard.
     pub const fn version(&self) -> Version {
         self.version
     }
@@ -205,8 +205,8 @@ impl Client {
         });
     }
 
-    /// How many more publishes at QoS 1 and 2 may be sent now; none while publishes of a resumed
-    /// session wait to be sent again.
+    /// Returns how many more publishes at QoS 1 and 2 may be sent now; none while publishes of a
+    /// resumed session wait to be sent again.
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
@@ -216,12 +216,12 @@ impl Client {
         }
     }
 
-    /// How many packet ids wait for an answer, those of forgotten publishes among them.
+    /// Returns how many packet ids wait for an answer, including forgotten publishes.
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
 
-    /// Whether the server has taken the connection and neither side has ended it.
+    /// Returns true if the server has accepted the connection and neither side has ended it.
     #[inline]
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Open
@@ -325,8 +325,8 @@ impl Client {
         self.put_step(now, (reason::REAUTHENTICATE, data), out)
     }
 
-    /// When the last authentication of this connection began, be it that of the CONNECT; none if
-    /// that named no method.
+    /// Returns when the last authentication of this connection began, also by its CONNECT; none
+    /// without a method.
     pub fn authentication_began(&self) -> Option<Micros> {
         self.authentication().map(Authentication::began)
     }
@@ -396,7 +396,7 @@ impl Client {
         }
     }
 
-    /// When [`Client::timer`] wants to be called; none without keep-alive.
+    /// Returns when to call [`Client::timer`]; none without keep-alive.
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         if self.phase != Phase::Open {
@@ -421,13 +421,13 @@ impl Client {
         None
     }
 
-    /// Whether the server may have ended this connection because nothing was sent on it for one and
-    /// a half keep-alives.
+    /// Returns true if the server may have ended this connection because nothing was sent on it for
+    /// one and a half keep-alives.
     pub fn has_missed_keep_alive(&self, now: Micros) -> bool {
         self.keep_alive.is_missed(now)
     }
 
-    /// When the last bytes came on this connection; none while a ping has no answer.
+    /// Returns when the last bytes came on this connection; none while a ping has no answer.
     pub fn last_received(&self) -> Option<Micros> {
         self.keep_alive.last_received()
     }
@@ -441,7 +441,7 @@ impl Client {
         }
     }
 
-    /// What came that no event tells.
+    /// Returns the counters that no event reports.
     pub const fn counts(&self) -> ClientCounts {
         self.counts
     }

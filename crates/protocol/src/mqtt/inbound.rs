@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::property::find;
 use super::{Malformed, Properties, Qos, Topic};
 
-/// How far a publish that came has been answered.
+/// Progress of a received publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// QoS 1, PUBACK is due.
@@ -24,11 +24,11 @@ enum Stage {
 struct Received {
     id: u16,
     stage: Stage,
-    /// Whether its PUBLISH came on this connection, and so counts against the receive maximum.
+    /// True if its PUBLISH came on this connection, and so counts against the receive maximum.
     is_counted: bool,
 }
 
-/// What a publish with a packet id is.
+/// Kind of a received publish with a packet id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrived {
     /// One to be told.
@@ -39,12 +39,12 @@ pub(super) enum Arrived {
     Answered,
 }
 
-/// What a topic alias stands for.
+/// Topic of an alias.
 #[derive(Debug, Clone)]
 struct Alias {
     topic: Arc<str>,
-    /// Whether this connection has given it. A text of an earlier one is kept only so that
-    /// another connection that gives the same topic allocates nothing.
+    /// True if this connection has given it. A text of an earlier one is kept only so that another
+    /// connection that gives the same topic allocates nothing.
     is_given: bool,
 }
 
@@ -111,7 +111,7 @@ impl Inbound {
         Ok(arrived)
     }
 
-    /// How many publishes of this connection are not settled.
+    /// Returns how many publishes of this connection are not settled.
     pub(super) const fn used(&self) -> u16 {
         self.used
     }
@@ -202,7 +202,7 @@ impl Inbound {
             .binary_search_by_key(&id, |received| received.id)
     }
 
-    /// What a publish is whose id is in use already.
+    /// Classifies a publish with an id in use.
     fn again(&self, at: usize, due: Stage) -> Result<Arrived, Malformed> {
         let Received { id, stage, .. } = self.received[at];
         match (stage, due) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Packet ids run from 1 to 65,535 (section 2.2.1), which bounds the list.
 const PACKET_IDS: usize = u16::MAX as usize;
 
-/// What a packet id waits for.
+/// Packet that an id waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Puback,
@@ -16,7 +16,7 @@ pub(super) enum Wait {
 }
 
 impl Wait {
-    /// Whether a PUBLISH is repeated when the session is resumed.
+    /// Returns true if a PUBLISH is repeated when the session is resumed.
     pub(super) const fn is_publish(self) -> bool {
         match self {
             Self::Puback | Self::Pubrec => true,
@@ -46,11 +46,11 @@ pub(super) struct Entry {
 const LOST: u8 = 1;
 /// The caller no longer waits for it.
 const FORGOTTEN: u8 = 2;
-/// It was sent on this connection and takes a place in the window.
+/// Flag: sent on this connection and counted in the window.
 const COUNTED: u8 = 4;
 /// The caller has been asked to send it again.
 const OFFERED: u8 = 8;
-/// It was sent before a silence of one and a half keep-alives.
+/// Flag: sent before a silence of one and a half keep-alives.
 const AGED: u8 = 16;
 
 impl Entry {
@@ -80,13 +80,13 @@ impl Entry {
         self.marks &= FORGOTTEN;
     }
 
-    /// It is to be sent again, and nobody has been asked to yet.
+    /// Marks it as to be sent again; the caller has not been asked yet.
     pub(super) const fn lose(&mut self) {
         self.close();
         self.marks |= LOST;
     }
 
-    /// It need not be sent again.
+    /// Marks it as not to be sent again.
     pub(super) const fn find(&mut self) {
         self.marks &= !(LOST | OFFERED);
     }
@@ -156,12 +156,12 @@ impl InFlight {
         self.entries.push_back(entry);
     }
 
-    /// Whether an id was given out in this round of the circle.
+    /// Returns true if an id was given out in this round of the circle.
     pub(super) const fn was_used(&self, id: u16) -> bool {
         id != 0 && id <= self.last_id
     }
 
-    /// Where an id stands.
+    /// Returns the position of an id.
     #[inline]
     pub(super) fn position(&self, id: u16) -> Option<usize> {
         let first = self.entries.front()?.id;
@@ -174,8 +174,8 @@ impl InFlight {
             .ok()
     }
 
-    /// Where the publish of a token stands whose answer the caller still waits for. At QoS 2 that
-    /// is over with PUBREC: the caller may use the token again before PUBCOMP.
+    /// Returns the position of the publish of a token whose answer the caller still waits for. At
+    /// QoS 2 that is over with PUBREC: the caller may use the token again before PUBCOMP.
     pub(super) fn position_of(&self, name: u32) -> Option<usize> {
         let is_it =
             |entry: &Entry| entry.name == name && !entry.is_forgotten() && entry.wait.is_publish();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes, each id in use is found with its own name, and no other.
+        /// Law: each id in use is found with its own name, and no other.
         #[test]
         fn every_id_in_use_is_found(
             start: u16, moves in proptest::collection::vec(any::<(bool, u16)>(), 1..300)

@@ -21,7 +21,7 @@ impl<'a> Input<'a> {
         Self { bytes, taken: 0 }
     }
 
-    /// How many bytes the session has taken.
+    /// Returns how many bytes the session has taken.
     pub const fn consumed(&self) -> usize {
         self.taken
     }

@@ -1,4 +1,4 @@
-//! Why a connection's bytes are not, or no longer, the protocol.
+//! Protocol errors in a connection's bytes.
 
 use thiserror::Error;
 
@@ -110,7 +110,7 @@ impl Malformed {
         }
     }
 
-    /// Whether a limit of this side alone ends the connection.
+    /// Returns true if a limit of this side alone ends the connection.
     pub const fn is_own_limit(self) -> bool {
         matches!(self, Self::BeyondOwnLimit { .. })
     }

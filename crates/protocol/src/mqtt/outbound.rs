@@ -9,7 +9,7 @@ use super::publish::Head;
 use super::wire::{VARINT_MAXIMUM, varint_size};
 use super::{ALIAS_SLOTS, Malformed, Publish, Qos, Refused, Token, Version, reason};
 
-/// What the other side takes, as it said when the connection was opened.
+/// Limits of the peer, announced when the connection was opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     pub(super) receive_maximum: u16,
@@ -35,7 +35,7 @@ impl Peer {
 pub(super) struct Outbound {
     inflight: InFlight,
     peer: Peer,
-    /// Which alias slots the other side knows the topic of, as bits.
+    /// Alias slots with a topic known to the peer, as bits.
     known_aliases: u64,
     /// Publishes sent on this connection that have no last answer; within `receive_maximum`.
     used: u16,
@@ -94,13 +94,13 @@ impl Outbound {
         self.resend = 0;
     }
 
-    /// Whether something of a resumed session is to be sent again.
+    /// Returns true if something of a resumed session must be sent again.
     #[inline]
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }
 
-    /// What is in flight was sent before a silence.
+    /// Marks all in flight as sent before a silence.
     #[cold]
     pub(super) fn age(&mut self) {
         self.inflight.retain(|entry| {
@@ -109,7 +109,7 @@ impl Outbound {
         });
     }
 
-    /// Whether an id waits for an answer to what was sent after the last silence.
+    /// Returns true if an id waits for an answer to a packet sent after the last silence.
     #[cold]
     pub(super) fn is_recent(&self, id: u16) -> bool {
         self.entry(id).is_some_and(|(_, entry)| !entry.is_aged())
@@ -452,7 +452,7 @@ impl Outbound {
     }
 }
 
-/// That a packet with this remaining length is one the other side takes.
+/// Checks that the peer takes a packet with this remaining length.
 #[inline]
 pub(super) fn check_size(remaining: usize, maximum: u32) -> Result<(), Refused> {
     let size = (1 + varint_size(remaining) + remaining) as u64;
@@ -483,7 +483,7 @@ const fn alias_bit(alias: u16) -> u64 {
     1 << (alias - 1)
 }
 
-/// What a publish waits for first; nothing at QoS 0.
+/// Returns the first answer that a publish waits for; none at QoS 0.
 const fn wait_of(qos: Qos) -> Option<Wait> {
     match qos {
         Qos::AtMostOnce => None,

@@ -88,7 +88,7 @@ pub enum Packet<'a> {
     Auth(Auth<'a>),
 }
 
-/// Why a packet cannot be written.
+/// Reason that a packet cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Unwritable {
     /// A text or datum longer than its two-byte length can say.

@@ -196,7 +196,8 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// Whether the standard forbids the value (section 2.2.2.2 and the packets' own sections).
+    /// Returns true if the standard forbids the value (section 2.2.2.2 and the packets' own
+    /// sections).
     fn is_forbidden(&self) -> bool {
         let forbidden = [
             Self::ReceiveMaximum(0),
@@ -228,7 +229,7 @@ macro_rules! find {
 
 pub(super) use find;
 
-/// Where a list of properties stands, which decides what may be in it (table 2-4).
+/// Place of a list of properties, which decides its content (table 2-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Connect,
@@ -317,7 +318,7 @@ impl<'a> Properties<'a> {
         PropertyIter(self.0)
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub const fn is_empty(&self) -> bool {
         match self.0 {
             Source::Wire(bytes) => bytes.is_empty(),
@@ -372,7 +373,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Whether every text and datum fits its length field.
+    /// Returns true if every text and datum fits its length field.
     #[inline]
     pub(super) fn fits(&self) -> bool {
         match self.0 {

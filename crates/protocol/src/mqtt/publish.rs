@@ -1,4 +1,4 @@
-//! What a caller hands to a session to be published, and why a session would not.
+//! Publishes that a caller hands to a session, and reasons for a refusal.
 
 use thiserror::Error;
 
@@ -25,19 +25,19 @@ pub struct Publish<'a> {
     pub alias_slot: Option<u16>,
     /// Its payload.
     pub payload: &'a [u8],
-    /// How it is delivered.
+    /// Quality of service of its delivery.
     pub qos: Qos,
-    /// Whether the server keeps it, or kept it.
+    /// True if the server keeps it, or kept it.
     pub retain: bool,
-    /// Whether the payload is declared to be UTF-8; MQTT 5 only, as all below.
+    /// True if the payload is declared to be UTF-8; MQTT 5 only, as all below.
     pub is_text: bool,
     /// Seconds until it is void.
     pub message_expiry: Option<u32>,
-    /// What the payload is.
+    /// Type of the payload.
     pub content_type: Option<&'a str>,
-    /// Where an answer goes.
+    /// Topic of an answer.
     pub response_topic: Option<&'a str>,
-    /// Which request an answer belongs to.
+    /// Request of an answer.
     pub correlation: Option<&'a [u8]>,
     /// The subscription that matched; from server to client only.
     pub subscription_id: Option<u32>,
@@ -64,7 +64,7 @@ impl<'a> Publish<'a> {
         }
     }
 
-    /// Whether it brings no property but user properties and perhaps a topic alias.
+    /// Returns true if it brings no property but user properties and perhaps a topic alias.
     #[inline]
     const fn is_plain(&self) -> bool {
         !self.is_text
@@ -129,7 +129,7 @@ impl<'a> Publish<'a> {
     }
 }
 
-/// What a session adds to a message.
+/// A session's additions to a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Head {
     pub(super) dup: bool,
@@ -138,7 +138,7 @@ pub(super) struct Head {
     pub(super) topic_is_known: bool,
 }
 
-/// Why a session did not send what it was asked to; nothing was written.
+/// Reason that a session sent nothing; nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Refused {
     /// The connection is not open for this.

@@ -27,7 +27,7 @@ const PATIENCE_MS: u64 = 1_500;
 /// that every answer of fixed size is within what an accepted one takes.
 const REFUSAL_SIZE: u32 = 5;
 
-/// What a server takes from one client; announced in the CONNACK of MQTT 5.
+/// A server's limits for one client; announced in the CONNACK of MQTT 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Bytes of the largest packet.
@@ -49,7 +49,7 @@ impl Default for ServerLimits {
     }
 }
 
-/// What a server session did by itself, since it was made.
+/// Counters of a server session's own actions, since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounts {
     /// PUBLISH packets sent again with DUP.
@@ -62,8 +62,8 @@ pub struct ServerCounts {
     pub stray: u32,
 }
 
-/// What outlives a connection (section 4.1): deliveries without their last answer, and the ids of
-/// publishes at QoS 2 that were accepted and not yet released.
+/// State that outlives a connection (section 4.1): deliveries without their last answer, and the
+/// ids of publishes at QoS 2 that were accepted and not yet released.
 #[derive(Debug, Default)]
 pub struct SessionState {
     outbound: Outbound,
@@ -71,13 +71,13 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// How many deliveries have no last answer.
+    /// Returns how many deliveries have no last answer.
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
 }
 
-/// Where a server stands with its client.
+/// State of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// CONNECT is due.
@@ -97,7 +97,7 @@ enum Phase {
 pub struct Server {
     outbound: Outbound,
     inbound: Inbound,
-    /// What the client said it takes.
+    /// Limits of the client.
     peer: Peer,
     limits: ServerLimits,
     counts: ServerCounts,
@@ -105,10 +105,10 @@ pub struct Server {
     keep_alive: u16,
     maximum_qos: Qos,
     retain_available: bool,
-    /// How the will is to be published, if the client left one.
+    /// Quality of service and retain flag of the will, if there is one.
     will: Option<(Qos, bool)>,
     authentication: Option<Box<Authentication>>,
-    /// Whether the client asked for a session that outlives the connection.
+    /// True if the client requested a session that outlives the connection.
     session_outlives: bool,
     is_resumed: bool,
     version: Version,
@@ -137,12 +137,12 @@ impl Server {
         }
     }
 
-    /// Which standard the client speaks; MQTT 5 until its CONNECT has come.
+    /// Returns the client's version of the standard; MQTT 5 until its CONNECT has come.
     pub const fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether the connection was accepted and neither side has ended it.
+    /// Returns true if the connection was accepted and neither side has ended it.
     pub fn is_connected(&self) -> bool {
         self.phase == Phase::Open
     }
@@ -296,8 +296,8 @@ impl Server {
         self.outbound.forget(token)
     }
 
-    /// How many more deliveries at QoS 1 and 2 may be sent now; none while deliveries of a resumed
-    /// session wait to be sent again.
+    /// Returns how many more deliveries at QoS 1 and 2 may be sent now; none while deliveries of a
+    /// resumed session wait to be sent again.
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
@@ -307,7 +307,7 @@ impl Server {
         }
     }
 
-    /// How many packet ids wait for an answer, those of forgotten deliveries among them.
+    /// Returns how many packet ids wait for an answer, including forgotten deliveries.
     pub fn in_flight(&self) -> usize {
         self.outbound.in_flight()
     }
@@ -364,7 +364,7 @@ impl Server {
         self.phase = Phase::Ended;
     }
 
-    /// When [`Server::timer`] wants to be called; none without keep-alive.
+    /// Returns when to call [`Server::timer`]; none without keep-alive.
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
         let is_on = self.phase == Phase::Open && self.keep_alive > 0;
@@ -393,7 +393,7 @@ impl Server {
         }
     }
 
-    /// What the session did by itself.
+    /// Returns the counters of the session's own actions.
     pub const fn counts(&self) -> ServerCounts {
         self.counts
     }

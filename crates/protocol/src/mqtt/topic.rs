@@ -14,7 +14,7 @@ pub const TOPIC_MAXIMUM: usize = u16::MAX as usize;
 pub enum Topic<'a> {
     /// As it stood in the packet.
     Wire(&'a str),
-    /// What an earlier packet of the connection gave a topic alias for.
+    /// A topic from an earlier packet's alias.
     Alias(Arc<str>),
 }
 
@@ -68,16 +68,16 @@ impl fmt::Display for Topic<'_> {
     }
 }
 
-/// Why text is no topic filter.
+/// Reason that a text is no topic filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum FilterError {
-    /// It is empty (MQTT-4.7.3-1).
+    /// Empty (MQTT-4.7.3-1).
     #[error("a topic filter has at least one character")]
     Empty,
-    /// It is longer than [`TOPIC_MAXIMUM`] (MQTT-4.7.3-3).
+    /// Longer than [`TOPIC_MAXIMUM`] (MQTT-4.7.3-3).
     #[error("a topic filter has at most 65,535 bytes")]
     TooLong,
-    /// It holds U+0000 (MQTT-4.7.3-2).
+    /// Contains U+0000 (MQTT-4.7.3-2).
     #[error("a topic filter holds no null character")]
     Null,
     /// `#` that is not the whole last level (MQTT-4.7.1-1).
@@ -91,7 +91,7 @@ pub enum FilterError {
     Share,
 }
 
-/// Whether text is a topic name: not empty, not too long, without wildcards and U+0000.
+/// Returns true if text is a topic name: not empty, not too long, without wildcards and U+0000.
 #[inline]
 pub fn is_name(text: &str) -> bool {
     !text.is_empty()
@@ -99,7 +99,7 @@ pub fn is_name(text: &str) -> bool {
         && !text.bytes().any(|byte| matches!(byte, 0 | b'+' | b'#'))
 }
 
-/// Whether text is a topic filter; of a shared subscription the part behind the group.
+/// Checks that text is a topic filter; of a shared subscription, the part behind the group.
 ///
 /// # Errors
 /// [`FilterError`] says which rule it breaks.
@@ -126,7 +126,7 @@ pub fn check_filter(text: &str) -> Result<(), FilterError> {
     Ok(())
 }
 
-/// What a client subscribes to: a filter, and the group that shares it.
+/// A subscription: a filter, and the group that shares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Subscription<'a> {
     /// The group of a shared subscription (section 4.8.2).
@@ -159,13 +159,13 @@ impl<'a> Subscription<'a> {
         Ok(Self { group, filter })
     }
 
-    /// Whether a message with this topic name comes with the subscription.
+    /// Returns true if a message with this topic name comes with the subscription.
     pub fn matches(&self, name: &str) -> bool {
         matches(self.filter, name)
     }
 }
 
-/// Whether a valid filter matches a valid name (section 4.7.1).
+/// Returns true if a valid filter matches a valid name (section 4.7.1).
 ///
 /// A wildcard at the front does not match a name that begins with `$` (MQTT-4.7.2-1).
 pub fn matches(filter: &str, name: &str) -> bool {
@@ -195,7 +195,7 @@ pub fn matches(filter: &str, name: &str) -> bool {
     }
 }
 
-/// Whether some name is matched by both of two valid filters.
+/// Returns true if some name is matched by both of two valid filters.
 pub fn overlap(one: &str, other: &str) -> bool {
     let is_apart = |one: &str, other: &str| one.starts_with('$') && other.starts_with(['+', '#']);
     if is_apart(one, other) || is_apart(other, one) {

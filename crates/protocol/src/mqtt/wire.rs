@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// That the packet ends here.
+    /// Checks that the packet ends here.
     pub(super) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() {
             Ok(())
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many bytes a variable byte integer takes.
+/// Returns the size of a variable byte integer.
 #[inline]
 pub(super) const fn varint_size(value: usize) -> usize {
     match value {

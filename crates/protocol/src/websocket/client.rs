@@ -15,10 +15,10 @@ const OWN_FIELDS: [&str; 5] = [
     "content-length",
     "transfer-encoding",
 ];
-/// How the others of our own fields begin.
+/// Prefix of our other own fields.
 const OWN_PREFIX: &str = "sec-websocket-";
 
-/// What a client asks a server for.
+/// A client's request for an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upgrade<'a> {
     /// The server, with its port unless that is the scheme's own, as in `example.com:8080`
@@ -40,7 +40,7 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// Whether it can be written as an HTTP/1.1 request.
+    /// Checks that it can be written as an HTTP/1.1 request.
     ///
     /// # Errors
     /// [`UpgradeError`], which names what cannot.
@@ -70,7 +70,7 @@ impl<'a> Upgrade<'a> {
     }
 }
 
-/// Why an [`Upgrade`] cannot be written.
+/// Reason that an [`Upgrade`] cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UpgradeError {
     /// The host is empty, or holds what a host cannot.
@@ -104,7 +104,7 @@ fn check_field(&(name, value): &(&str, &str)) -> Result<(), UpgradeError> {
     Ok(())
 }
 
-/// Whether every character is ASCII, visible and no space.
+/// Returns true if every character is ASCII, visible and no space.
 fn is_graphic(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }

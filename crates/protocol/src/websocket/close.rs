@@ -32,9 +32,9 @@ pub(super) fn read(body: &[u8]) -> Result<Option<u16>, Fault> {
     Ok(Some(code))
 }
 
-/// Whether a close frame may have the code: those that are defined (1012 to 1014 by the registry
-/// of section 11.7), and those of libraries and applications. 1004 has no meaning; 1005, 1006 and
-/// 1015 tell of closes without a frame.
+/// Returns true if a close frame may have the code: those that are defined (1012 to 1014 by the
+/// registry of section 11.7), and those of libraries and applications. 1004 has no meaning; 1005,
+/// 1006 and 1015 report closes without a frame.
 const fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }

@@ -1,4 +1,4 @@
-//! Why a WebSocket connection never began or cannot go on.
+//! Faults that keep a WebSocket connection from beginning or continuing.
 
 use thiserror::Error;
 

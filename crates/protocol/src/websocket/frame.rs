@@ -33,7 +33,7 @@ pub(super) enum ControlKind {
     Pong = 0xa,
 }
 
-/// What a frame holds.
+/// Kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Bytes for the side above, of a message that ends here or goes on.
@@ -52,12 +52,12 @@ pub(super) struct Head {
     pub(super) key: [u8; 4],
 }
 
-/// What the head of the next frame has to obey.
+/// Rules for the head of the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// Whether the peer is a client, whose frames have to be masked.
+    /// True if the peer is a client, whose frames have to be masked.
     pub(super) is_masked: bool,
-    /// Whether a fragment came that was not the last of its message.
+    /// True if the last fragment was not the last of its message.
     pub(super) in_message: bool,
     /// Most bytes of payload.
     pub(super) maximum: u32,
@@ -101,7 +101,7 @@ impl Head {
     }
 }
 
-/// What the first byte says.
+/// Reads the kind from the first byte.
 #[inline]
 fn kind(first: u8, in_message: bool) -> Result<Kind, Fault> {
     if first & RESERVED != 0 {

@@ -13,7 +13,7 @@ use super::receive::Cut;
 pub(super) const HEAD_MAX: u16 = 8_192;
 /// Most fields of a head; a browser sends about 20.
 const FIELDS_MAX: usize = 64;
-/// What is hashed behind the nonce (section 1.3).
+/// Text hashed behind the nonce (section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The text of a nonce or accept key.
@@ -28,7 +28,7 @@ pub(super) fn accept_key(nonce: &[u8]) -> AcceptKey {
     text
 }
 
-/// Whether a nonce is the base64 of 16 bytes (section 4.1, item 7).
+/// Returns true if a nonce is the base64 of 16 bytes (section 4.1, item 7).
 pub(super) fn is_nonce(text: &[u8]) -> bool {
     let mut space = [0; 18];
     text.len() == 24 && STANDARD.decode_slice(text, &mut space) == Ok(16)
@@ -69,14 +69,14 @@ pub(super) fn collect(
     Ok(false)
 }
 
-/// Whether the bytes cannot begin an answer.
+/// Returns true if the bytes cannot begin an answer.
 pub(super) fn is_no_answer(head: &[u8]) -> bool {
     Response::new(&mut [EMPTY_HEADER; FIELDS_MAX])
         .parse(head)
         .is_err()
 }
 
-/// Whether the bytes cannot begin a request.
+/// Returns true if the bytes cannot begin a request.
 pub(super) fn is_no_request(head: &[u8]) -> bool {
     Request::new(&mut [EMPTY_HEADER; FIELDS_MAX])
         .parse(head)
@@ -114,7 +114,7 @@ pub(super) fn read_request<T>(
     judge(method, target, &Fields(request.headers))
 }
 
-/// Whether parsing ended exactly at the end of the head.
+/// Checks that parsing ended exactly at the end of the head.
 fn is_whole(head: &[u8], parsed: httparse::Result<usize>) -> Result<(), Fault> {
     match parsed {
         Ok(Status::Complete(size)) if size == head.len() => Ok(()),
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         fields.map(|field| field.value.trim_ascii())
     }
 
-    /// Whether the head has the field.
+    /// Returns true if the head has the field.
     pub(super) fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()
     }
@@ -154,13 +154,13 @@ impl<'a> Fields<'a> {
         values.flat_map(|value| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
     }
 
-    /// Whether the list holds the word, in letters of any case.
+    /// Returns true if the list has the word, in letters of any case.
     pub(super) fn lists(&self, name: &str, word: &str) -> bool {
         self.members(name)
             .any(|member| member.eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// Whether the list holds exactly the word.
+    /// Returns true if the list has exactly the word.
     pub(super) fn lists_exactly(&self, name: &str, word: &str) -> bool {
         self.members(name).any(|member| member == word.as_bytes())
     }

@@ -26,7 +26,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// What is not yet read.
+    /// Returns the bytes that are not yet read.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.from..]
@@ -38,7 +38,7 @@ impl<'a> Cut<'a> {
         self.from += count;
     }
 
-    /// How many bytes are plain.
+    /// Returns the number of plain bytes.
     #[inline]
     pub(super) const fn plain(&self) -> usize {
         self.to
@@ -107,9 +107,9 @@ pub(super) struct Reader {
     /// The head of a frame of which a part has come.
     head: [u8; HEAD_MAX],
     head_length: u8,
-    /// Whether the peer is a client.
+    /// True if the peer is a client.
     is_masked: bool,
-    /// Whether the last data frame was not the last of its message.
+    /// True if the last data frame was not the last of its message.
     in_message: bool,
 }
 
@@ -127,7 +127,7 @@ impl Reader {
         }
     }
 
-    /// Whether the peer's frames are masked: it is a client.
+    /// Returns true if the peer is a client, whose frames are masked.
     #[inline]
     pub(super) const fn is_masked(&self) -> bool {
         self.is_masked

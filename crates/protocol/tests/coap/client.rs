@@ -57,7 +57,7 @@ impl Device {
         assert_eq!(again, Ok(()));
     }
 
-    /// What was sent last; it is one message.
+    /// Returns the last datagram sent, which is one message.
     fn last(&self) -> Message<'_> {
         Message::decode(&self.sent).expect("one message")
     }
@@ -1188,8 +1188,8 @@ fn continue_for_another_block_fails_the_exchange() {
 }
 
 proptest! {
-    /// Whatever a server sends, each request ends at most once, one datagram at most goes out for
-    /// each that comes, and what goes out is empty: an acknowledgement or a reset.
+    /// Law: for any datagrams of a server, each request ends at most once, one datagram at most
+    /// goes out for each that comes, and that one is empty: an acknowledgement or a reset.
     #[test]
     fn any_datagrams_end_a_request_at_most_once(
         script in proptest::collection::vec((0..8u8, any::<[u8; 3]>(), any::<u16>()), 0..40),

@@ -246,7 +246,7 @@ fn lengths() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    /// What is written is what is read, whatever the parts of a message are.
+    /// Law: decoding returns the message that was encoded, for any parts of a message.
     #[test]
     fn decoding_inverts_encoding(
         code in codes(),

@@ -39,7 +39,7 @@ fn sizes() -> impl Strategy<Value = BlockSize> {
     bytes.prop_map(|bytes| BlockSize::within(bytes).expect("a size"))
 }
 
-/// When an exchange of one message each way is over at the latest (RFC 7252 section 4.8.2).
+/// Latest end of an exchange of one message each way (RFC 7252 section 4.8.2).
 const LIFETIME: Micros = Micros::from_secs(247);
 
 proptest! {

@@ -35,7 +35,7 @@ impl Peer {
         self.server.receive(self.now, datagram, &mut self.sent)
     }
 
-    /// What a datagram asks.
+    /// Returns the request of a datagram.
     fn asked<'d>(&mut self, datagram: &'d [u8]) -> Incoming<'d> {
         match self.hears(datagram) {
             Some(ServerEvent::Request(request)) => request,
@@ -353,7 +353,7 @@ fn what_is_remembered_is_bounded() {
     assert_eq!(peer.server.counts().unrepeatable, 2);
 }
 
-/// What is kept for duplicates is bounded by whoever has many sessions.
+/// Law: an owner of many sessions bounds their memory of duplicates.
 #[test]
 fn the_oldest_requests_are_forgotten_with_their_replies() {
     let mut peer = Peer::standard();
@@ -532,7 +532,7 @@ fn bodies_under_way_are_bounded_by_their_bytes() {
     assert_eq!(peer.server.counts().bodies_given_up, 1);
 }
 
-/// Whoever has many sessions may have one give up all it keeps.
+/// Law: an owner of many sessions may have one give up all it keeps.
 #[test]
 fn bodies_under_way_count_as_kept_and_can_be_given_up() {
     let mut peer = Peer::standard();
@@ -613,7 +613,7 @@ fn a_long_answer_is_fetched_block_by_block() {
     assert_eq!(peer.last().code, Code::BAD_REQUEST, "beyond the end");
 }
 
-/// What is kept of an answer is lost only on a client that has not asked for its last block.
+/// Law: a kept answer is lost only for a client that has not asked for its last block.
 #[test]
 fn answers_that_were_fetched_whole_are_not_given_up() {
     for (last, given_up) in [(1, 1), (2, 0), (3, 1)] {

@@ -9,7 +9,7 @@ use muster_protocol::coap::{
     Pending, Refused, Reply, Request, Server, ServerEvent, ServerSettings, Ticket, Token, Uint,
 };
 
-/// What the network does to datagrams, in thousandths of them.
+/// Behaviour of the network, in thousandths of datagrams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Network {
     pub(crate) lost: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Network {
     pub(crate) delay: Micros,
 }
 
-/// How the server answers a request.
+/// A server's way to answer a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     AtOnce,
@@ -28,7 +28,7 @@ enum Manner {
     Never,
 }
 
-/// What became of a request.
+/// End of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Response(Code),
@@ -44,7 +44,7 @@ pub(crate) struct Job {
     pub(crate) lengths: (usize, usize),
 }
 
-/// What a world has seen of one request.
+/// A world's record of one request.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Seen {
     pub(crate) ends: Vec<End>,
@@ -59,7 +59,7 @@ pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) now: Micros,
     pub(crate) seen: Vec<Seen>,
-    /// How often the server was asked, by token.
+    /// Number of requests that reached the server, by token.
     pub(crate) asked: HashMap<Token, u32>,
     /// Bodies that reached the server otherwise than they were sent.
     pub(crate) wrong_bodies: u32,
@@ -336,10 +336,10 @@ impl World {
     }
 }
 
-/// What an event of the client says, apart from the datagram.
+/// Content of a client's event, apart from the datagram.
 struct Told {
     job: usize,
-    /// What to render again.
+    /// Exchange to render again.
     key: Option<ExchangeKey>,
     end: Option<End>,
     part: Vec<u8>,
@@ -381,7 +381,7 @@ impl Told {
     }
 }
 
-/// What a server is asked: with what to answer, by which job, and the body.
+/// Returns the handle, the job and the body of a server's request.
 fn asked_of(event: ServerEvent<'_>) -> Option<(Pending, Option<usize>, Vec<u8>)> {
     let ServerEvent::Request(Incoming {
         pending,

@@ -1,4 +1,4 @@
-//! What the client session does, step by step, against bytes written by hand.
+//! Steps of the client session against bytes written by hand.
 
 use muster_model::{Micros, Reason};
 use muster_protocol::mqtt::packet::{Packet, Publish as Sent};
@@ -842,7 +842,7 @@ fn a_release_after_a_silence_is_answered_after_it() {
     assert!(!line.client.has_missed_keep_alive(secs(101)));
 }
 
-/// Where nothing that is sent has an answer and something always comes, a ping asks, once.
+/// Law: if nothing that is sent has an answer and something always comes, one ping asks.
 #[test]
 fn a_client_pings_after_a_silence_whatever_comes_and_goes() {
     let secs = |seconds| NOW + Micros::from_secs(seconds);

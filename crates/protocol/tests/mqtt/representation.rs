@@ -1,4 +1,4 @@
-//! How values, flags and properties stand in packets (sections 1.5 and 2).
+//! Representation of values, flags and properties in packets (sections 1.5 and 2).
 
 use muster_protocol::mqtt::packet::{Packet, Publish};
 use muster_protocol::mqtt::{Input, Property, Version, reason};
@@ -6,7 +6,8 @@ use muster_protocol::mqtt::{Input, Property, Version, reason};
 use crate::client_line::Line as Client;
 use crate::server_line::{CONNECT_V5, Line as Server, connect};
 
-/// That a packet is taken as it stands, and is malformed once a `~` in it is what no text holds.
+/// Checks that a packet is taken as it stands, and is malformed once a `~` in it becomes an invalid
+/// character.
 fn assert_text(server: impl Fn() -> Server, packet: &[u8]) {
     let events = server().feed(packet);
     assert!(!events[0].starts_with("Malformed"), "{events:?}");

@@ -1,4 +1,4 @@
-//! What the server session does, step by step, against bytes written by hand.
+//! Steps of the server session against bytes written by hand.
 
 use muster_model::Micros;
 use muster_protocol::mqtt::{

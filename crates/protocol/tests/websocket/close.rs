@@ -1,4 +1,4 @@
-//! How a connection ends (RFC 6455 sections 5.5.1 and 7).
+//! Ends of a connection (RFC 6455 sections 5.5.1 and 7).
 
 use muster_protocol::layer::{Ended, Layer, Standing};
 use muster_protocol::websocket::Fault;

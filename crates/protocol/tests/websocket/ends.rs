@@ -1,4 +1,4 @@
-//! What the tests say and hear with: an end over a wire in pieces, and frames written by hand.
+//! Ends of the tests over a wire in pieces, and frames written by hand.
 
 use muster_protocol::layer::{Ended, Layer, LayerError, Pipe};
 use muster_protocol::websocket::{Fault, Upgrade, WebSocket};
@@ -6,7 +6,7 @@ use muster_protocol::websocket::{Fault, Upgrade, WebSocket};
 pub(crate) const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 const SEED: u64 = 7;
 
-/// What an end made of its input.
+/// Result of an end's input.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) plain: Vec<u8>,
@@ -72,12 +72,12 @@ pub(crate) fn server() -> Pipe<WebSocket> {
     server
 }
 
-/// What a frame of the server makes a client hear.
+/// Returns a client's view of the server's frames.
 pub(crate) fn from_server(frames: &[u8]) -> Heard {
     hear(&mut client(), frames, &[], 1)
 }
 
-/// What a frame of the client makes a server hear.
+/// Returns a server's view of the client's frames.
 pub(crate) fn from_client(frames: &[u8]) -> Heard {
     hear(&mut server(), frames, &[], 1)
 }

@@ -30,7 +30,7 @@ fn ask_for(path: Option<&str>, request: &str) -> Heard {
     hear(&mut server, request.as_bytes(), &[], 1)
 }
 
-/// What a client makes of its right answer, altered.
+/// Returns a client's view of its right answer, altered.
 fn answered(from: &str, to: &str) -> Heard {
     let text = String::from_utf8(answer()).expect("it is text");
     assert!(text.contains(from), "{from:?} in {text:?}");

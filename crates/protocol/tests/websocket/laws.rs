@@ -8,7 +8,7 @@ use proptest::sample::select;
 
 use crate::ends::{KEY, answer, asking, client, frame, frames, hear, server};
 
-/// What a side says at once, of lengths around those where heads change.
+/// Messages of one side, of lengths around those where heads change.
 fn said() -> impl Strategy<Value = Vec<u8>> {
     let length = prop_oneof![0..40usize, select(vec![125, 126, 127, 65_535, 65_536])];
     length.prop_flat_map(|length| vec(any::<u8>(), length..=length))
@@ -53,8 +53,8 @@ fn wire_of(mut end: impl Layer, words: &[Vec<u8>]) -> Vec<u8> {
 }
 
 proptest! {
-    /// What either side says is what the other hears, whatever it is, wherever the bytes are cut
-    /// and in whatever packets the session takes them.
+    /// Law: each side receives exactly the other's messages, for any cuts of the bytes and any
+    /// packets of the session.
     #[test]
     fn what_is_said_is_heard(words in vec(said(), 0..6), cuts in cuts(), group in 1..50usize) {
         let upward = [asking().1, wire_of(client().layer, &words)].concat();

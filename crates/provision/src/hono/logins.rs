@@ -1,4 +1,4 @@
-//! Whether what devices log in as tells them apart.
+//! Checks that the credentials of devices are distinct.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ pub(crate) fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
     Ok(())
 }
 
-/// What no other device may log in as.
+/// Returns the login that no other device may have.
 fn login(record: &Record) -> Option<(&str, &str, &str)> {
     let login = record.login.as_ref()?;
     Some((&record.tenant, login.kind.word(), &login.auth_id))

@@ -1,5 +1,5 @@
-//! What a thing was to be: the registry names nothing but what it was told, so that a thing whose creation was cut
-//! off can only be known again by its content.
+//! Content of a thing to create. The registry gives it no other mark, so that a thing whose
+//! creation was cut off is recognized by its content.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,18 +32,17 @@ impl Made {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What a record has, if it is that.
+    /// Parses the content in a record.
     pub(super) fn of_id(id: &str) -> Option<Self> {
         serde_json::from_str(id).ok()
     }
 
-    /// Whether what is there is this and nothing besides.
+    /// Returns true if the thing found is this and nothing else.
     pub(super) fn is(&self, found: &Value) -> bool {
         own(found) == self.thing
     }
 
-    /// Whether none of the credentials that are there is another's. Those of ours may not have come
-    /// about yet.
+    /// Returns true if all existing credentials are ours; some of ours may still be missing.
     pub(super) fn has_no_other(&self, credentials: &[Value]) -> bool {
         let is_ours = |one: &Value| match &self.login {
             Some([kind, auth_id]) => one["type"] == **kind && one["auth-id"] == **auth_id,

@@ -33,7 +33,7 @@ pub(super) fn device_difference(record: &Record, found: &Value) -> Option<String
     disabled(found).or(lacks_gateway)
 }
 
-/// What is missing means true.
+/// Compares `enabled`, which is true if missing.
 fn disabled(found: &Value) -> Option<String> {
     (found["enabled"] == false).then(|| "`enabled` is false".to_owned())
 }

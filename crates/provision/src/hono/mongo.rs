@@ -39,8 +39,8 @@ const TENANTS: &str = "tenants";
 const DEVICES: &str = "devices";
 const CREDENTIALS: &str = "credentials";
 
-/// How much longer than the time-out a call may take: what the driver itself finds out by then is told in
-/// its words.
+/// Time beyond the time-out after which a call is given up; the driver reports earlier failures
+/// itself.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Writes into a registry's database.
@@ -194,7 +194,7 @@ impl Mongo {
         Ok(())
     }
 
-    /// What a killed process had begun is ours, unless others have made it since.
+    /// Adopts a tenant that a killed process had begun, unless others have created it since.
     fn settle_tenant(
         &self,
         tenant: &str,

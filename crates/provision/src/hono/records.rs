@@ -1,4 +1,4 @@
-//! What the registry has to know for a plan.
+//! Records of the registry for a plan.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ pub(super) struct Record {
     pub(super) device: String,
     /// The gateway that may act for it.
     pub(super) via: Option<String>,
-    /// What it proves itself with; none if it never does.
+    /// Its credentials; none if it never connects.
     pub(super) login: Option<Login>,
 }
 
-/// What somebody proves himself with.
+/// Credentials of a device or a gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Login {
     pub(super) kind: LoginKind,
@@ -70,7 +70,7 @@ pub(super) fn tenants(plan: &Plan) -> BTreeSet<String> {
     tenants.collect()
 }
 
-/// How many devices and gateways a plan has.
+/// Returns the number of devices and gateways of a plan.
 pub(super) fn count(plan: &Plan) -> u64 {
     let of = |fleet: &FleetPlan| {
         let gateways = if fleet.link_names.is_some() {
@@ -100,7 +100,7 @@ pub(super) fn records(
     })
 }
 
-/// Who says what a fleet's links are called and know.
+/// Renders names and secrets of a fleet's links.
 struct Teller<'a> {
     fleet: &'a FleetPlan,
     directory: Directory,
@@ -144,7 +144,7 @@ impl<'a> Teller<'a> {
         })
     }
 
-    /// What a link is called, and its first device.
+    /// Returns the name of a link, and its first device.
     fn link(&self, link: u32) -> (String, DeviceId) {
         let link = LinkId(self.fleet.first_link.0 + link);
         let mut name = String::new();

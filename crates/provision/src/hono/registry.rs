@@ -26,7 +26,7 @@ pub(crate) struct Registry {
     pending: u16,
     /// One that every plan of it has.
     tenant: String,
-    /// Whether a run creates what is not there.
+    /// True if a run creates missing things.
     is_told: bool,
 }
 
@@ -115,9 +115,9 @@ impl Registry {
         })
     }
 
-    /// Whether it is a registry that has not what it was asked for, rather than somebody who has no
-    /// such path: Hono says so in an object of nothing but `error`, and of an unknown path in a page.
-    /// Before release 1.0 it said nothing at all.
+    /// Returns true if the answer is a registry's, not one of another program without that path:
+    /// Hono answers with an object of nothing but `error`, and to an unknown path with a page.
+    /// Before release 1.0 its answer was empty.
     fn is_registrys(&self, answer: &Answer) -> bool {
         match serde_json::from_str(answer.text()) {
             Ok(Value::Object(said)) => said.len() == 1 && said.contains_key("error"),
@@ -201,7 +201,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether it was created by this call.
+    /// Creates a thing; true if this call created it.
     fn make(
         &self,
         wanted: &Wanted,
@@ -341,7 +341,7 @@ impl Registry {
         }
     }
 
-    /// Where a thing of that name is.
+    /// Returns the path of a thing with that name.
     fn named(&self, kind: &str, name: &str) -> String {
         let word = match (self.api, kind) {
             (RegistryApi::V1, DEVICE) => "devices",
@@ -352,7 +352,7 @@ impl Registry {
         below(word, name)
     }
 
-    /// Where a thing is created, and from what.
+    /// Returns path and body of a creation.
     fn creation(&self, wanted: &Wanted) -> (String, Value) {
         let named = || self.named(wanted.kind(), &wanted.key());
         match (self.api, wanted) {
@@ -371,7 +371,7 @@ impl Registry {
     }
 }
 
-/// Where something of that name is, below a word.
+/// Returns the path of a name below a word.
 fn below(word: &str, name: &str) -> String {
     let segments = name.split('/').map(segment);
     segments.fold(word.to_owned(), |path, next| path + "/" + &next)

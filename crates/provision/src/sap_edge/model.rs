@@ -11,7 +11,7 @@ const NAME: &str = "PerfTest";
 pub(super) struct Kind {
     /// For people.
     pub(super) name: &'static str,
-    /// Where the API has its things.
+    /// Path of its things in the API.
     pub(super) path: &'static str,
     /// The field that names one.
     pub(super) key: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Entity {
     pub(super) kind: &'static Kind,
     /// Its name.
     pub(super) key: String,
-    /// What it is created with.
+    /// Body of its creation.
     pub(super) body: Value,
 }
 

@@ -13,7 +13,7 @@ use crate::world::{PSK, World};
 const V1: &str = "";
 const LEGACY: &str = ", api: pre-1.0";
 
-/// Which API, and where its tenants, devices and credentials are.
+/// APIs, with the paths of their tenants, devices and credentials.
 const APIS: [(&str, [&str; 3]); 2] = [
     (V1, ["/v1/tenants/", "/v1/devices/", "/v1/credentials/"]),
     (LEGACY, ["/tenant/", "/registration/", "/credentials/"]),
@@ -181,7 +181,7 @@ fn what_others_made_after_a_killed_process_stays() {
     }
 }
 
-/// What others made is used as it is, or differs; either way it is not ours afterwards.
+/// Law: things of others are used as they are, or differ; either way they are not ours afterwards.
 #[test]
 fn what_others_made_after_a_killed_process_is_not_taken_over() {
     for api in APIS {

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-/// What the registry holds, by path, and every call.
+/// Content of the registry by path, and every call.
 #[derive(Default)]
 pub(crate) struct Held {
     pub(crate) things: BTreeMap<String, Value>,
     pub(crate) calls: Vec<String>,
     /// The calls of this method and path are answered with 500, so many times.
     pub(crate) failing: Option<(String, u32)>,
-    /// What each call has to say of who makes it; calls that do not are answered with 401.
+    /// Required authorization; calls without it are answered with 401.
     pub(crate) authorization: Option<String>,
     /// Nobody serves any path, and this is what is answered with 404.
     pub(crate) nobody: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What goes wrong is named with the address, the cause and the remedy, and never with the token.
+//! Errors name the address, the cause and the remedy, and never the token.
 
 use std::net::TcpListener;
 

@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// Whatever answers there.
+    /// Uses the server at that address.
     pub(crate) fn at(url: &str) -> Self {
         Self {
             gateway: None,
@@ -159,7 +159,7 @@ impl World {
         write!(file, "{line}{}", if is_whole { "\n" } else { "" }).unwrap();
     }
 
-    /// How many things of a kind the gateway has.
+    /// Returns the number of things of a kind in the gateway.
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.list(kind).len()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the program was called with; options that stand alone are named in `alone`.
+    /// Reads the arguments; options without a value are named in `alone`.
     pub(crate) fn read(alone: &[&str]) -> Self {
         let (mut words, mut options) = (Vec::new(), HashMap::new());
         let mut arguments = std::env::args().skip(1);
@@ -73,8 +73,8 @@ impl Arguments {
         )
     }
 
-    /// What both examples are willing to do: `--suites PskCcm8,PskGcm`, `--first MS`,
-    /// `--give-up MS`, `--datagram BYTES`.
+    /// Settings of both examples: `--suites PskCcm8,PskGcm`, `--first MS`, `--give-up MS`,
+    /// `--datagram BYTES`.
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         if let Some(names) = self.get("suites") {
@@ -104,7 +104,7 @@ impl Arguments {
     }
 }
 
-/// What both ends may use.
+/// Credentials of both ends.
 pub(crate) struct Means {
     pub(crate) crypto: AwsLc,
     pub(crate) settings: Settings,
@@ -129,7 +129,7 @@ impl Means {
     }
 }
 
-/// What happened, with what the peer said.
+/// An event, with the peer's reason.
 #[derive(Debug)]
 pub(crate) enum Happened {
     Connected(Connected),

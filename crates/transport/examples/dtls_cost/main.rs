@@ -1,4 +1,4 @@
-//! What DTLS costs a client: handshakes in memory and over sockets, resumed ones, memory at rest,
+//! Cost of DTLS for a client: handshakes in memory and over sockets, resumed ones, memory at rest,
 //! and the time of a record.
 //!
 //! ```text

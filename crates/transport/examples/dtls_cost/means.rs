@@ -1,4 +1,4 @@
-//! What one end of DTLS has at hand, and its part of a handshake.
+//! Credentials of one end of DTLS, and its part of a handshake.
 
 use muster_model::Micros;
 use muster_protocol::dtls::{

@@ -25,7 +25,7 @@ pub(super) fn serve(suite: Suite) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// So many handshakes with a server, and the processor time that they took, as a line of JSON.
+/// Performs `count` handshakes with a server and returns their processor time as a line of JSON.
 pub(super) fn shake(
     server: SocketAddr,
     suite: Suite,

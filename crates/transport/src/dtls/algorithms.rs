@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::RecordKey;
 
-/// So many random numbers are tried for a secret of P-256; one in 2^32 is none.
+/// Most random numbers tried for a secret of P-256; one in 2^32 is none.
 const SECRET_TRIES: usize = 8;
 
 /// Algorithms by aws-lc-rs, AES-CCM by RustCrypto, and the randomness of the system.
@@ -133,7 +133,7 @@ impl GroupSecret {
     }
 }
 
-/// It is nobody's to read.
+/// Hides the secret.
 impl fmt::Debug for GroupSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GroupSecret({:?})", self.group)

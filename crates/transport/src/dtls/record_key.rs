@@ -22,7 +22,7 @@ pub struct RecordKey {
     key: Zeroizing<[u8; 16]>,
 }
 
-/// It is nobody's to read.
+/// Hides the key.
 impl fmt::Debug for RecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RecordKey({:?})", self.cipher)

@@ -17,7 +17,8 @@ fn bytes<const N: usize>(text: &str) -> [u8; N] {
     hex(text).try_into().expect("of this length")
 }
 
-/// What is sealed is the answer, and the answer opens; with any byte altered it does not.
+/// Checks that sealing gives the answer, and that the answer opens; with any byte altered it does
+/// not.
 fn check(cipher: Cipher, [key, nonce, associated, plain, answer]: [&str; 5]) {
     let (nonce, associated, plain, answer) =
         (bytes(nonce), hex(associated), hex(plain), hex(answer));

@@ -1,4 +1,4 @@
-//! Where the TLS ends of links come from, and who they are.
+//! Source of the TLS ends of links, with their identities.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use super::sessions::OwnSession;
 use super::{TlsClient, trust};
 use crate::Peer;
 
-/// How TLS is opened.
+/// Settings of TLS.
 #[derive(Debug, Clone)]
 pub struct TlsSpec {
-    /// Whom we trust; none trusts whom this machine trusts.
+    /// Trusted authorities; none for those of this machine.
     pub ca: Option<Pem>,
-    /// Whether any certificate will do.
+    /// True to accept any certificate.
     pub insecure: bool,
     /// The versions that may be spoken.
     pub versions: Versions,
     /// The protocol that is offered by ALPN (RFC 7301).
     pub alpn: Option<String>,
-    /// Whether a link that connects again resumes its own session.
+    /// True if a link that connects again resumes its own session.
     pub resumption: bool,
 }
 
@@ -76,8 +76,8 @@ pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// Where the TLS ends of links come from. What all links have in common is held once; a link has
-/// something of its own if it shows a certificate, or once it has a session to resume.
+/// Source of the TLS ends of links. Common parts are held once; a link has its own if it shows a
+/// certificate, or once it has a session to resume.
 #[derive(Debug)]
 pub struct TlsLinks {
     common: Arc<ClientConfig>,
@@ -112,8 +112,8 @@ impl TlsLinks {
         Ok(links)
     }
 
-    /// What one link has of its own: its certificate, and where it keeps its session. Tickets are
-    /// never shared, or one device would speak in another's name.
+    /// Returns the private part of one link: its certificate, and its store of sessions. Tickets
+    /// are never shared, or one device would connect in another's name.
     fn config_of(&self, own: Option<Own>) -> Arc<ClientConfig> {
         let mut config = (*self.common).clone();
         if self.resumption {
@@ -152,7 +152,7 @@ impl Layers for TlsLinks {
     }
 }
 
-/// What all links have in common.
+/// Returns the part that all links share.
 fn config(spec: &TlsSpec) -> Result<ClientConfig, TransportError> {
     let provider = provider();
     let verifier = trust::verifier(spec, &provider)?;

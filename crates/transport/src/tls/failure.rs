@@ -1,4 +1,4 @@
-//! What an error of rustls means for a run's account.
+//! Maps errors of rustls to the causes that a run counts.
 
 use muster_model::TlsFailure;
 use rustls::{CertificateError, Error};

@@ -14,19 +14,19 @@ use super::client::provider;
 /// A file of certificates or a key, as it was read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     text: Vec<u8>,
 }
 
-/// What it holds may be a key, which is nobody's to read.
+/// Hides the content, which may be a key.
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pem({})", self.name)
     }
 }
 
-/// What cannot be used, with the file or name and the remedy.
+/// Error of a certificate or key, with the file or name and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// A file cannot be read.
@@ -42,7 +42,7 @@ pub enum TransportError {
     Certificate {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// A file holds no key that can be used.
@@ -50,7 +50,7 @@ pub enum TransportError {
     Key {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// A key is not that of the certificate.
@@ -117,7 +117,7 @@ impl Pem {
         }
     }
 
-    /// What stands in it.
+    /// Returns its content.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -139,7 +139,7 @@ impl Pem {
         }
     }
 
-    /// Why no key was found: one that is encrypted looks like none.
+    /// Explains why no key was found: an encrypted one does not look like a key.
     fn why_no_key(&self, error: &pem::Error) -> String {
         let is_encrypted = |marker: &[u8]| self.text.windows(marker.len()).any(|at| at == marker);
         let markers: [&[u8]; 2] = [b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED"];
@@ -158,7 +158,7 @@ impl Pem {
     }
 }
 
-/// What is wrong with a file of PEM, as text.
+/// Describes an error in a file of PEM.
 fn words(error: &pem::Error) -> String {
     if let pem::Error::MissingSectionEnd { end_marker } = error {
         let marker = String::from_utf8_lossy(end_marker);

@@ -1,4 +1,4 @@
-//! Where the layers of a gateway's links come from.
+//! Source of the layers of a gateway's links.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use super::pem::{Own, Pem, TransportError};
 use super::{TlsServer, subject, trust};
 use crate::Any;
 
-/// What a gateway's layers are made from; the default is none.
+/// Inputs of a gateway's layers; the default is none.
 #[derive(Debug, Clone, Default)]
 pub struct ServerSpec {
-    /// How TLS is opened, where there is any.
+    /// Settings of TLS, if there is any.
     pub tls: Option<ServerTls>,
-    /// Whether there is WebSocket; any path is served.
+    /// True if there is WebSocket; any path is served.
     pub is_websocket: bool,
 }
 
-/// How a gateway opens TLS.
+/// Settings of a gateway's TLS.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     /// Its certificate and chain.
     pub cert: Pem,
     /// Its key.
     pub key: Pem,
-    /// Whom it trusts when a client shows a certificate; none asks for no certificate.
+    /// Trusted authorities of client certificates; none requests no certificate.
     pub client_ca: Option<Pem>,
-    /// Whether a client without a certificate is sent away.
+    /// True to reject clients without a certificate.
     pub is_client_cert_needed: bool,
     /// The versions that may be spoken.
     pub versions: Versions,
@@ -54,7 +54,7 @@ impl ServerTls {
     }
 }
 
-/// Where the layers of a gateway's links come from.
+/// Source of the layers of a gateway's links.
 #[derive(Debug, Clone, Default)]
 pub struct Servers {
     tls: Option<Arc<ServerConfig>>,
@@ -62,7 +62,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Where the layers of a gateway's links come from.
+    /// Returns the source of the layers of a gateway's links.
     ///
     /// # Errors
     /// [`TransportError`], which names the file that cannot be used.
@@ -135,17 +135,17 @@ fn client_verifiers(
     Ok(WebPkiClientVerifier::builder_with_provider(roots, provider))
 }
 
-/// Who a client is by its certificate.
+/// Identity of a client by its certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerIdentity {
     /// The subject of its certificate, in the manner of RFC 4514 but in the certificate's order.
     pub subject: String,
-    /// Whether its session was resumed, so that the certificate is that of the session.
+    /// True if its session was resumed, so that the certificate is that of the session.
     pub is_resumed: bool,
 }
 
 impl TlsServer {
-    /// Who the client is, once the connection is open and if it showed a certificate.
+    /// Returns the client's identity, once the connection is open and if it showed a certificate.
     pub fn peer(&self) -> Option<PeerIdentity> {
         let connection = self.connection()?;
         let certificate = connection.peer_certificates()?.first()?;
@@ -155,7 +155,7 @@ impl TlsServer {
         })
     }
 
-    /// Whether the session of an open connection was resumed; none before.
+    /// Returns true if the session of an open connection was resumed; none before.
     pub fn is_resumed(&self) -> Option<bool> {
         let kind = self.connection()?.handshake_kind()?;
         Some(kind == HandshakeKind::Resumed)

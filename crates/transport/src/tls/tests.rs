@@ -43,7 +43,7 @@ struct Line {
     server: Pipe<Any<TlsServer>>,
     up: Vec<u8>,
     down: Vec<u8>,
-    /// What each end has heard, and how it ended.
+    /// Bytes that each end received, and its end.
     heard: [Vec<u8>; 2],
     ends: [Option<Ended>; 2],
     step: usize,

@@ -1,4 +1,4 @@
-//! Whom we trust.
+//! Trusted certificates.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use muster_protocol::coap::{
 
 use super::ends::{End, Told, connected};
 
-/// What one end's session of CoAP said travels to the other end.
+/// Carries the output of one end's CoAP session to the other end.
 fn pass(from: &mut End, said: &mut Vec<u8>, to: &mut End) -> Vec<u8> {
     assert!(from.dtls.wrap(said, 0));
     to.hear(Micros::ZERO, said);

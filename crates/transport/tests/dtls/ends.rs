@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 pub(crate) const ADDRESS: &[u8] = b"198.51.100.7:5684";
 /// The key that both ends know.
 pub(crate) const KEY: &[u8] = b"hono-secret";
-/// What the client calls itself.
+/// The client's identity.
 pub(crate) const IDENTITY: &[u8] = b"sensor1@t1";
 
 static THROWAWAY: LazyLock<Throwaway> =
@@ -58,7 +58,7 @@ impl Sessions for Kept {
     }
 }
 
-/// What one end told.
+/// Events of one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Connected(Connected),
@@ -167,7 +167,7 @@ pub(crate) struct End {
     pub(crate) connection_id: Option<Vec<u8>>,
     pub(crate) told: Vec<Told>,
     pub(crate) out: Datagrams,
-    /// Whether the last datagram may have moved the peer.
+    /// True if the last datagram may have moved the peer.
     pub(crate) is_newest: bool,
 }
 
@@ -246,13 +246,13 @@ impl End {
         self.is_newest = input.is_newest();
     }
 
-    /// What is due is done.
+    /// Handles what is due.
     pub(crate) fn expire(&mut self, now: Micros) {
         let event = self.dtls.expire(now, &mut context!(self), &mut self.out);
         self.told.extend(event.map(Told::from));
     }
 
-    /// What is to be sent.
+    /// Returns the datagrams to send.
     pub(crate) fn sent(&mut self) -> Vec<Vec<u8>> {
         let sent = self.out.iter().map(<[u8]>::to_vec).collect();
         self.out.clear();
@@ -270,7 +270,7 @@ impl End {
         self.dtls.close(&mut self.out);
     }
 
-    /// What was agreed upon.
+    /// Returns the negotiated parameters.
     pub(crate) fn connected(&self) -> Connected {
         match self.told.first() {
             Some(Told::Connected(connected)) => *connected,
@@ -283,7 +283,7 @@ fn has_begun(dtls: &Dtls<Tapped>) -> bool {
     dtls.deadline().is_some() || dtls.is_open()
 }
 
-/// What most clients open with.
+/// The opening of most clients.
 pub(crate) fn with_key() -> Opening<'static> {
     Opening {
         psk: Some(Psk {

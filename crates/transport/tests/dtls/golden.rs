@@ -8,7 +8,7 @@ use muster_protocol::layer::Standing;
 
 use super::ends::{End, with_key};
 
-/// Where what is said stands: a line for each record, in the order in which it was said.
+/// File of the records: one line each, in the order of sending.
 const GOLDEN: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../golden/dtls-handshake.txt"

@@ -6,7 +6,7 @@ use muster_protocol::dtls::{Opening, Psk, Suite, server_random};
 
 use super::ends::{End, IDENTITY, Told, certificates, shake, with_key};
 
-/// What a server says of a handshake whose client knows a wrong key.
+/// A server's report of a handshake whose client has a wrong key.
 struct Failed {
     verify_request: Vec<u8>,
     flight: Vec<Vec<u8>>,

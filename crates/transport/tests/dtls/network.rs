@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::ends::{End, Told, certificates, with_key};
 
-/// What a network does to one datagram in a hundred.
+/// Treatment of one datagram in a hundred by a network.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weather {
     loss: u64,
@@ -73,7 +73,7 @@ impl Network {
 struct Shaken {
     client: End,
     server: End,
-    /// When the client told how it ended.
+    /// Instant of the client's end.
     ended: Micros,
 }
 
@@ -185,7 +185,7 @@ proptest! {
         check(&mut shake(weather, seed / 2, suite));
     }
 
-    /// Where nothing is lost or cut, every handshake completes, whatever comes twice or late.
+    /// Law: without loss or cuts every handshake completes, even with doubled or late datagrams.
     #[test]
     fn without_loss_every_handshake_completes(
         double in 0_u64..100,

@@ -1,4 +1,4 @@
-//! What was answered last on a socket, so that a second answer is known for one (RFC 7252 section 4.5).
+//! The last answers on a socket, by which a second answer is recognized (RFC 7252 section 4.5).
 //!
 //! Message ids go round in their order, and so do the places: one in each lane, whosever it is.
 
@@ -27,7 +27,8 @@ impl Lane {
         };
     }
 
-    /// Whose request had this message id and token, if it was answered and no later one took its place.
+    /// Returns the ticket of the answered request with this message id and token, if no later one
+    /// replaced it.
     pub(super) fn of_answered(lanes: &[Self], id: u16, token: Token) -> Option<Ticket> {
         let lane = lanes.get(place_of(id, lanes.len())?)?;
         let is_it = lane.answered_id == id && lane.answered_token == fold(token.as_bytes());

@@ -6,8 +6,8 @@ use super::exchange::{Exchange, LISTED};
 use crate::coap::ExchangeKey;
 use crate::coap::slab::Slab;
 
-/// So many exchanges are looked through faster than a table is asked; a device by itself seldom has
-/// more, and then needs no memory for one.
+/// Most exchanges that are searched without a table: a single device seldom has more, and then
+/// needs no memory for one.
 const FEW: usize = 8;
 
 /// Finds an exchange by its message id.

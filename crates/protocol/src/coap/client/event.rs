@@ -1,4 +1,4 @@
-//! What a client session tells its caller.
+//! Events of a client session.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ use crate::coap::{Block, Code, ExchangeKey, OptionNumber, Options, Ticket};
 pub enum ClientEvent<'a> {
     /// The request was taken, and its response comes later (section 5.2.2).
     Acknowledged {
-        /// Whose.
+        /// The exchange.
         ticket: Ticket,
         /// The exchange, which goes on.
         key: ExchangeKey,
@@ -23,23 +23,23 @@ pub enum ClientEvent<'a> {
     Part(Response<'a>),
     /// Render the request again and call [`super::Endpoint::again`].
     Again {
-        /// Whose.
+        /// The exchange.
         ticket: Ticket,
         /// The exchange.
         key: ExchangeKey,
-        /// What it is for.
+        /// The reason for the copy.
         cause: Again,
     },
     /// The exchange ended without a response.
     Failed {
-        /// Whose.
+        /// The exchange.
         ticket: Ticket,
-        /// Why.
+        /// The cause.
         cause: Failure,
     },
     /// The answer to a request that was forgotten.
     AnsweredLate {
-        /// Whose.
+        /// The exchange.
         ticket: Ticket,
         /// The server's code; none for a reset.
         code: Option<Code>,
@@ -48,12 +48,12 @@ pub enum ClientEvent<'a> {
     /// one in an acknowledgement is known for a second one as long as its socket sent no more requests
     /// since than devices share it, and only if the request was sent once: each copy of it may have an answer.
     Duplicate {
-        /// Whose.
+        /// The exchange.
         ticket: Ticket,
     },
     /// The server shows that it is alive: the reset that answers a ping (section 4.3).
     Pong {
-        /// Whose ping.
+        /// The ping.
         ticket: Ticket,
     },
     /// A ping was sent again: nothing is to be done but to send it.
@@ -61,7 +61,7 @@ pub enum ClientEvent<'a> {
 }
 
 impl ClientEvent<'_> {
-    /// Whose it is; nobody's is a ping that was sent again.
+    /// Returns the ticket; none for a ping that was sent again.
     pub const fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Response(response) | Self::Part(response) => Some(response.ticket),
@@ -76,7 +76,7 @@ impl ClientEvent<'_> {
     }
 }
 
-/// What a request is rendered again for.
+/// Reason to render a request again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Again {
     /// No acknowledgement came in time (section 4.2): the same bytes again.
@@ -89,7 +89,7 @@ pub enum Again {
 /// A response that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// Whose.
+    /// The exchange.
     pub ticket: Ticket,
     /// The exchange.
     pub key: ExchangeKey,
@@ -99,13 +99,13 @@ pub struct Response<'a> {
     pub options: Options<'a>,
     /// The payload, or that of one block.
     pub payload: &'a [u8],
-    /// Which block of the body the payload is; none where the body is not in blocks.
+    /// The block of the body in the payload; none if the body is not in blocks.
     pub block: Option<Block>,
-    /// Whether it came in a message of its own and not in the acknowledgement (section 5.2.2).
+    /// True if it came in a message of its own and not in the acknowledgement (section 5.2.2).
     pub is_separate: bool,
 }
 
-/// Why an exchange ended without a response.
+/// Reason that an exchange ended without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Failure {
     /// The server has rejected the message (RST, section 4.2).

@@ -9,7 +9,7 @@ use crate::coap::{
     Ticket, Token, Transmission, Uint,
 };
 
-/// What an exchange waits for.
+/// Message that an exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// An answer of any kind.
@@ -20,15 +20,15 @@ pub(super) enum Stage {
     BlockDue,
 }
 
-/// It was sent as CON.
+/// Flag of a request sent as CON.
 pub(super) const CONFIRMABLE: u8 = 1;
-/// It takes a place in the window of its lane.
+/// Flag of an exchange that counts in its device's window.
 pub(super) const COUNTED: u8 = 2;
 /// The caller no longer waits for it.
 pub(super) const FORGOTTEN: u8 = 4;
 /// The caller has been asked for a retransmission.
 pub(super) const RESEND_DUE: u8 = 8;
-/// It is an empty CON.
+/// Flag of an empty CON.
 pub(super) const PING: u8 = 16;
 /// Blocks of the request's body follow the one that was sent last.
 const MORE: u8 = 32;
@@ -38,9 +38,9 @@ pub(super) const LISTED: u8 = 64;
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) ticket: Ticket,
-    /// When it is over whatever comes.
+    /// Instant at which it ends in any case.
     pub(super) expires: Micros,
-    /// How long the copy that was sent last waits.
+    /// Time-out of the last copy.
     pub(super) timeout: Micros,
     /// The first byte of the request's body in the block that was sent last, or is due.
     up: u32,
@@ -59,18 +59,18 @@ pub(super) struct Exchange {
     marks: u8,
 }
 
-/// What a response means to an exchange.
+/// Effect of a response on an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is the response, or the last block of it.
+    /// The response, or the last block of it.
     Done,
-    /// It is a block, and another is to be asked for.
+    /// A block, and another must be requested.
     Part,
     /// A block of the request was taken, and the next is due.
     NextBlock,
-    /// It answers an earlier question, and came again after its message was forgotten.
+    /// Answers an earlier request, and came again after its message was forgotten.
     Earlier,
-    /// It cannot be.
+    /// Impossible.
     Failed(Failure),
 }
 
@@ -114,7 +114,7 @@ impl Exchange {
         }
     }
 
-    /// When the copy that is sent now has waited long enough.
+    /// Returns the time-out instant of the copy that is sent now.
     #[inline]
     pub(super) fn next_copy(&self, now: Micros) -> Micros {
         (now + self.timeout).min(self.expires)
@@ -194,7 +194,7 @@ impl Exchange {
         is_asked.then(block).flatten()
     }
 
-    /// What a response means.
+    /// Returns the effect of a response.
     #[inline]
     pub(super) fn answer(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
         let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];
@@ -225,8 +225,8 @@ impl Exchange {
         (is_refused && usize::from(self.whole) > asked.bytes()).then_some(asked)
     }
 
-    /// What a response means to a block that is not the last (RFC 7959 sections 2.3 and 2.9); none
-    /// where it is the response to the request as a whole.
+    /// Returns the effect of a response to a block that is not the last (RFC 7959 sections 2.3 and
+    /// 2.9); none for the response to the request as a whole.
     fn answer_to_block(&mut self, message: &Message<'_>, block: Option<Block>) -> Option<Step> {
         let sent = self.up / self.up_size.bytes() as u32;
         let taken = block.filter(|block| block.number == sent);
@@ -252,7 +252,7 @@ impl Exchange {
         Some(Step::NextBlock)
     }
 
-    /// Whether a response is whole, and which block of it (RFC 7959 section 2.4).
+    /// Returns true if a response is whole, or its block (RFC 7959 section 2.4).
     #[inline]
     fn block_of_response(
         &mut self,

@@ -1,4 +1,4 @@
-//! What comes from the server.
+//! Handles the server's datagrams.
 
 use muster_model::Micros;
 
@@ -173,7 +173,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         seen.keep(usize::from(self.settings.remembered_max));
     }
 
-    /// What a response means to its exchange.
+    /// Handles a response for its exchange.
     #[inline]
     fn answer<'d>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What time brings: copies of what was not acknowledged, and ends without an answer.
+//! Timers: copies of unacknowledged messages, and ends without an answer.
 
 use muster_model::Micros;
 
@@ -61,7 +61,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     }
 }
 
-/// Whether a further copy may be sent (section 4.2).
+/// Returns true if another copy may be sent (section 4.2).
 fn may_copy(exchange: &Exchange, now: Micros, most: u8) -> bool {
     exchange.stage == Stage::Sent
         && exchange.is(CONFIRMABLE)

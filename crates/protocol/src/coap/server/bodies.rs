@@ -10,10 +10,10 @@ use crate::coap::{Block, Code};
 
 /// A body that takes memory until it is over.
 pub(super) trait Underway {
-    /// How many bytes.
+    /// Returns its number of bytes.
     fn bytes(&self) -> usize;
 
-    /// Whether nothing of it is missing at its other end, so that it may go without a loss.
+    /// Returns true if its other end misses nothing, so that it may go without a loss.
     fn is_through(&self) -> bool;
 }
 
@@ -31,11 +31,11 @@ impl Underway for Vec<u8> {
 #[derive(Debug)]
 pub(super) struct Bodies<T> {
     table: Option<Box<Table<T>>>,
-    /// Those that were given up for want of room since that was last asked.
+    /// Bodies given up for want of room since the last query.
     given_up: u32,
 }
 
-/// How much of one direction may be under way.
+/// Bound on the bodies in flight in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
     /// Most bodies.
@@ -148,7 +148,7 @@ impl<T: Underway> Table<T> {
     }
 }
 
-/// Whether a touch is the last of its body.
+/// Returns true for the last touch of its body.
 fn counts<T>(bodies: &FxHashMap<u64, Body<T>>, (touch, resource): (u64, u64)) -> bool {
     bodies
         .get(&resource)
@@ -161,7 +161,7 @@ impl<T: Underway> Bodies<T> {
         self.table.as_ref().map_or(0, |table| table.bytes())
     }
 
-    /// How many were given up for want of room since this was last asked.
+    /// Returns how many were given up for want of room since the last call.
     pub(super) fn take_given_up(&mut self) -> u32 {
         std::mem::take(&mut self.given_up)
     }
@@ -229,31 +229,31 @@ impl<T: Underway> Bodies<T> {
         }
     }
 
-    /// When the next one expires.
+    /// Returns when the next one expires.
     pub(super) fn deadline(&self) -> Option<Micros> {
         self.oldest().map(|(_, expires)| expires)
     }
 }
 
-/// What a block of a request's body came to.
+/// Result of a block of a request's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// It was taken, and more are to come.
+    /// Taken, and more follow.
     Continue,
-    /// It was the last: the body.
+    /// The last one: the whole body.
     Whole(Vec<u8>),
-    /// It cannot be taken.
+    /// Rejected.
     Refused(Code),
 }
 
-/// How a body is put together.
+/// Joins a body from its blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joining {
     pub(super) resource: u64,
     pub(super) expires: Micros,
     /// Bytes of the longest body.
     pub(super) maximum: u32,
-    /// How much may be under way.
+    /// Bound on bodies in flight.
     pub(super) bound: Bound,
 }
 

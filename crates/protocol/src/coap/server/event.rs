@@ -1,4 +1,4 @@
-//! What a server session tells its caller.
+//! Events of a server session.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub enum ServerEvent<'a> {
 /// A request that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming<'a> {
-    /// What to answer with.
+    /// Handle for the answer.
     pub pending: Pending,
     /// GET, POST and so on.
     pub method: Code,
@@ -41,7 +41,7 @@ pub struct Incoming<'a> {
     pub options: Options<'a>,
     /// The whole body, put together where it came in blocks.
     pub payload: Cow<'a, [u8]>,
-    /// Whether it is CON or NON.
+    /// True for CON, false for NON.
     pub is_confirmable: bool,
 }
 
@@ -52,11 +52,11 @@ pub struct Pending {
     pub token: Token,
     /// Stands for method, path and all else that makes the body one and the same.
     pub(super) resource: u64,
-    /// What the session remembers of it, for duplicates.
+    /// Number in the session's memory of duplicates.
     pub(super) number: u32,
     pub(super) id: u16,
     pub(super) is_confirmable: bool,
-    /// It was acknowledged, and is answered by a message of its own.
+    /// True if it was acknowledged, so that its answer is a message of its own.
     pub(super) is_separate: bool,
     pub(super) wants_size: bool,
     /// Classes of responses that are not wanted, as No-Response has them (RFC 7967 section 2.1).
@@ -66,12 +66,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether the request is CON or NON.
+    /// Returns true if the request is CON, false for NON.
     pub const fn is_confirmable(&self) -> bool {
         self.is_confirmable
     }
 
-    /// Whether it was acknowledged without its answer.
+    /// Returns true if it was acknowledged without its answer.
     pub const fn is_separate(&self) -> bool {
         self.is_separate
     }

@@ -1,4 +1,4 @@
-//! What comes from the client.
+//! Handles the client's datagrams.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -200,8 +200,8 @@ impl Server {
         self.answer(now, *pending, &Reply::new(code, options, b""), out);
     }
 
-    /// Whether a request for a later block was answered here: out of what is kept, or, where the
-    /// caller must not be asked twice, by saying that nothing is (RFC 7959 section 2.9.2).
+    /// Answers a request for a later block from the kept body, or, if the caller must not be asked
+    /// twice, by an error (RFC 7959 section 2.9.2); false if neither applies.
     fn later_block(
         &mut self,
         now: Micros,
@@ -308,7 +308,7 @@ fn resource(message: &Message<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Whether a request is for somebody else (section 5.7.2).
+/// Returns true if a request is for another server (section 5.7.2).
 fn is_for_a_proxy(message: &Message<'_>) -> bool {
     let options = &message.options;
     let names = [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];

@@ -21,7 +21,7 @@ struct Mark {
     length: u32,
 }
 
-/// Where a reply lies.
+/// Position of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     at: u32,

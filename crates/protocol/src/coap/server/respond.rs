@@ -1,4 +1,4 @@
-//! What goes to the client: answers, in one message or block by block.
+//! Writes answers to the client, in one message or block by block.
 
 use muster_model::Micros;
 
@@ -21,7 +21,7 @@ pub(super) struct Kept {
     /// The reply's options, as they are on the wire.
     options: Vec<u8>,
     body: Vec<u8>,
-    /// Whether the last block was asked for.
+    /// True if the last block was requested.
     is_fetched: bool,
 }
 
@@ -35,7 +35,7 @@ impl Underway for Kept {
     }
 }
 
-/// How a reply is written.
+/// Form of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
     pub(super) kind: Kind,
@@ -134,7 +134,7 @@ impl Server {
         Ok((Kind::of(is_confirmable), self.take_id(now)?))
     }
 
-    /// Whether one more confirmable message may wait.
+    /// Checks that one more confirmable message may wait.
     fn check_room(&self, is_confirmable: bool) -> Result<(), Refused> {
         let most = usize::from(self.settings.transmissions_max);
         if is_confirmable && self.waiting.len() >= most {

@@ -34,7 +34,7 @@ pub(super) struct Waiting {
     bytes: usize,
 }
 
-/// What is due.
+/// A due action.
 #[derive(Debug)]
 pub(super) enum Due {
     /// A copy, which was appended.
@@ -109,7 +109,7 @@ impl Waiting {
         self.end(key).map(|message| message.ticket)
     }
 
-    /// What is due now, of one message.
+    /// Returns the due action of one message.
     pub(super) fn due(
         &mut self,
         now: Micros,

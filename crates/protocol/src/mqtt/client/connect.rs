@@ -1,4 +1,4 @@
-//! What a client says of itself when it opens a connection.
+//! Fields of a client's CONNECT.
 
 use crate::mqtt::packet::{self, Unwritable};
 use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Version, Will};
@@ -6,18 +6,18 @@ use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Version, Will};
 /// Properties other than user properties that [`Connect`] can bring.
 const FIXED_PROPERTIES: usize = 8;
 
-/// How a client opens a connection (section 3.1); what is MQTT 5 only is left out in 3.1.1.
+/// Fields of a CONNECT (section 3.1); those of MQTT 5 only are left out in 3.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connect<'a> {
-    /// Who it is; empty where the server chooses.
+    /// Client id; empty if the server chooses.
     pub client_id: &'a str,
-    /// Whether a session that is there is thrown away.
+    /// True to discard an existing session.
     pub clean_start: bool,
     /// Seconds the session outlives the connection; all ones is for ever. MQTT 5 only.
     pub session_expiry: u32,
     /// Seconds; 0 switches it off.
     pub keep_alive: u16,
-    /// What the server publishes when the connection ends without a DISCONNECT.
+    /// Message that the server publishes when the connection ends without a DISCONNECT.
     pub will: Option<Will<'a>>,
     /// The user's name.
     pub user: Option<&'a str>,
@@ -29,9 +29,9 @@ pub struct Connect<'a> {
     pub maximum_packet_size: Option<u32>,
     /// Highest topic alias the client takes. MQTT 5 only.
     pub topic_alias_maximum: u16,
-    /// Whether the client wants response information. MQTT 5 only.
+    /// True to request response information. MQTT 5 only.
     pub request_response_information: bool,
-    /// Whether refusals may bring reason strings and user properties. MQTT 5 only.
+    /// True if refusals may bring reason strings and user properties. MQTT 5 only.
     pub request_problem_information: bool,
     /// The method of enhanced authentication and its first data. MQTT 5 only.
     pub authentication: Option<(&'a str, &'a [u8])>,

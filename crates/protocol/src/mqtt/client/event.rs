@@ -1,4 +1,4 @@
-//! What a client session tells its caller.
+//! Events of a client session.
 
 use muster_model::Reason;
 
@@ -20,26 +20,26 @@ pub enum ClientEvent<'a> {
     },
     /// The server took responsibility for a publish: PUBACK, or PUBREC at QoS 2.
     Accepted {
-        /// Which publish.
+        /// The publish.
         token: Token,
         /// 0, or 0x10: nobody subscribes.
         reason: u8,
     },
     /// The server refused a publish; its packet id is free again.
     Rejected {
-        /// Which publish.
+        /// The publish.
         token: Token,
         /// The server's code.
         reason: Reason,
     },
     /// PUBCOMP: delivery at QoS 2 is complete.
     Completed {
-        /// Which publish.
+        /// The publish.
         token: Token,
     },
     /// The answer to a publish that was forgotten.
     AnsweredLate {
-        /// Which publish: the token it had when it was forgotten.
+        /// The publish, by the token that it had when it was forgotten.
         token: Token,
         /// The server's code.
         reason: u8,
@@ -47,7 +47,7 @@ pub enum ClientEvent<'a> {
     /// The session was resumed and this publish has no answer yet: render it again and call
     /// [`super::Client::republish`], or [`super::Client::forget`] it.
     Resend {
-        /// Which publish.
+        /// The publish.
         token: Token,
     },
     /// SUBACK: one code a filter; 0x80 and above is a refusal.
@@ -95,11 +95,11 @@ impl<'a> ClientEvent<'a> {
     }
 }
 
-/// What the server said when it took the connection.
+/// The server's CONNACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connected<'a> {
-    /// Whether the server goes on with a session it kept. If not, and publishes were in flight,
-    /// call [`super::Client::drop_inflight`].
+    /// True if the server continues a session it kept. If not, and publishes were in flight, call
+    /// [`super::Client::drop_inflight`].
     pub session_present: bool,
     /// Seconds of keep-alive that hold, the server's before our own; 0 is none.
     pub keep_alive: u16,
@@ -111,7 +111,7 @@ pub struct Connected<'a> {
     pub topic_alias_maximum: u16,
     /// Highest QoS the server serves.
     pub maximum_qos: Qos,
-    /// Whether the server retains.
+    /// True if the server retains.
     pub retain_available: bool,
     /// All the server said: session expiry, the client id it chose, what it serves.
     pub properties: Properties<'a>,
@@ -124,11 +124,11 @@ pub struct Message<'a> {
     pub topic: Topic<'a>,
     /// Its payload.
     pub payload: &'a [u8],
-    /// How it was delivered.
+    /// Quality of service of its delivery.
     pub qos: Qos,
-    /// Whether the server had kept it.
+    /// True if the server had kept it.
     pub retain: bool,
-    /// Whether the server sent it before.
+    /// True if the server sent it before.
     pub dup: bool,
     /// Its properties, subscription identifiers and user properties among them.
     pub properties: Properties<'a>,

@@ -12,9 +12,9 @@ const OWN_DELAY: Micros = Micros::from_millis(100);
 /// keep-alives one is due at once: its answer tells that the server has let the silence pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeepAlive {
-    /// When the last packet was rendered.
+    /// Instant of the last packet rendered.
     sent: Micros,
-    /// When the last bytes came; while a ping has no answer, when that was sent.
+    /// Instant of the last bytes received; while a ping has no answer, of that ping.
     since: Micros,
     /// Time that an answer to a ping has, in microseconds; a shorter keep-alive shortens it.
     timeout_us: u32,
@@ -24,10 +24,10 @@ pub(super) struct KeepAlive {
     silence: Silence,
 }
 
-/// What is known of the last time that we were silent for one and a half keep-alives.
+/// State of our last silence of one and a half keep-alives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Silence {
-    /// There was none, or the server has answered to what was sent since: it has let it pass.
+    /// No silence, or one that the server accepted, as its answer to a later packet shows.
     Passed,
     /// The server may end the connection for it. A ping will tell, whatever else is sent.
     Missed,
@@ -90,7 +90,7 @@ impl KeepAlive {
         self.silence = Silence::Passed;
     }
 
-    /// Whether an answer would tell that an earlier silence of ours has passed.
+    /// Returns true if an answer would show that the server accepted an earlier silence of ours.
     #[inline]
     pub(super) fn is_in_doubt(&self) -> bool {
         self.silence != Silence::Passed
@@ -113,12 +113,12 @@ impl KeepAlive {
         }
     }
 
-    /// When the last bytes came; none while a ping has no answer.
+    /// Returns when the last bytes came; none while a ping has no answer.
     pub(super) fn last_received(&self) -> Option<Micros> {
         (!self.is_pinged).then_some(self.since)
     }
 
-    /// When something is due next.
+    /// Returns when something is due next.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Micros> {
         match (self.ping_due(), self.answer_due()) {
@@ -127,7 +127,7 @@ impl KeepAlive {
         }
     }
 
-    /// When the next ping is due.
+    /// Returns when the next ping is due.
     #[inline]
     fn ping_due(&self) -> Option<Micros> {
         if self.silence == Silence::Missed {
@@ -149,7 +149,7 @@ impl KeepAlive {
         self.is_pinged.then(|| self.since + self.answer_time())
     }
 
-    /// Whether the answer to a ping is overdue. If this is asked late, the answer gets its time
+    /// Returns true if the answer to a ping is overdue. A late call gives the answer its time
     /// again.
     pub(super) fn is_expired(&mut self, now: Micros) -> bool {
         let Some(due) = self.answer_due().filter(|due| now >= *due) else {
@@ -162,13 +162,13 @@ impl KeepAlive {
         is_on_time
     }
 
-    /// Whether the server may have ended the connection because we sent nothing for one and a half
-    /// keep-alives.
+    /// Returns true if the server may have ended the connection because we sent nothing for one and
+    /// a half keep-alives.
     pub(super) fn is_missed(&self, now: Micros) -> bool {
         self.is_in_doubt() || self.is_overslept(now)
     }
 
-    /// Whether we have been silent for one and a half keep-alives.
+    /// Returns true if we have been silent for one and a half keep-alives.
     #[inline]
     pub(super) fn is_overslept(&self, now: Micros) -> bool {
         let most = u64::from(self.interval_s) * 1_500_000;

@@ -1,4 +1,4 @@
-//! What a client does with the packets that come.
+//! Handles the packets that a client receives.
 
 use muster_model::{Micros, Reason};
 

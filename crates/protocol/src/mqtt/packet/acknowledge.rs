@@ -8,7 +8,7 @@ use crate::mqtt::{Malformed, Properties, Version, reason};
 /// An answer to, or the release of, one publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledge<'a> {
-    /// Which publish.
+    /// The publish.
     pub packet_id: u16,
     /// The reason code; always 0 in MQTT 3.1.1.
     pub reason: u8,

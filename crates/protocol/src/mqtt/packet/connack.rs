@@ -5,14 +5,14 @@ use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::Reader;
 use crate::mqtt::{Malformed, Properties, Qos, Version, reason};
 
-/// How a server that speaks MQTT 3.1.1 alone refuses a newer client: it has no properties, and its
-/// return code is "unacceptable protocol version" (MQTT 3.1.1 section 3.2.2.3).
+/// Refusal of a newer client by a server that has MQTT 3.1.1 alone: without properties, return code
+/// "unacceptable protocol version" (MQTT 3.1.1 section 3.2.2.3).
 const OLDER_SERVER: [u8; 2] = [0, 1];
 
 /// The server's answer to a CONNECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connack<'a> {
-    /// Whether the server goes on with a session it kept.
+    /// True if the server continues a session it kept.
     pub session_present: bool,
     /// 0, or why not: a reason code, in MQTT 3.1.1 a return code.
     pub code: u8,
@@ -46,7 +46,7 @@ impl<'a> Connack<'a> {
         find!(self.properties, MaximumQos).unwrap_or(Qos::ExactlyOnce)
     }
 
-    /// Whether the server retains (section 3.2.2.3.5).
+    /// Returns true if the server retains (section 3.2.2.3.5).
     pub fn retain_available(&self) -> bool {
         find!(self.properties, RetainAvailable).unwrap_or(true)
     }

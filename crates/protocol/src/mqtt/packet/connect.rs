@@ -18,15 +18,15 @@ const USER: u8 = 0x80;
 /// The first packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connect<'a> {
-    /// Which standard the client speaks.
+    /// Version of the standard.
     pub version: Version,
-    /// Who it is; empty where the server chooses.
+    /// Client id; empty if the server chooses.
     pub client_id: &'a str,
-    /// Whether a session that is there is thrown away.
+    /// True to discard an existing session.
     pub clean_start: bool,
     /// Seconds; 0 switches it off.
     pub keep_alive: u16,
-    /// What the server publishes when the connection ends without a DISCONNECT.
+    /// Message that the server publishes when the connection ends without a DISCONNECT.
     pub will: Option<Will<'a>>,
     /// The user's name.
     pub user: Option<&'a str>,
@@ -43,9 +43,9 @@ pub struct Will<'a> {
     pub topic: &'a str,
     /// Its payload.
     pub payload: &'a [u8],
-    /// How it is delivered.
+    /// Quality of service of its delivery.
     pub qos: Qos,
-    /// Whether the server keeps it.
+    /// True if the server keeps it.
     pub retain: bool,
     /// Its properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,

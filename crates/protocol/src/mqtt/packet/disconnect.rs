@@ -8,7 +8,7 @@ use crate::mqtt::{Malformed, Properties, Version, reason};
 /// The last packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disconnect<'a> {
-    /// Why; always 0 in MQTT 3.1.1.
+    /// Reason code; always 0 in MQTT 3.1.1.
     pub reason: u8,
     /// Its properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,

@@ -10,11 +10,11 @@ use crate::mqtt::{Malformed, Properties, Qos, Version, topic};
 /// A message on its way, as it stands on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Whether it was sent before (section 3.3.1.1).
+    /// True if it was sent before (section 3.3.1.1).
     pub dup: bool,
-    /// How it is delivered.
+    /// Quality of service of its delivery.
     pub qos: Qos,
-    /// Whether the server keeps it, or kept it.
+    /// True if the server keeps it, or kept it.
     pub retain: bool,
     /// Its topic; empty where a topic alias stands for it.
     pub topic: &'a str,
@@ -77,7 +77,7 @@ impl<'a> Publish<'a> {
         Ok(())
     }
 
-    /// How much there is to write, once and before anything is written.
+    /// Computes the sizes, once and before anything is written.
     #[inline]
     pub(in crate::mqtt) fn measure(&self, version: Version) -> Result<Size, Unwritable> {
         if self.topic.len() > TEXT_MAXIMUM || !self.properties.fits() {

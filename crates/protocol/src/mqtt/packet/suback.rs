@@ -9,7 +9,7 @@ use crate::mqtt::{Malformed, Properties, Version};
 /// The server's answer to a SUBSCRIBE or an UNSUBSCRIBE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suback<'a> {
-    /// Which request.
+    /// The request.
     pub packet_id: u16,
     /// A reason string, user properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,

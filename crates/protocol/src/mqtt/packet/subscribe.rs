@@ -9,7 +9,7 @@ use crate::mqtt::{Malformed, Properties, Qos, Version};
 
 const SHARED_PREFIX: &str = "$share/";
 
-/// When retained messages come with a subscription (section 3.8.3.1).
+/// Delivery of retained messages with a subscription (section 3.8.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RetainHandling {
     /// 0: always.
@@ -28,11 +28,11 @@ pub struct Filter<'a> {
     pub filter: &'a str,
     /// The highest QoS at which messages come.
     pub qos: Qos,
-    /// Whether the subscriber's own messages stay away; MQTT 5 only.
+    /// True to exclude the subscriber's own messages; MQTT 5 only.
     pub no_local: bool,
-    /// Whether the retain flag comes as it was published; MQTT 5 only.
+    /// True to keep the retain flag as published; MQTT 5 only.
     pub retain_as_published: bool,
-    /// When retained messages come; MQTT 5 only.
+    /// Delivery of retained messages; MQTT 5 only.
     pub retain_handling: RetainHandling,
 }
 
@@ -106,8 +106,8 @@ impl<'a> Entry<'a> for Filter<'a> {
         })
     }
 
-    /// That the options exist in this version; no own messages can be kept away from a shared
-    /// subscription (MQTT-3.8.3-4).
+    /// Checks that the options exist in this version; no own messages can be kept away from a
+    /// shared subscription (MQTT-3.8.3-4).
     fn check(&self, version: Version) -> Result<(), Malformed> {
         let is_right = match version {
             Version::V311 => *self == Filter::new(self.filter, self.qos),
@@ -224,7 +224,7 @@ impl<'a, T: Entry<'a>> fmt::Debug for List<'a, T> {
 /// The client subscribes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// Which request.
+    /// The request.
     pub packet_id: u16,
     /// A subscription identifier, user properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,
@@ -281,11 +281,11 @@ impl<'a> Subscribe<'a> {
 /// The client ends subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
-    /// Which request.
+    /// The request.
     pub packet_id: u16,
     /// User properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,
-    /// Which subscriptions; at least one.
+    /// The subscriptions; at least one.
     pub filters: Texts<'a>,
 }
 

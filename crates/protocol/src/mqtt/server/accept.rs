@@ -1,4 +1,4 @@
-//! How a server takes a connection.
+//! A server's acceptance of a connection.
 
 use super::ServerLimits;
 use crate::mqtt::outbound::check_size;
@@ -8,7 +8,7 @@ use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Qos, Refused, Versi
 /// Properties other than user properties that a CONNACK can bring.
 const FIXED_PROPERTIES: usize = 11;
 
-/// How a server takes a connection, beside its [`ServerLimits`]; all is MQTT 5 only.
+/// A server's acceptance of a connection, in addition to its [`ServerLimits`]; all is MQTT 5 only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accept<'a> {
     /// Seconds the session outlives the connection, if not what the client asked for.
@@ -19,9 +19,9 @@ pub struct Accept<'a> {
     pub server_keep_alive: Option<u16>,
     /// Highest QoS that is served.
     pub maximum_qos: Qos,
-    /// Whether the server retains.
+    /// True if the server retains.
     pub retain_available: bool,
-    /// Whether the server shares subscriptions.
+    /// True if the server shares subscriptions.
     pub shared_available: bool,
     /// The last data of enhanced authentication (section 4.12); the method is that of the CONNECT,
     /// and without one this is left out.
@@ -30,12 +30,12 @@ pub struct Accept<'a> {
     pub user_properties: &'a [(&'a str, &'a str)],
 }
 
-/// What the connection itself adds to a CONNACK.
+/// The connection's own part of a CONNACK.
 pub(super) struct Terms<'a> {
     pub(super) version: Version,
     pub(super) session_present: bool,
     pub(super) limits: &'a ServerLimits,
-    /// What the CONNECT named.
+    /// Method that the CONNECT named.
     pub(super) method: Option<&'a str>,
     /// Bytes of the largest packet the client takes.
     pub(super) maximum: u32,
@@ -58,7 +58,7 @@ impl Default for Accept<'_> {
 }
 
 impl<'a> Accept<'a> {
-    /// That a will asks for nothing that is not served (MQTT-3.2.2-12, MQTT-3.2.2-13).
+    /// Checks that a will needs nothing that is not served (MQTT-3.2.2-12, MQTT-3.2.2-13).
     pub(super) fn check(&self, version: Version, will: Option<(Qos, bool)>) -> Result<(), Refused> {
         match will {
             Some((qos, _)) if version == Version::V5 && qos > self.maximum_qos => {

@@ -1,4 +1,4 @@
-//! What a server session tells its caller.
+//! Events of a server session.
 
 use crate::mqtt::packet::{Auth, Connect, Subscribe, Unsubscribe};
 use crate::mqtt::{Malformed, Properties, Qos, Token, Topic};
@@ -17,20 +17,20 @@ pub enum ServerEvent<'a> {
     Unsubscribe(Unsubscribe<'a>),
     /// The client answered a delivery: PUBACK, or PUBREC at QoS 2.
     Acked {
-        /// Which delivery.
+        /// The delivery.
         token: Token,
         /// Its code; 0x80 and above ends the delivery as refused.
         reason: u8,
     },
     /// PUBCOMP: delivery at QoS 2 is complete.
     Completed {
-        /// Which delivery.
+        /// The delivery.
         token: Token,
     },
     /// The session was resumed and this delivery has no answer yet: render it again and call
     /// [`super::Server::redeliver`], or [`super::Server::forget`] it.
     Resend {
-        /// Which delivery.
+        /// The delivery.
         token: Token,
     },
     /// The client pinged; it is answered already.
@@ -44,7 +44,7 @@ pub enum ServerEvent<'a> {
     Disconnect {
         /// Its code.
         reason: u8,
-        /// Whether its will is to be published (section 3.1.2.5).
+        /// True if its will must be published (section 3.1.2.5).
         with_will: bool,
         /// A new expiry of the session.
         session_expiry: Option<u32>,
@@ -63,13 +63,13 @@ pub struct Incoming<'a> {
     pub topic: Topic<'a>,
     /// Its payload.
     pub payload: &'a [u8],
-    /// How it was sent.
+    /// Its quality of service.
     pub qos: Qos,
-    /// Whether it is to be retained.
+    /// True if it must be retained.
     pub retain: bool,
-    /// Whether the client sent it before.
+    /// True if the client sent it before.
     pub dup: bool,
-    /// What to answer with; none at QoS 0.
+    /// Handle for the answer; none at QoS 0.
     pub pending: Option<Pending>,
     /// Its properties.
     pub properties: Properties<'a>,
@@ -80,6 +80,6 @@ pub struct Incoming<'a> {
 pub struct Pending {
     /// Its packet id.
     pub packet_id: u16,
-    /// How it was sent, which decides between PUBACK and PUBREC.
+    /// Its quality of service, which decides between PUBACK and PUBREC.
     pub qos: Qos,
 }

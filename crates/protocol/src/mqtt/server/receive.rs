@@ -1,4 +1,4 @@
-//! What a server does with the packets that come.
+//! Handles the packets that a server receives.
 
 use muster_model::Micros;
 
@@ -184,7 +184,7 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a publish is to be told; one that was answered before is answered again.
+    /// Returns true if a publish must be reported; one that was answered before is answered again.
     #[inline]
     fn is_fresh(&mut self, pending: Pending, out: &mut Vec<u8>) -> Result<bool, Malformed> {
         let Pending { packet_id, qos } = pending;

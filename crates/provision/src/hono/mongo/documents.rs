@@ -101,7 +101,7 @@ fn value(document: &Document, name: &str) -> Value {
     part.map_or(Value::Null, |mut part| part["part"].take())
 }
 
-/// What nothing else has, as long as nobody changes it: the registry gives each change another version.
+/// Returns the version, which the registry replaces at each change.
 pub(super) fn version(document: &Document) -> &str {
     document.get_str("version").unwrap_or_default()
 }
@@ -133,7 +133,8 @@ pub(super) fn credentials_difference(record: &Record, credentials: &Document) ->
     model::credentials_difference(record, found.as_array().map_or(&[][..], Vec::as_slice))
 }
 
-/// Whether credentials that are there are for certain the wanted ones. Of a password only a hash is there.
+/// Returns true if existing credentials are certainly the wanted ones; of a password only a hash
+/// exists.
 pub(super) fn are_wanted(record: &Record, credentials: &Document) -> bool {
     match record.login.as_ref().map(|login| login.kind) {
         Some(LoginKind::Psk) => credentials_difference(record, credentials).is_none(),

@@ -73,13 +73,14 @@ impl Index {
         Self { with, ..self }
     }
 
-    /// Whether writing relies on it: by it the database tells where somebody else was faster.
+    /// Returns true if writing relies on it: with it the database reports that another process was
+    /// faster.
     const fn is_needed(&self) -> bool {
         self.is_unique && self.with.is_empty()
     }
 
-    /// Whether nothing is written where it was not made by that error. Names that are there twice already are
-    /// nothing to go on with.
+    /// Returns true if nothing is written when its creation failed by that error: duplicate names
+    /// already exist.
     fn is_decisive(&self, error: &Error) -> bool {
         let refused =
             matches!(&*error.kind, ErrorKind::Command(told) if told.code != DUPLICATE_KEY);

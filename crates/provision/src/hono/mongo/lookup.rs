@@ -1,4 +1,4 @@
-//! What the database has.
+//! Looks up documents of the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::hono::records::Record;
 use crate::hono::registry::DEVICE;
 use crate::{Journal, ProvisionError, Watch};
 
-/// What the database has of a batch, by device.
+/// Documents of a batch, by device.
 #[derive(Default)]
 pub(super) struct There {
     pub(super) devices: BTreeMap<String, Document>,
@@ -68,7 +68,7 @@ impl Mongo {
         Ok(there)
     }
 
-    /// What the database has of some devices of one tenant.
+    /// Finds the documents of some devices of one tenant.
     pub(super) fn find(&self, part: &[Record], watch: &dyn Watch) -> Result<There, ProvisionError> {
         let Some(first) = part.first() else {
             return Ok(There::default());

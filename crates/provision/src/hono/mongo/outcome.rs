@@ -1,4 +1,4 @@
-//! What a database says no to, without the secrets of its connection string.
+//! Refusals of a database, without the secrets of its connection string.
 
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ pub(super) fn failed(
     }
 }
 
-/// What the database says to a user without a right. It repeats the call, with all documents, which is not
-/// shown.
+/// Returns the refusal of a user without a right. It repeats the call with all documents, which is
+/// not shown.
 fn without_right(error: &Error) -> Option<&str> {
     let ErrorKind::Command(told) = &*error.kind else {
         return None;
@@ -108,8 +108,8 @@ fn is_late(error: &Error) -> bool {
     gave_up || error.get_custom::<Late>().is_some()
 }
 
-/// Those of an insert that are there by somebody else's doing. Of all others it is not known: a database
-/// behind a router may have written what it reports as failed.
+/// Returns the keys of an insert that others have taken. The rest is unknown: a database behind a
+/// router may have written what it reports as failed.
 pub(super) fn taken(keys: &[String], error: &Error) -> Vec<String> {
     let ErrorKind::InsertMany(failure) = &*error.kind else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! How much is asked of the database at once.
+//! Sizes of the requests to the database.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use crate::ProvisionError;
 
 /// Documents of a batch: a few hundred kilobytes, well below what one message of the database holds.
 pub(super) const BATCH: usize = 1_000;
-/// How many times smaller the parts are after one that was not answered in time.
+/// Divisor of the size after a request that was not answered in time.
 const SMALLER: usize = 4;
 
 /// Parts of batches, as large as the database has managed in time until now.

@@ -1,4 +1,5 @@
-//! What goes again: documents of the version that we chose, and none that others have put in their place since.
+//! Removes documents of the version that we chose, and none that others have written in their place
+//! since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use crate::journal::Standing;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Tally};
 
-/// Why a thing stays.
+/// Reason that a thing stays.
 const OTHER: &str =
     "its version is not the one that was written, so others have made or changed it";
 
@@ -76,7 +77,7 @@ impl Sorted {
         self.others.extend::<Vec<String>>(others);
     }
 
-    /// What is not there any more, or never was.
+    /// Returns the parts that are not there any more, or never were.
     fn absent(&self) -> Vec<&str> {
         let all = [&self.ours, &self.went, &self.gone, &self.never];
         all.into_iter().flatten().map(|key| name_of(key)).collect()
@@ -112,7 +113,7 @@ impl Sorted {
     }
 }
 
-/// What a database has of one tenant's devices.
+/// Documents of one tenant's devices in a database.
 trait Registered {
     /// The devices of these names that are there.
     fn devices(&self, names: &[&str]) -> Result<BTreeMap<String, Document>, ProvisionError>;
@@ -263,7 +264,8 @@ mod tests {
         id.to_owned()
     }
 
-    /// What the record has, what is there, and what comes of it.
+    /// Law: only documents with our version are removed; each case has the record, the document and
+    /// the result.
     #[test]
     fn only_what_has_our_version_goes() {
         let (ours, other) = (doc! { "version": "v1" }, doc! { "version": "v2" });
@@ -309,7 +311,7 @@ mod tests {
         devices: RefCell<BTreeMap<String, String>>,
         credentials: RefCell<BTreeSet<String>>,
         meanwhile: Cell<Option<F>>,
-        /// Whether the process is cut off before credentials go.
+        /// True if the process is cut off before credentials go.
         is_cut_off: Cell<bool>,
     }
 

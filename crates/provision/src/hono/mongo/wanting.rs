@@ -1,4 +1,5 @@
-//! What a batch is still wanting. A killed process may have left a part of it, made by a plan that was another.
+//! Computes the missing part of a batch. A killed process may have left a part of it, by another
+//! plan.
 
 use mongodb::bson::doc;
 
@@ -18,7 +19,7 @@ pub(super) struct Wanting<'a> {
     pub(super) new: Vec<&'a Record>,
     /// To be given credentials.
     pub(super) bare: Vec<&'a Record>,
-    /// There by a killed process's doing, and as it is wanted.
+    /// Begun by a killed process, and as wanted.
     pub(super) begun: Vec<Thing>,
     /// Begun by a killed process and made by others since, as it is wanted: it serves, and is not ours.
     pub(super) others: Vec<String>,
@@ -85,7 +86,7 @@ impl<'a> Wanting<'a> {
         Ok(())
     }
 
-    /// What a killed process had begun, and nobody has changed since.
+    /// Takes over documents that a killed process had begun and nobody has changed since.
     fn of_ours(&mut self, record: &'a Record, (version, is_wanted): (String, bool), there: &There) {
         if is_wanted {
             self.begun.push((record.key(), version));
@@ -107,7 +108,7 @@ impl<'a> Wanting<'a> {
         self.bare.push(record);
     }
 
-    /// What others have made serves if it has the wanted content.
+    /// Uses documents of others if they have the wanted content.
     fn of_others(
         &mut self,
         record: &Record,

@@ -1,4 +1,4 @@
-//! What goes again, and what is not known to be ours and stays.
+//! Removes things, except those that are not known to be ours.
 
 use muster_plan::RegistryApi;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::rest::Ask;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Watch};
 
-/// Why a thing stays.
+/// Reason that a thing stays.
 const OTHER: &str = "its creation was cut off, and what is there is not what was to be created";
 
 impl Registry {
@@ -44,8 +44,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a thing that is there is the one whose creation was begun: it looks like that and has
-    /// nobody else's credentials.
+    /// Returns true if an existing thing is the one whose creation was begun: equal content and no
+    /// credentials of others.
     pub(super) fn is_ours(
         &self,
         (kind, name): (&str, &str),
@@ -68,7 +68,7 @@ impl Registry {
         Ok(made.has_no_other(&found))
     }
 
-    /// Whether it was there.
+    /// Deletes a thing; true if it existed.
     fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
         let answer = self.rest.call(path, Ask::Delete, watch)?;
         match answer.status {
