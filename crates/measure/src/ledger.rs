@@ -96,7 +96,7 @@ pub struct Arrivals {
     pub lost: Option<u64>,
     /// Unacknowledged and absent.
     pub lost_unacknowledged: Option<u64>,
-    /// Accepted or unacknowledged, absent, and may still arrive.
+    /// Accepted or unacknowledged, not arrived, and may still arrive.
     pub outstanding: Option<u64>,
     /// Arrived beyond the stream's deadline; null where no stream has one.
     pub late: Option<u64>,
@@ -243,7 +243,7 @@ impl ArrivalFigures {
         self.of(State::Unacknowledged).absent
     }
 
-    /// Accepted or unacknowledged, absent, and may still arrive.
+    /// Accepted or unacknowledged, not arrived, and may still arrive.
     pub fn outstanding(&self) -> u64 {
         self.of(State::Accepted).outstanding + self.of(State::Unacknowledged).outstanding
     }

@@ -31,7 +31,7 @@ pub struct ReceptionLedger {
     pub reordered: Option<u64>,
     /// Expected and lost.
     pub lost: Option<u64>,
-    /// Expected and absent, and may still arrive.
+    /// Expected, not arrived, and may still arrive.
     pub outstanding: Option<u64>,
     /// Copies that name no message of this run.
     pub foreign: u64,
