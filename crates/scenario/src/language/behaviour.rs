@@ -13,7 +13,7 @@ object! { pub(super) BEHAVIOUR:
     key("service-time", Kind::Either(&[one(Time), map(&SERVICE_TIME)]),
         "Delay of each message by itself"),
     key("capacity", Kind::Either(&[one(Rate), map(&CAPACITY)]),
-        "One server with a queue, through which every message passes"),
+        "One server with a queue for all messages"),
     key("queue", COUNT, "Places before that server"),
     key("full", words!("drop", "reject", "block"), "Behaviour when the queue is full"),
     key("lose-after-accept", COUNT, "Accepted, never delivered"),
@@ -21,36 +21,36 @@ object! { pub(super) BEHAVIOUR:
     key("ignore", COUNT, "Delivered, never answered"),
     key("answer-late", map(&DELAYED), "Answered late"),
     key("answer-twice", COUNT, "Answered twice"),
-    key("answer-garbled", COUNT, "Acknowledged by the application in a way that cannot be read"),
+    key("answer-garbled", COUNT, "Acknowledged unreadably by the application"),
     key("answer-unknown", COUNT, "Acknowledged by the application under an id that nobody sent"),
     key("answer-batch", map(&BATCH),
-        "How acknowledgements by the application are gathered, device by device"),
+        "Acknowledgements of the application, gathered for each device"),
     key("duplicate", COUNT, "Delivered twice"),
     key("reorder", COUNT, "Delivered after the next message"),
     key("deliver-late", map(&DELAYED), "Delivered late"),
     key("corrupt", COUNT, "Delivered with one bit altered"),
-    key("reject", map(&REJECT), "Answered no, not delivered"),
+    key("reject", map(&REJECT), "Rejected, not delivered"),
     key("reject-but-deliver", Kind::Either(&[COUNT, map(&DELAYED)]),
-        "Answered no, delivered nevertheless: at once, or late"),
+        "Rejected, yet delivered: at once, or late"),
     key("lose-commands", COUNT, "Commands accepted, never delivered"),
     key("duplicate-commands", COUNT, "Commands delivered twice"),
     key("delay-commands", map(&DELAYED), "Commands delivered late"),
     key("session-queue", COUNT,
         "Most messages kept for a device that is offline; further ones are dropped"),
-    key("stall", map(&STALL), "A time in which the gateway does nothing"),
-    key("close-links", map(&CLOSE_LINKS), "An instant at which links are closed"),
+    key("stall", map(&STALL), "Time in which the gateway does nothing"),
+    key("close-links", map(&CLOSE_LINKS), "Instant at which links are closed"),
     key("no-gateways", one(Bool),
-        "No link is a gateway's: its announcements are never answered").of(&[ANNOUNCING]),
+        "Announcements of a gateway's devices are never answered").of(&[ANNOUNCING]),
 }
 
 object! { SERVICE_TIME:
     key("exponential", one(Time), "The mean"),
-    key("drift", map(&DRIFT), "Or a straight line from one time to another"),
+    key("drift", map(&DRIFT), "Straight line from one time to another"),
 }
 
 object! { DRIFT:
     key("from", one(Time), "At the first message").required(),
-    key("to", one(Time), "In the end").required(),
+    key("to", one(Time), "At the end, and after it").required(),
     key("over", one(Time), "Time to get there").required(),
 }
 
@@ -61,31 +61,31 @@ object! { CAPACITY:
 }
 
 object! { DELAYED:
-    key("count", COUNT, "How many").required(),
-    key("by", one(Time), "By how much").required(),
+    key("count", COUNT, "Number of messages").required(),
+    key("by", one(Time), "Delay").required(),
 }
 
 object! { BATCH:
     key("most", one(Whole(1, 10_000)), "Most acknowledgements in one message").required(),
-    key("within", one(Time), "How long the first of them waits at most").required(),
+    key("within", one(Time), "Longest wait of the first of them").required(),
 }
 
 object! { REJECT:
     key("code", one(Code),
         "The code of the refusal: by default 0x97 in MQTT, 503 with sap-edge, 5.03 with hono"),
-    key("share", one(Percent), "Which share of the messages"),
-    key("count", COUNT, "Or how many"),
+    key("share", one(Percent), "Share of the messages"),
+    key("count", COUNT, "Number of messages, in place of `share`"),
 }
 
 /// An instant of the gateway, which knows no phases.
-const AT: Key = key("at", one(Time), "When, from the first message received").required();
+const AT: Key = key("at", one(Time), "Begin, from the first message received").required();
 
 object! { STALL:
     AT,
-    key("for", one(Time), "For how long").required(),
+    key("for", one(Time), "Length").required(),
 }
 
 object! { CLOSE_LINKS:
     AT,
-    key("share", one(Percent), "Which share of the links").required(),
+    key("share", one(Percent), "Share of the links").required(),
 }

@@ -9,18 +9,18 @@ object! { pub(super) PHASES:
     key("warm-up", one(Time), "Load that is not measured").or("5s"),
     key("measure", one(Time), "Load that is measured").or("30s"),
     key("settle", Kind::Either(&[one(Time), map(&SETTLE)]),
-        "The wait for answers and arrivals; a time alone is its at-most"),
+        "Wait for answers and arrivals; a time alone is `at-most`"),
 }
 
 object! { SETTLE:
-    key("at-most", one(Time), "The longest wait; by default 30s, or the longest timeout and quiet"),
+    key("at-most", one(Time), "Longest wait; by default 30s, or the longest `timeout` plus `quiet` if that is longer"),
     key("quiet", one(Time),
-        "Without an arrival for so long, while every consumer listens, it ends").or("3s"),
+        "Settling ends after this time without an arrival, while every consumer listens").or("3s"),
 }
 
 object! { pub(super) COLD:
-    key("first", one(Time), "What is due in so long a time after warm-up"),
-    key("first-message", one(Bool), "Or the first message of each device's stream"),
+    key("first", one(Time), "Messages due within this time after warm-up"),
+    key("first-message", one(Bool), "First message of each device's stream, in place of `first`"),
 }
 
 object! { pub(super) SLO:
@@ -36,16 +36,16 @@ object! { pub(super) SLO:
     key("command-response", Kind::Percentiles,
         "From a command's receipt to the platform's answer to the reply"),
     key("command-loop", Kind::Percentiles, "From a command's issue to its reply at the backend"),
-    key("queries-with-command", one(ShareAtLeast), "Queries due to which a command came"),
+    key("queries-with-command", one(ShareAtLeast), "Queries due that received a command"),
     key("commands-not-received", one(CountAtMost), "Commands delivered, and not received"),
     key("replies-lost", one(CountAtMost), "Replies to commands accepted, and not arrived"),
     key("receive-loss", one(CountAtMost),
-        "Messages that streams of kind receive were to get, and did not"),
+        "Messages expected by streams of kind receive, and lost"),
     key("stable", one(BoolOrAny), "The backlog must not grow"),
 }
 
 object! { pub(super) VALIDITY:
-    key("lateness-p99", one(Time), "The most that the p99 of lateness may be").or("100ms"),
+    key("lateness-p99", one(Time), "Upper bound of the p99 of lateness").or("100ms"),
     key("max-lateness", one(Time), "A message later than this is shed").or("5s"),
     refused("cpu", "CPU use of the generator is reported and warned about, and no rule bounds it",
         HEALTH_HELP),

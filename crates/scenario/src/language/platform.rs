@@ -11,18 +11,18 @@ object! { pub(super) PLATFORM:
     key("dialect", Kind::Word(DIALECTS), "The dialect of the reference gateway").of(&[Owner::Gateway]),
     key("devices",
         Kind::Either(&[Kind::List(&Kind::Url(DEVICE_SCHEMES)), Kind::Url(DEVICE_SCHEMES)]),
-        "Where devices connect: an address or a list; of several addresses of a name see `addresses`"),
+        "Address or addresses where devices connect; for names with several addresses see `addresses`"),
     key("addresses", words!("first", "all"),
-        "Of several addresses of a device name: the first that answers, or all that do, in turn").or("first"),
+        "For a name with several addresses: the first that answers, or all that answer, alternately").or("first"),
     key("tls", map(&TLS),
         "Check of the platform's certificate, and TLS settings of the client"),
     key("about", map(&ABOUT), "Description of the target, copied into the result"),
     key("backend",
         Kind::Either(&[map(&BACKEND), Kind::List(&Kind::Either(&[map(&BACKEND), Kind::Url(BACKEND_SCHEMES)])), Kind::Url(BACKEND_SCHEMES)]),
-        "The business application: one or its address, or a list, each an account of its own"),
+        "Business application, its address, or a list; each is an account of arrivals"),
     key("behaviour", map(&behaviour::BEHAVIOUR), "Misbehaviour of the gateway").of(&[Owner::Gateway]),
     key("max-payload", one(Size),
-        "The longest payload that the gateway takes over CoAP; a longer one is refused with 4.13")
+        "Longest payload that the gateway accepts over CoAP; a longer one gets 4.13")
         .of(&[Owner::Gateway, WITH_REQUESTS]),
 }
 
@@ -87,7 +87,7 @@ object! { TLS:
     ALPN,
     RESUMPTION,
     key("client-ca", one(File),
-        "Whom the embedded gateway trusts when a device shows a certificate").of(&[Owner::Gateway]),
+        "Authority of device certificates at the embedded gateway").of(&[Owner::Gateway]),
 }
 
 object! { BACKEND_TLS:
@@ -104,7 +104,7 @@ object! { BACKEND_TLS:
 const CA: Key = key(
     "ca",
     one(File),
-    "Certificates that are trusted; by default those that this machine trusts",
+    "Trusted certificates; by default those of this machine",
 );
 const SERVER_NAME: Key = key(
     "server-name",
@@ -120,17 +120,13 @@ const INSECURE: Key = key(
 const TLS_VERSION: Key = key(
     "version",
     Kind::Word(&[word("1.2"), word("1.3")]),
-    "The only version that is spoken; by default both",
+    "The only TLS version; by default both",
 );
-const ALPN: Key = key(
-    "alpn",
-    one(Text),
-    "The protocol that is offered by ALPN, such as mqtt",
-);
+const ALPN: Key = key("alpn", one(Text), "Protocol offered by ALPN, such as mqtt");
 const RESUMPTION: Key = key(
     "session-resumption",
     one(Bool),
-    "A link that connects again resumes its TLS session; by default over TLS, and not over DTLS",
+    "A link that reconnects resumes its session; by default true over TLS, false over DTLS",
 );
 
 object! { ABOUT:
@@ -139,57 +135,57 @@ object! { ABOUT:
 
 object! { BACKEND:
     key("name", one(Text), "Its name in the result"),
-    key("url", Kind::Url(BACKEND_SCHEMES), "Where the business application connects"),
+    key("url", Kind::Url(BACKEND_SCHEMES), "Address where the business application connects"),
     key("tls", map(&BACKEND_TLS),
         "Check of the certificate there; by default as that of the devices' address"),
     key("version", words!("5", "3.1.1"),
-        "The version of MQTT it speaks; by default 5, and 3.1.1 where all devices do").of(&[OF_MQTT]),
+        "Version of MQTT; by default 5, or 3.1.1 if all devices use 3.1.1").of(&[OF_MQTT]),
     key("user", one(Reference), "Its user name"),
     key("password", Kind::Either(&[one(Secret), map(&fleet::OCTETS)]), "Its password"),
     key("sasl", words!("plain", "scram-sha-256", "scram-sha-512"),
-        "How its consumers prove the password to Kafka; by default plain").of(&[OF_KAFKA]),
-    key("filter", one(Text), "The topic filter it subscribes to").of(&[OF_MQTT]),
-    key("qos", one(Whole(0, 2)), "The quality of service it subscribes with").of(&[OF_MQTT]),
+        "SASL mechanism of the login at Kafka; by default plain").of(&[OF_KAFKA]),
+    key("filter", one(Text), "Topic filter of its subscription").of(&[OF_MQTT]),
+    key("qos", one(Whole(0, 2)), "Quality of service of its subscription").of(&[OF_MQTT]),
     key("consumers", one(Whole(1, 1_000)), "Consumer sessions").or("1"),
     key("shared", one(Text),
         "The group whose consumers share the messages: a shared subscription, or a group of Kafka"),
     key("credit", one(Whole(1, 1_000_000)), "AMQP link credit").later(work::BACKENDS),
     key("topics", Kind::Table(&one(Whole(1, 100_000))),
-        "Kafka's topics and how many partitions each is created with where it is missing")
+        "Topics of Kafka, each with its number of partitions if the run must create it")
         .of(&[OF_KAFKA]),
-    key("pause", Kind::List(&map(&PAUSE)), "When the consumers stop reading"),
+    key("pause", Kind::List(&map(&PAUSE)), "Times in which the consumers do not read"),
     key("commands", map(&COMMANDS), "Commands to the devices that have a stream of kind command"),
 }
 
 object! { PAUSE:
-    key("at", one(Time), "When, from the start of warm-up").required(),
-    key("for", one(Time), "For how long").required(),
+    key("at", one(Time), "Begin, from the start of warm-up").required(),
+    key("for", one(Time), "Length").required(),
 }
 
 object! { COMMANDS:
     key("rate", one(Rate),
-        "Commands to all devices together; none with to: waiting, where a command answers each query"),
+        "Commands to all devices together; not with `to: waiting`"),
     key("mode", words!("one-way", "two-way"), "One-way, or with a reply").or("one-way"),
     key("to", words!("online", "waiting", "absent", "all"),
-        "Which devices: those that connect, those that ask, names that nobody plays, or both by turns").or("online"),
+        "Receivers: devices that connect, devices that query, names that no device uses, or `online` and `absent` alternately").or("online"),
 }
 
 object! { pub(super) PROVISION:
     key("mode", words!("auto", "verify", "none"),
-        "What a run does of itself: it creates the devices that are not there, looks whether they are there, or does nothing").or("auto"),
+        "Action before the run: create missing devices, verify that all exist, or nothing").or("auto"),
     key("remove", one(Bool),
-        "Whether the run removes at its end what it has created, and nothing else").or("true"),
-    key("url", one(Web), "The platform's management API; without a path the platform's usual one")
+        "The run removes at its end only what it created").or("true"),
+    key("url", one(Web), "Address of the management API; without a path the platform's default path")
         .of(&[Owner::Deployed, PROVISIONED]),
     key("api", words!("v1", "pre-1.0"),
-        "The management API of a Hono: since its release 1.0, or before it; by default v1")
+        "Version of Hono's management API; by default v1")
         .of(&[Owner::Deployed, REGISTRY]),
     key("mongodb", one(Secret),
-        "The connection string of the database of a Hono's registry, which is then written to in place of the management API")
+        "Connection string of the registry's database, in place of the management API")
         .of(&[Owner::Deployed, REGISTRY]),
     key("token", one(Secret), "The bearer token of the management API")
         .of(&[Owner::Deployed, PROVISIONED]),
-    key("user", one(Secret), "In place of a token, who calls the management API by HTTP Basic")
+    key("user", one(Secret), "User of the management API by HTTP Basic, in place of `token`")
         .of(&[Owner::Deployed, PROVISIONED]),
     key("password", one(Secret), "The password of `user`").of(&[Owner::Deployed, PROVISIONED]),
     key("tls", map(&PROVISION_TLS),
@@ -197,9 +193,9 @@ object! { pub(super) PROVISION:
         .of(&[Owner::Deployed, PROVISIONED]),
     key("gateway", one(Text), "The alternate id of the gateway that the devices belong to")
         .of(&[WITH_GATEWAYS]),
-    key("rate", one(Rate), "Calls of the management API a second, at the most").or("100/s"),
+    key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
-        "Calls without an answer, at the most").or("8"),
+        "Most calls without an answer").or("8"),
     key("timeout", one(Time), "Time-out of one call").or("30s"),
 }
 
@@ -217,5 +213,5 @@ object! { pub(super) MONITOR:
     key("name", one(Text), "Its name in the result").required(),
     key("process", one(Text), "The process to watch").later(work::MONITORING),
     key("counters", one(Web),
-        "Where the platform tells its own counters, in the text format of Prometheus; those of several entries are summed"),
+        "Page with the platform's own counters in the text format of Prometheus; several entries are summed"),
 }

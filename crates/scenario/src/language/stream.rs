@@ -6,8 +6,8 @@ use super::{COAP, Kind, MQTT, Owner, U32, Word, judging, key, map, one, word};
 object! { pub(crate) STREAM:
     key("name", one(Text), "Its name in the result; by default its kind"),
     key("kind", Kind::Word(KINDS), "Kind of message").or("telemetry"),
-    key("rate", one(Rate), "Messages of the whole class").of(&[UPLINK]),
-    key("every", one(Time), "Or the period of one device").of(&[UPLINK]),
+    key("rate", one(Rate), "Messages of all devices of the stream together").of(&[UPLINK]),
+    key("every", one(Time), "Period of one device, in place of `rate`").of(&[UPLINK]),
     key("shape", Kind::Either(&[words!("constant"), map(&SHAPE)]),
         "Change of the rate over time").or("constant").of(&[UPLINK]),
     key("count", one(Whole(1, U32)), "Messages a device sends, then it stops").of(&[UPLINK]),
@@ -15,7 +15,7 @@ object! { pub(crate) STREAM:
         .of(&[UPLINK]),
     key("loop", Kind::Either(&[words!("open", "closed"), map(&IN_FLIGHT)]),
         "Behaviour when a device is busy").or("open").of(&[UPLINK]),
-    key("topic", one(Template), "Where it is published; by default muster/${id}/<stream>")
+    key("topic", one(Template), "Topic or path of the messages; by default muster/${id}/<stream>")
         .of(&[UPLINK]),
     key("filter", one(Text),
         "Topic filter of the subscription; it may hold ${id}, ${index} and columns")
@@ -23,27 +23,27 @@ object! { pub(crate) STREAM:
     key("qos", one(Whole(0, 2)), "The quality of service").or("1").of(&[MQTT]),
     key("retain", one(Bool), "The platform keeps the last message (retained)").or("false")
         .of(&[MQTT, UPLINK]),
-    key("ack", words!("none", "transport", "application"), "Which answer makes a message accepted")
+    key("ack", words!("none", "transport", "application"), "The answer that makes a message accepted")
         .of(&[UPLINK]),
     key("timeout", one(Time), "Time-out of an answer, from sent").or("10s"),
     key("ttd", one(Time),
-        "How long a device waits for a command once its query was taken; by default 10s")
+        "Wait of a device for a command, after its query; by default 10s")
         .of(&[Owner::Kind(&["command-query"])]),
     key("status", one(Whole(200, 599)),
-        "What a device's reply says became of a command, as a status of HTTP from 200 to 599; by default 200")
+        "Status in a device's reply, as in HTTP; by default 200")
         .of(&[Owner::Kind(&["command"]), WITH_STATUS]),
     key("confirmable", one(Bool),
-        "Whether it is sent until it is acknowledged (CON, not NON); by default true")
+        "Repeated until acknowledged (CON), or sent once (NON); by default true")
         .of(&[COAP]),
     key("retry", one(Whole(0, 255)), "Further attempts by the application").or("0").of(&[UPLINK]),
     key("deadline", one(Time), "Later arrivals are `late`").of(&[UPLINK]),
     key("payload", Kind::Either(&[Kind::Word(PAYLOADS), map(&PAYLOAD)]),
-        "What is sent: a map, such as { size: 100 }, { template: ... } or { file: ... }").or("{ size: 100 }")
+        "Content of a message: a map, such as { size: 100 }, { template: ... } or { file: ... }").or("{ size: 100 }")
         .of(&[UPLINK]),
     key("carrier", Kind::Either(&[Kind::Word(CARRIERS), map(&CARRIER)]),
-        "Where the message's id travels").or("payload").of(&[UPLINK]),
+        "Place of the message's id").or("payload").of(&[UPLINK]),
     key("integrity", words!("body", "stamp"),
-        "What the check of the stamp covers: the whole body, or the stamp alone, which survives a platform that writes bodies anew; by default body, with a real ThingsBoard stamp").or("body")
+        "Coverage of the stamp's check: the body, or only the stamp if the platform rewrites bodies; by default body, with a real ThingsBoard stamp").or("body")
         .of(&[UPLINK]),
     key("slo", map(&judging::SLO), "Rules for this stream"),
 }
@@ -83,11 +83,11 @@ object! { SHAPE:
     key("ramp", map(&RAMP), "A straight line to the stream's rate"),
     key("stages", Kind::List(&map(&STAGE)),
         "Lines and holds, one after the other; the first line begins at 0/s"),
-    key("spike", map(&SPIKE), "The stream's rate, but for one rectangle"),
+    key("spike", map(&SPIKE), "The stream's rate, except during one spike"),
     key("sine", map(&SINE), "Up and down between two rates"),
     key("burst", map(&BURST), "Several messages of each device at once"),
     key("replay", one(File), "Exactly these instants: seconds after warm-up, one a line"),
-    key("poisson", one(Bool), "Whether arrivals are Poisson at that rate"),
+    key("poisson", one(Bool), "Poisson arrivals at the stream's rate"),
 }
 
 object! { RAMP:
@@ -98,13 +98,13 @@ object! { RAMP:
 
 object! { STAGE:
     key("to", one(Rate), "The rate at the end of the line").required(),
-    key("over", one(Time), "How long the line takes").or("0s"),
+    key("over", one(Time), "Duration of the line").or("0s"),
     key("hold", one(Time), "Time at this rate afterwards").or("0s"),
 }
 
 object! { SPIKE:
     key("to", one(Rate), "The rate within it").required(),
-    key("at", one(Time), "When it begins, after warm-up").required(),
+    key("at", one(Time), "Begin, from the end of warm-up").required(),
     key("for", one(Time), "Duration").required(),
 }
 
@@ -127,14 +127,14 @@ object! { IN_FLIGHT:
 
 object! { PAYLOAD:
     key("template", one(Template), "Text with variables"),
-    key("size", Kind::Either(&[one(Size), map(&SIZE)]), "Made-up bytes: how many"),
+    key("size", Kind::Either(&[one(Size), map(&SIZE)]), "Number of generated bytes"),
     key("file", one(File), "The bytes of a file"),
     key("sap-measures", map(&SAP_MEASURES),
         "Measures as the published test of the SAP Edge Gateway sends them"),
     key("smart-meter", map(&WITH_ALARMS), "A meter of the published tests of ThingsBoard"),
-    key("smart-tracker", map(&WITH_ALARMS), "A vehicle of theirs"),
-    key("industrial-plc", map(&INDUSTRIAL_PLC), "A controller of theirs"),
-    key("random-mix", map(&WITH_ALARMS), "Their mix of messages of 1, 20, 100 and 1,000 keys"),
+    key("smart-tracker", map(&WITH_ALARMS), "A vehicle of the same tests"),
+    key("industrial-plc", map(&INDUSTRIAL_PLC), "A controller of the same tests"),
+    key("random-mix", map(&WITH_ALARMS), "Mix of messages of 1, 20, 100 and 1,000 keys, of the same tests"),
     key("content-type", one(Text), "The MQTT 5 content type"),
 }
 
@@ -143,9 +143,9 @@ object! { WITH_ALARMS:
 }
 
 object! { ALARMS:
-    key("rate", one(Rate), "How many, of the whole class").required(),
-    key("from", one(Time), "When they begin, from the start of warm-up").or("0s"),
-    key("until", one(Time), "When they end; by default with the last message"),
+    key("rate", one(Rate), "Alarms of all devices of the stream together").required(),
+    key("from", one(Time), "Begin, from the start of warm-up").or("0s"),
+    key("until", one(Time), "End, from the start of warm-up; by default the last message"),
 }
 
 object! { INDUSTRIAL_PLC:
@@ -157,16 +157,16 @@ object! { SAP_MEASURES:
 }
 
 object! { SIZE:
-    key("log-normal", map(&LOG_NORMAL), "Sizes as real fleets have").required(),
+    key("log-normal", map(&LOG_NORMAL), "Log-normal distribution of sizes").required(),
 }
 
 object! { LOG_NORMAL:
-    key("median", one(Size), "Half are smaller").required(),
-    key("p99", one(Size), "One of a hundred is larger").required(),
+    key("median", one(Size), "Median size").required(),
+    key("p99", one(Size), "99th percentile of the size").required(),
 }
 
 object! { CARRIER:
     key("field", one(Text), "A JSON pointer to the field that holds ${stamp}"),
     key("blind", one(Text),
-        "A JSON pointer to the field that holds an id of the application's own, made of fixed text, ${id}, ${index}, ${tenant}, ${run} and one ${seq}"),
+        "A JSON pointer to the field with an id of the application: fixed text, ${id}, ${index}, ${tenant}, ${run} and one ${seq}"),
 }
