@@ -44,14 +44,14 @@ object! { pub(super) BEHAVIOUR:
 }
 
 object! { SERVICE_TIME:
-    key("exponential", one(Time), "The mean"),
+    key("exponential", one(Time), "Exponential times with this mean"),
     key("drift", map(&DRIFT), "Straight line from one time to another"),
 }
 
 object! { DRIFT:
-    key("from", one(Time), "At the first message").required(),
-    key("to", one(Time), "At the end, and after it").required(),
-    key("over", one(Time), "Time to get there").required(),
+    key("from", one(Time), "Time at the first message").required(),
+    key("to", one(Time), "Time at the end of `over`, and after it").required(),
+    key("over", one(Time), "Length of the line").required(),
 }
 
 object! { CAPACITY:

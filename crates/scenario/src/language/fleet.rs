@@ -11,7 +11,7 @@ object! { pub(super) FLEET:
     key("first", one(Whole(0, U32)), "Index of the first device").or("0"),
     key("id", one(Template),
         "Names of the devices, with ${index} or a column of `data`; by default <fleet>-${index:08}"),
-    key("tenant", one(Text), "The tenant"),
+    key("tenant", one(Text), "The tenant; with hono by default DEFAULT_TENANT"),
     key("data", one(File), "A table whose columns become variables, one row a device"),
     key("gateway", map(&GATEWAY), "Links that each carry several devices"),
     key("client", map(&CLIENT), "MQTT session of each link").or("{}"),
@@ -52,11 +52,11 @@ object! { CLIENT:
 
 object! { TRANSMISSION:
     key("ack-timeout", one(Time),
-        "ACK_TIMEOUT: shortest wait before the first copy of a CON").or("2s"),
+        "ACK_TIMEOUT: shortest wait before a CON is sent again").or("2s"),
     key("ack-random-factor", one(Factor),
         "ACK_RANDOM_FACTOR: longest wait as a multiple of the shortest").or("1.5"),
     key("max-retransmit", one(Whole(0, 16)),
-        "MAX_RETRANSMIT: copies of a CON after the first").or("4"),
+        "MAX_RETRANSMIT: retransmissions of a CON").or("4"),
     key("nstart", one(Whole(1, 1_000)),
         "NSTART: requests that a device may have open at once").or("1"),
     key("exchange-lifetime", one(Time),
@@ -88,7 +88,7 @@ object! { WILL:
 object! { CREDENTIAL:
     key("kind", words!("none", "password", "token", "psk", "certificate"), "Kind of credential").required(),
     key("user", Kind::Either(&[one(Reference), map(&OCTETS)]),
-        "The user name, or the identity of a psk; by default ${id}")
+        "The user name, or the identity of a psk; by default ${id}, with hono ${id}@${tenant}")
         .of(&[Owner::Kind(&["password", "psk"])]),
     key("secret", Kind::Either(&[one(Secret), map(&OCTETS)]),
         "The password, or the key of a psk; or the access token, by default ${id}")
