@@ -97,9 +97,9 @@ in_two_parts() {
     local name=$1 line start pid pids=() failed=0
     line=$(free_port)
     start=$(date -u -d '+8 seconds' +%Y-%m-%dT%H:%M:%SZ)
-    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --hear "$line" >"$WORK/$name-backend.txt" 2>&1 &
+    whole "$name-backend" "${@:2}" --run-id 5eed --start-at "$start" --part backend --listen "$line" >"$WORK/$name-backend.txt" 2>&1 &
     pids+=("$!")
-    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --tell "$line" >"$WORK/$name-devices.txt" 2>&1 &
+    whole "$name-devices" "${@:2}" --run-id 5eed --start-at "$start" --part devices --join "$line" >"$WORK/$name-devices.txt" 2>&1 &
     pids+=("$!")
     STARTED+=("${pids[@]}")
     for pid in "${pids[@]}"; do wait "$pid" || failed=1; done

@@ -29,11 +29,11 @@ part() {
         --run-id 5eed --start-at "$START" --part "$2" "$3" "$LINE" --out "$WORK/$1" >"$WORK/$1.txt" 2>&1
 }
 
-part first backend:1/2 --hear &
+part first backend:1/2 --listen &
 PARTS=("$!")
-part second backend:2/2 --tell &
+part second backend:2/2 --join &
 PARTS+=("$!")
-part devices devices --tell &
+part devices devices --join &
 PARTS+=("$!")
 for pid in "${PARTS[@]}"; do
     status=0; wait "$pid" || status=$?

@@ -54,9 +54,9 @@ apart() {
         --set phases.settle.at-most=60s --run-id 5eed --start-at "$START" --part "$1" "$2" "$LINE" \
         --out "$WORK/$1" >"$WORK/$1.txt" 2>&1
 }
-apart backend --hear &
+apart backend --listen &
 FIRST=$!
-apart devices --tell &
+apart devices --join &
 SECOND=$!
 for part in $FIRST $SECOND; do
     status=0; wait "$part" || status=$?

@@ -13,9 +13,9 @@ use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
 
-use crate::line::Own;
+use crate::control_channel::Own;
 use crate::recent::Recent;
-use crate::{Force, Line, LineAccount};
+use crate::{Agents, ChannelAccount, ControlChannel};
 
 /// Longest wait of the conductor for news before it reads the clock again.
 const WAIT: Duration = Duration::from_millis(10);
@@ -44,27 +44,27 @@ pub struct Surroundings<'a> {
     /// The observer.
     pub observer: &'a mut dyn Observer,
     /// The line to the other parts of the run.
-    pub line: Option<Line>,
+    pub line: Option<ControlChannel>,
 }
 
-/// Conducts a run: all that it left behind, and what came of the line to the other parts, if there was one.
+/// Conducts a run: all that it left behind, and what came of the control channel to the other parts, if there was one.
 pub fn carry_out(
-    force: &mut Force,
+    agents: &mut Agents,
     timetable: Timetable,
     rules: &Rules,
     clock: Clock,
     surroundings: Surroundings<'_>,
-) -> (RunData, Option<LineAccount>) {
+) -> (RunData, Option<ChannelAccount>) {
     let Surroundings {
         interrupted,
         observer,
         mut line,
     } = surroundings;
-    let mut run = Run::new(force.agents(), timetable, rules, clock);
+    let mut run = Run::new(agents.agents(), timetable, rules, clock);
     let mut next_show = Micros::ZERO;
     let mut is_leaving = false;
     while !run.is_over() {
-        if let Some((agent, news)) = force.next(WAIT) {
+        if let Some((agent, news)) = agents.next(WAIT) {
             run.hear(agent, news, observer);
         }
         if interrupted.load(Ordering::Relaxed) {
@@ -77,14 +77,14 @@ pub fn carry_out(
         }
         while let Some(order) = run.step(clock.now()) {
             if order != Order::Finish {
-                force.order(order);
+                agents.order(order);
                 continue;
             }
             is_leaving = true;
             line.iter_mut().for_each(|line| line.settled(clock.now()));
         }
         if is_leaving && line.as_ref().is_none_or(|line| line.may_leave(clock.now())) {
-            force.order(Order::Finish);
+            agents.order(Order::Finish);
             is_leaving = false;
         }
         if clock.now() >= next_show {
@@ -263,7 +263,7 @@ impl Run {
     }
 
     /// Takes note of how the other parts stand, until this one has settled.
-    fn hear_others(&mut self, line: &Line, now: Micros) {
+    fn hear_others(&mut self, line: &ControlChannel, now: Micros) {
         if self.finished_at.is_none() {
             self.others = line.others(now);
             self.conductor.hear_all(self.others.is_some());

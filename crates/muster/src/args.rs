@@ -113,8 +113,8 @@ impl RunArgs {
             facts: None,
             facts_max: 0,
             part: None,
-            hear: None,
-            tell: None,
+            listen: None,
+            join: None,
             start_at: None,
             run_id: None,
             shards: Some(1),
@@ -156,15 +156,15 @@ pub(crate) struct RunArgs {
     /// with 0.
     #[arg(long, value_name = "PART", requires = "run_id", requires = "start_at")]
     pub(crate) part: Option<Part>,
-    /// Listen there for the other parts, which name this address with --tell, so that all settle
+    /// Listen there for the other parts, which name this address with `--join`, so that all settle
     /// together as one process would: an address and a port, or a port alone on 127.0.0.1. Without
     /// a line a part with the backend listens until `settle.at-most`.
-    #[arg(long, value_name = "ADDRESS", value_parser = hear, requires = "part", conflicts_with = "tell")]
-    pub(crate) hear: Option<SocketAddr>,
-    /// Tell the part that listens there how this one stands: a host and a port, or a port alone on
+    #[arg(long, value_name = "ADDRESS", value_parser = listen, requires = "part", conflicts_with = "join")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Report to the part that listens there: a host and a port, or a port alone on
     /// 127.0.0.1.
     #[arg(long, value_name = "HOST:PORT", requires = "part")]
-    pub(crate) tell: Option<String>,
+    pub(crate) join: Option<String>,
     /// The begin of the connect phase, such as `2026-11-21T10:15:00Z`; the parts of one run share
     /// it. Then messages are due from an instant on that follows from the scenario alone, after
     /// the longest time that connecting may take.
@@ -405,7 +405,7 @@ fn dialect(text: &str) -> Result<Dialect, String> {
 }
 
 /// A port alone is one of this machine's, which nobody else reaches.
-fn hear(text: &str) -> Result<SocketAddr, String> {
+fn listen(text: &str) -> Result<SocketAddr, String> {
     let on_loopback = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let bare = text.parse().map(on_loopback);
     bare.or_else(|_| text.parse()).map_err(|_| {

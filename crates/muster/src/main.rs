@@ -5,9 +5,9 @@
 mod args;
 mod beginning;
 mod commands;
+mod control_channel;
 mod counters;
 mod folder;
-mod line;
 mod lines;
 mod outcome;
 mod outputs;

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::FactsLog;
-use muster_cluster::{Force, Line, Membership, Spread, Surroundings, assignments, carry_out};
+use muster_cluster::{
+    Agents, ControlChannel, Membership, Spread, Surroundings, assignments, carry_out,
+};
 use muster_conduct::{Part, Timetable, Trial, timetable};
 use muster_dashboard::Plain;
 use muster_measure::{Ledger, Record};
@@ -30,7 +32,7 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, line, outcome, outputs, signals, sockets, target, wall_clock};
+use crate::{beginning, control_channel, outcome, outputs, signals, sockets, target, wall_clock};
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -113,7 +115,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         return Ok(Done::infeasible(&plan, &format!("cannot {error:#}")));
     }
     let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
-    let line = line::open(args, || membership(args, &plan))?;
+    let line = control_channel::open(args, || membership(args, &plan))?;
     let (folder, facts) = outputs::open(args, &plan)?;
     let watch = provisioned::Watcher::new(interrupted, args.quiet);
     let provisioned = match provisioned::before(&plan, folder.path(), &watch) {
@@ -161,7 +163,7 @@ struct Ready {
     provisioned: Option<Provisioned>,
     counters: Option<CounterWatch>,
     clock: Clock,
-    line: Option<Line>,
+    line: Option<ControlChannel>,
 }
 
 impl Ready {
@@ -191,12 +193,12 @@ impl Ready {
             folder.abandon();
             return Ok(Done::interrupted(&plan, "before its beginning"));
         }
-        let mut force = force(&plan, &spread, facts.as_ref())?;
+        let mut agents = agents(&plan, &spread, facts.as_ref())?;
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let mut watcher = Watcher::new(folder, fixed, args);
         let (data, line) = carry_out(
-            &mut force,
+            &mut agents,
             timetable,
             &plan.rules,
             clock,
@@ -206,12 +208,12 @@ impl Ready {
                 line,
             },
         );
-        drop(force);
+        drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
         let (mut folder, last) = watcher.end();
-        let of_line = line::noted(line.as_ref(), &header, data.end);
+        let of_line = control_channel::noted(line.as_ref(), &header, data.end);
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(of_line);
         archive.events.extend(noted.events);
@@ -344,12 +346,12 @@ fn check_facts(args: &RunArgs, processes: u32) -> Result<()> {
     }
 }
 
-fn force(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Force> {
+fn agents(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Agents> {
     let mut assignments = assignments(plan, spread);
     if assignments.len() == 1
         && let Some(only) = assignments.pop()
     {
-        return Force::here(only, facts).context("start the run");
+        return Agents::here(only, facts).context("start the run");
     }
     let program = std::env::current_exe().context("find this program for its workers")?;
     let worker = move || {
@@ -357,7 +359,7 @@ fn force(plan: &Plan, spread: &Spread, facts: Option<&FactsLog>) -> Result<Force
         command.arg("agent");
         command
     };
-    Force::workers(&worker, &assignments).context("start the run")
+    Agents::workers(&worker, &assignments).context("start the run")
 }
 
 /// Processes of the generator on this machine.

@@ -242,8 +242,8 @@ fn kinds(result: &Value) -> Vec<&str> {
 fn in_two_parts(site: &Site) -> [Value; 3] {
     let port = free_port();
     let parts = [
-        site.start("backend", "backend", &["--hear", &port]),
-        site.start("devices", "devices", &["--tell", &port]),
+        site.start("backend", "backend", &["--listen", &port]),
+        site.start("devices", "devices", &["--join", &port]),
     ];
     let parts = parts.into_iter().zip(["backend", "devices"]);
     let [backend, devices] = parts
@@ -339,13 +339,13 @@ fn a_part_that_hears_nobody_over_its_line_settles_by_itself_and_says_so() {
     // The backend's name is known on its own host only.
     let apart = SCENARIO.replace("url: \"DEVICES\"", "url: \"mqtt://backend.invalid\"");
     let site = Site::new(&apart);
-    let devices = site.start("devices", "devices", &["--tell", &free_port()]);
+    let devices = site.start("devices", "devices", &["--join", &free_port()]);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let (code, said) = ended(site.start("devices", "deaf", &["--hear", &port]));
+    let (code, said) = ended(site.start("devices", "deaf", &["--listen", &port]));
     assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains("listen for the other parts on --hear 127.0.0.1:"),
+        said.contains("listen for the other parts on --listen 127.0.0.1:"),
         "{said}"
     );
     assert!(

@@ -42,14 +42,14 @@ pub(crate) struct Peer {
 
 /// All other parts.
 #[derive(Debug)]
-pub(crate) struct Company {
+pub(crate) struct Peers {
     identity: Identity,
     pub(crate) peers: Vec<Peer>,
     /// Datagrams that were no word of another part of this run.
     pub(crate) ignored: u64,
 }
 
-impl Company {
+impl Peers {
     pub(crate) fn new(identity: Identity) -> Self {
         Self {
             identity,

@@ -15,7 +15,7 @@ const NEWS_MAX: usize = 64;
 
 /// All agents of a run on this machine.
 #[derive(Debug)]
-pub enum Force {
+pub enum Agents {
     /// This process.
     Here(Box<Agent>),
     /// Worker processes.
@@ -31,7 +31,7 @@ pub struct Workers {
 
 /// Error of starting the agents.
 #[derive(Debug, thiserror::Error)]
-pub enum ForceError {
+pub enum AgentsError {
     /// This process.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -40,23 +40,23 @@ pub enum ForceError {
     Worker(#[from] FrameError),
 }
 
-impl Force {
+impl Agents {
     /// One agent in this process.
     ///
     /// # Errors
-    /// [`ForceError::Agent`].
-    pub fn here(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, ForceError> {
+    /// [`AgentsError::Agent`].
+    pub fn here(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentsError> {
         Ok(Self::Here(Box::new(Agent::start(assignment, facts)?)))
     }
 
     /// One worker process an assignment, each started by what `program` gives.
     ///
     /// # Errors
-    /// [`ForceError::Worker`].
+    /// [`AgentsError::Worker`].
     pub fn workers(
         program: &dyn Fn() -> Command,
         assignments: &[Assignment],
-    ) -> Result<Self, ForceError> {
+    ) -> Result<Self, AgentsError> {
         let (outbox, news) = sync_channel(NEWS_MAX);
         let workers = assignments
             .iter()

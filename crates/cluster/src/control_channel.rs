@@ -1,12 +1,12 @@
-//! The line between the parts of a run: what each of them tells the others while it runs, so that
+//! The control channel between the parts of a run: what each of them tells the others while it runs, so that
 //! all settle as one process would.
 //!
 //! One part listens at an address, the others tell it how they stand, and it answers each with how
 //! all the rest stands. A word is a datagram that says all there is to say, four times a second;
-//! nothing that comes by the line is ever an error, and without it a part settles by itself.
+//! nothing that comes by the control channel is ever an error, and without it a part settles by itself.
 
-mod company;
 mod offset;
+mod peers;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -20,11 +20,11 @@ use muster_measure::Progress as Windows;
 use muster_model::{Micros, RunId};
 use muster_net::Clock;
 
-use company::{Company, Identity};
 pub use offset::Offset;
+use peers::{Identity, Peers};
 use word::{Subject, WORD_MAX, Word};
 
-pub(crate) use company::Own;
+pub(crate) use peers::Own;
 
 /// Interval between two reports of a part.
 const SAY_EVERY: Micros = Micros::from_millis(250);
@@ -35,7 +35,7 @@ const LINGER: Micros = Micros::from_secs(1);
 /// Interval between its reports meanwhile, and its longest wait for a datagram.
 const LINGER_EVERY: Micros = Micros::from_millis(50);
 
-/// Identity of this part on the line.
+/// Identity of this part on the control channel.
 #[derive(Debug, Clone)]
 pub struct Membership {
     /// Its run.
@@ -50,9 +50,9 @@ pub struct Membership {
     pub clock: String,
 }
 
-/// Results of the line.
+/// Results of the control channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LineAccount {
+pub struct ChannelAccount {
     /// True if every other part was received when settling ended.
     pub was_complete: bool,
     /// Datagrams that were no word of another part of this run.
@@ -61,26 +61,26 @@ pub struct LineAccount {
     pub offsets: Vec<Offset>,
 }
 
-/// One end of the line.
+/// One end of the control channel.
 #[derive(Debug)]
-pub struct Line {
+pub struct ControlChannel {
     socket: UdpSocket,
     /// Addresses of the listening part; empty for itself.
     listeners: Vec<SocketAddr>,
     /// Index of the address in use.
     told: usize,
-    company: Company,
+    peers: Peers,
     next_word: Micros,
     /// Instant at which this part had settled.
     settled: Option<Micros>,
 }
 
-impl Line {
+impl ControlChannel {
     /// The end that listens at an address.
     ///
     /// # Errors
     /// The system gives no such socket, as where the port is taken.
-    pub fn hear(at: SocketAddr, who: Membership) -> io::Result<Self> {
+    pub fn listen(at: SocketAddr, who: Membership) -> io::Result<Self> {
         Self::new(UdpSocket::bind(at)?, Vec::new(), who)
     }
 
@@ -88,7 +88,7 @@ impl Line {
     ///
     /// # Errors
     /// The system gives no socket that leads to the first, or there is none.
-    pub fn tell(listeners: Vec<SocketAddr>, who: Membership) -> io::Result<Self> {
+    pub fn join(listeners: Vec<SocketAddr>, who: Membership) -> io::Result<Self> {
         let first = listeners.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
         Self::new(towards(*first)?, listeners, who)
     }
@@ -114,7 +114,7 @@ impl Line {
             socket,
             listeners,
             told: 0,
-            company: Company::new(identity),
+            peers: Peers::new(identity),
             next_word: Micros::ZERO,
             settled: None,
         })
@@ -140,19 +140,19 @@ impl Line {
     /// partitions from those that still listen, so that all stay until all have settled, or a
     /// second has passed.
     pub(crate) fn may_leave(&self, now: Micros) -> bool {
-        let mut peers = self.company.peers.iter();
+        let mut peers = self.peers.peers.iter();
         let is_over = |since| now >= since + LINGER || peers.all(|peer| peer.word.has_settled);
         self.settled.is_some_and(is_over)
     }
 
     /// Returns the progress of all other parts; none while one of them is silent.
     pub(crate) fn others(&self, now: Micros) -> Option<(Vec<Progress>, Windows)> {
-        let is_complete = self.company.is_complete(now);
-        is_complete.then(|| self.company.others(now, None))
+        let is_complete = self.peers.is_complete(now);
+        is_complete.then(|| self.peers.others(now, None))
     }
 
     /// Says the last word until all others have heard it, or a second has passed.
-    pub(crate) fn close(mut self, clock: Clock, own: &Own, was_complete: bool) -> LineAccount {
+    pub(crate) fn close(mut self, clock: Clock, own: &Own, was_complete: bool) -> ChannelAccount {
         let until = clock.now() + LINGER;
         let wait = Duration::from_micros(LINGER_EVERY.get());
         let can_wait = self.socket.set_nonblocking(false).is_ok()
@@ -167,11 +167,11 @@ impl Line {
             }
         }
         self.say(clock, own);
-        let peers = self.company.peers.into_iter();
+        let peers = self.peers.peers.into_iter();
         let offsets = peers.filter_map(|peer| peer.offset);
-        LineAccount {
+        ChannelAccount {
             was_complete,
-            ignored: self.company.ignored,
+            ignored: self.peers.ignored,
             offsets: if self.listeners.is_empty() {
                 Vec::new()
             } else {
@@ -184,7 +184,7 @@ impl Line {
     /// waits for the end of the others, to whom it owes an answer.
     fn is_known_to_have_ended(&self) -> bool {
         let is_told = |word: &Word| word.has_heard_the_last || word.has_settled;
-        let mut peers = self.company.peers.iter();
+        let mut peers = self.peers.peers.iter();
         if self.listeners.is_empty() {
             peers.all(|peer| peer.word.has_settled)
         } else {
@@ -206,7 +206,7 @@ impl Line {
         let mut bytes = [0; WORD_MAX + 1];
         match self.socket.recv_from(&mut bytes) {
             Ok((length, from)) => {
-                self.company.hear(from, &bytes[..length], clock.now());
+                self.peers.hear(from, &bytes[..length], clock.now());
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -220,7 +220,7 @@ impl Line {
     /// Turns to the next address, unless somebody was heard at this one. An address to which no
     /// socket leads is passed over.
     fn try_next(&mut self) {
-        if !self.company.peers.is_empty() || self.listeners.len() < 2 {
+        if !self.peers.peers.is_empty() || self.listeners.len() < 2 {
             return;
         }
         self.told = (self.told + 1) % self.listeners.len();
@@ -233,14 +233,14 @@ impl Line {
 
     fn say(&mut self, clock: Clock, own: &Own) {
         if !self.listeners.is_empty() {
-            let place = (!self.company.peers.is_empty()).then_some(0);
-            let word = self.company.word_for(place, own, clock.now());
+            let place = (!self.peers.peers.is_empty()).then_some(0);
+            let word = self.peers.word_for(place, own, clock.now());
             // What is not sent now is said again soon.
             let _ = word.encoded().map(|bytes| self.socket.send(&bytes));
             return;
         }
-        for (place, peer) in self.company.peers.iter().enumerate() {
-            let word = self.company.word_for(Some(place), own, clock.now());
+        for (place, peer) in self.peers.peers.iter().enumerate() {
+            let word = self.peers.word_for(Some(place), own, clock.now());
             let _ = word
                 .encoded()
                 .map(|bytes| self.socket.send_to(&bytes, peer.at));

@@ -1,4 +1,4 @@
-//! Both ends of a line over loopback.
+//! Both ends of a control channel over loopback.
 
 use muster_measure::Tally;
 use muster_model::Listening;
@@ -39,16 +39,19 @@ fn own(open: u64, consumers: u64, has_settled: bool) -> Own {
     }
 }
 
-fn ends(parts: [&str; 2]) -> [Line; 2] {
+fn ends(parts: [&str; 2]) -> [ControlChannel; 2] {
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let hear = Line::hear(at, member(parts[0], 1)).expect("a free port");
+    let hear = ControlChannel::listen(at, member(parts[0], 1)).expect("a free port");
     let at = hear.local_addr().expect("it has one");
-    let tell = Line::tell(vec![at], member(parts[1], 1)).expect("a socket");
+    let tell = ControlChannel::join(vec![at], member(parts[1], 1)).expect("a socket");
     [hear, tell]
 }
 
 /// Turns both ends until a condition holds of them.
-fn until(lines: &mut [(Line, Clock, Own)], holds: impl Fn(&[(Line, Clock, Own)]) -> bool) {
+fn until(
+    lines: &mut [(ControlChannel, Clock, Own)],
+    holds: impl Fn(&[(ControlChannel, Clock, Own)]) -> bool,
+) {
     let clock = Clock::start();
     while !holds(lines) {
         for (line, clock, own) in lines.iter_mut() {
@@ -62,7 +65,7 @@ fn until(lines: &mut [(Line, Clock, Own)], holds: impl Fn(&[(Line, Clock, Own)])
     }
 }
 
-fn hears((line, clock, _): &(Line, Clock, Own)) -> bool {
+fn hears((line, clock, _): &(ControlChannel, Clock, Own)) -> bool {
     line.others(clock.now()).is_some()
 }
 
@@ -91,12 +94,12 @@ fn a_line_is_complete_only_with_every_part_of_the_run() {
         (hear, clock, own(0, 1, false)),
         (tell, clock, own(3, 0, false)),
     ];
-    until(&mut lines, |lines| !lines[1].0.company.peers.is_empty());
+    until(&mut lines, |lines| !lines[1].0.peers.peers.is_empty());
     assert!(
         !lines.iter().any(hears),
         "one half of the devices is missing"
     );
-    let third = Line::tell(vec![at], member("devices:2/2", 1)).expect("a socket");
+    let third = ControlChannel::join(vec![at], member("devices:2/2", 1)).expect("a socket");
     lines.push((third, clock, own(4, 0, false)));
     until(&mut lines, |lines| lines.iter().all(hears));
     // Each is told of all others, by one word.
@@ -111,7 +114,7 @@ fn where_nobody_listens_the_next_address_is_told() {
     let [hear, _] = ends(["backend", "devices"]);
     let at = hear.local_addr().expect("it has one");
     let nobody = SocketAddr::from(([127, 0, 0, 2], at.port()));
-    let tell = Line::tell(vec![nobody, at], member("devices", 1)).expect("a socket");
+    let tell = ControlChannel::join(vec![nobody, at], member("devices", 1)).expect("a socket");
     let mut lines = [
         (hear, clock, own(0, 1, false)),
         (tell, clock, own(3, 0, false)),
@@ -128,9 +131,9 @@ fn what_is_no_word_of_this_run_is_counted_and_changes_nothing() {
     let [hear, tell] = ends(["backend", "devices"]);
     let at = hear.local_addr().expect("it has one");
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
-    let of_others = Line::tell(vec![at], member("devices", 2)).expect("a socket");
+    let of_others = ControlChannel::join(vec![at], member("devices", 2)).expect("a socket");
     let word = of_others
-        .company
+        .peers
         .word_for(None, &own(0, 0, true), clock.now());
     let foreign = word.encoded().expect("it fits");
     let torn = &foreign[..foreign.len() - 1];
@@ -150,9 +153,9 @@ fn what_is_no_word_of_this_run_is_counted_and_changes_nothing() {
         (tell, clock, own(5, 0, false)),
     ];
     until(&mut lines, |lines| {
-        lines[0].0.company.ignored == 6 && hears(&lines[0])
+        lines[0].0.peers.ignored == 6 && hears(&lines[0])
     });
-    assert_eq!(lines[0].0.company.peers.len(), 1);
+    assert_eq!(lines[0].0.peers.peers.len(), 1);
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn nobody_leaves_before_all_have_settled_or_a_second_has_passed() {
     let clock = Clock::start();
     let [hear, tell] = ends(["backend:1/2", "devices"]);
     let at = hear.local_addr().expect("it has one");
-    let third = Line::tell(vec![at], member("backend:2/2", 1)).expect("a socket");
+    let third = ControlChannel::join(vec![at], member("backend:2/2", 1)).expect("a socket");
     let mut lines = [
         (hear, clock, own(0, 1, false)),
         (tell, clock, own(0, 0, false)),
@@ -212,13 +215,13 @@ fn nobody_leaves_before_all_have_settled_or_a_second_has_passed() {
     ];
     until(&mut lines, |lines| lines.iter().all(hears));
     let now = clock.now();
-    let settle = |(line, _, own): &mut (Line, Clock, Own)| {
+    let settle = |(line, _, own): &mut (ControlChannel, Clock, Own)| {
         own.has_settled = true;
         line.settled(now);
     };
     lines[..2].iter_mut().for_each(settle);
     until(&mut lines, |lines| {
-        let mut peers = lines[0].0.company.peers.iter();
+        let mut peers = lines[0].0.peers.peers.iter();
         peers.any(|peer| peer.word.has_settled)
     });
     for (line, ..) in &lines {
@@ -244,8 +247,8 @@ fn the_one_that_tells_knows_how_far_the_clocks_are_apart() {
             (hear, theirs, own(0, 1, false)),
             (tell, mine, own(0, 0, false)),
         ];
-        let measured = |lines: &[(Line, Clock, Own)]| {
-            let peers = lines[1].0.company.peers.iter();
+        let measured = |lines: &[(ControlChannel, Clock, Own)]| {
+            let peers = lines[1].0.peers.peers.iter();
             peers.flat_map(|peer| peer.offset.clone()).next()
         };
         until(&mut lines, |lines| measured(lines).is_some());
@@ -340,10 +343,10 @@ fn words_with_numbers_that_cannot_be_are_borne() {
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
         for word in [absurd("devices:1/2", mine), absurd("devices:2/2", theirs)] {
             let bytes = word.encoded().expect("it fits");
-            hear.company.hear(at, &bytes, Micros(mine / 2));
+            hear.peers.hear(at, &bytes, Micros(mine / 2));
         }
-        assert_eq!((hear.company.peers.len(), hear.company.ignored), (2, 0));
-        let (progress, windows) = hear.company.others(Micros(theirs), None);
+        assert_eq!((hear.peers.peers.len(), hear.peers.ignored), (2, 0));
+        let (progress, windows) = hear.peers.others(Micros(theirs), None);
         let sum = mine.saturating_add(theirs);
         let heard = progress.len();
         if heard == 2 {
@@ -351,7 +354,7 @@ fn words_with_numbers_that_cannot_be_are_borne() {
             assert_eq!(windows.sent, sum);
         }
         let word = hear
-            .company
+            .peers
             .word_for(Some(0), &own(1, 1, false), Micros(mine));
         assert!(word.encoded().is_some());
     }
@@ -387,9 +390,9 @@ fn a_word_that_a_later_one_has_overtaken_changes_nothing() {
             ..blank()
         };
         let bytes = word.encoded().expect("it fits");
-        hear.company.hear(at, &bytes, Micros(10));
+        hear.peers.hear(at, &bytes, Micros(10));
     }
-    assert_eq!(hear.company.peers[0].word.progress.open, 5);
+    assert_eq!(hear.peers.peers[0].word.progress.open, 5);
 }
 
 #[test]
@@ -415,21 +418,21 @@ proptest! {
         let [mut hear, _] = ends(["backend", "devices:1/2"]);
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
         let mut bytes = absurd("devices:1/2", number).encoded().expect("it fits");
-        hear.company.hear(at, &bytes, Micros(now));
+        hear.peers.hear(at, &bytes, Micros(now));
         for (place, byte) in altered {
             let place = place.index(bytes.len());
             bytes[place] = byte;
         }
         for bytes in [&bytes, &any] {
-            hear.company.hear(at, bytes, Micros(now));
+            hear.peers.hear(at, bytes, Micros(now));
         }
-        let all = hear.company.others(Micros(now), None).0;
+        let all = hear.peers.others(Micros(now), None).0;
         let _ = Progress::united(all);
-        let _ = hear.company.word_for(Some(0), &own(1, 1, false), Micros(now)).encoded();
+        let _ = hear.peers.word_for(Some(0), &own(1, 1, false), Micros(now)).encoded();
     }
 }
 
 fn blank() -> Word {
     let [_, tell] = ends(["backend", "devices"]);
-    tell.company.word_for(None, &own(0, 0, false), Micros::ZERO)
+    tell.peers.word_for(None, &own(0, 0, false), Micros::ZERO)
 }

@@ -3,26 +3,29 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
-use muster_cluster::{Line, LineAccount, Membership, Offset};
+use muster_cluster::{ChannelAccount, ControlChannel, Membership, Offset};
 use muster_model::{Micros, figure};
 use muster_result::{CLOCKS_APART, Header, NotedEvent};
 
 use crate::args::RunArgs;
 use crate::target;
 
-/// Opens the line that the arguments name; none if they name none.
-pub(crate) fn open(args: &RunArgs, who: impl FnOnce() -> Membership) -> Result<Option<Line>> {
-    if let Some(at) = args.hear {
-        let line = Line::hear(at, who()).with_context(|| {
-            format!("listen for the other parts on --hear {at} (name a free port)")
+/// Opens the control channel that the arguments name; none if they name none.
+pub(crate) fn open(
+    args: &RunArgs,
+    who: impl FnOnce() -> Membership,
+) -> Result<Option<ControlChannel>> {
+    if let Some(at) = args.listen {
+        let line = ControlChannel::listen(at, who()).with_context(|| {
+            format!("listen for the other parts on --listen {at} (name a free port)")
         })?;
         return Ok(Some(line));
     }
-    let Some(text) = &args.tell else {
+    let Some(text) = &args.join else {
         return Ok(None);
     };
-    let line = Line::tell(listeners(text)?, who())
-        .with_context(|| format!("tell the part that listens at --tell {text}"))?;
+    let line = ControlChannel::join(listeners(text)?, who())
+        .with_context(|| format!("join the part that listens at --join {text}"))?;
     Ok(Some(line))
 }
 
@@ -32,13 +35,13 @@ fn listeners(text: &str) -> Result<Vec<SocketAddr>> {
         return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))]);
     }
     target::addresses(text).with_context(|| {
-        format!("look up --tell `{text}` (write the host and the port of --hear, such as backend.example:7411)")
+        format!("look up --join `{text}` (write the host and the port of --listen, such as backend.example:7411)")
     })
 }
 
-/// The events of the line at the end of settling; none without one.
+/// The events of the control channel at the end of settling; none without one.
 pub(crate) fn noted(
-    account: Option<&LineAccount>,
+    account: Option<&ChannelAccount>,
     header: &Header,
     end: Micros,
 ) -> Vec<NotedEvent> {
@@ -49,17 +52,17 @@ pub(crate) fn noted(
 }
 
 /// The same; `clock` is this part's.
-fn events(account: &LineAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
+fn events(account: &ChannelAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
     let event = |kind: &str, detail: String| NotedEvent::new(end_s, kind, detail);
     let silent = (!account.was_complete).then(|| {
-        let detail = "not every other part was heard of over the line when settling ended: this one settled by \
+        let detail = "not every other part reported over the control channel when settling ended: this one settled by \
                       itself, its consumers up to `settle.at-most`";
         event("part-silent", detail.to_owned())
     });
     let ignored = (account.ignored > 0).then(|| {
         let number = figure::count(account.ignored);
         let detail = format!(
-            "{number} datagrams on the line were ignored: they were no word of another part of this run \
+            "{number} datagrams on the control channel were ignored: they were no word of another part of this run \
              (same --run-id, scenario, --set and --seed?)"
         );
         event("line-ignored", detail)
@@ -86,7 +89,7 @@ fn measured(offset: &Offset, clock: &str) -> String {
         "ahead of"
     };
     format!(
-        "measured over the line: the clock of {} was {} {way} that of {clock}, give or take {}; nothing \
+        "measured over the control channel: the clock of {} was {} {way} that of {clock}, give or take {}; nothing \
          was corrected by it",
         offset.clock,
         ms(offset.ahead_us.unsigned_abs()),
@@ -98,8 +101,8 @@ fn measured(offset: &Offset, clock: &str) -> String {
 mod tests {
     use super::*;
 
-    fn account(clock: &str, ahead_us: i64, bound_us: u64) -> LineAccount {
-        LineAccount {
+    fn account(clock: &str, ahead_us: i64, bound_us: u64) -> ChannelAccount {
+        ChannelAccount {
             was_complete: true,
             ignored: 0,
             offsets: vec![Offset {
@@ -110,7 +113,7 @@ mod tests {
         }
     }
 
-    fn kinds(account: &LineAccount) -> Vec<(String, String)> {
+    fn kinds(account: &ChannelAccount) -> Vec<(String, String)> {
         let events = events(account, 9.0, "box (1)").into_iter();
         events.map(|event| (event.kind, event.detail)).collect()
     }
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn silence_and_strangers_on_the_line_are_told() {
-        let account = LineAccount {
+        let account = ChannelAccount {
             was_complete: false,
             ignored: 1_200,
             offsets: Vec::new(),
