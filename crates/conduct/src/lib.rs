@@ -45,7 +45,7 @@ pub use commander::{
 pub use conductor::{Conductor, Ending, Order, Phase};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Diagnostic, Dispatch, Handover, Slice};
 pub use part::{NoPart, Part};
-pub use placement::{Placement, Protocol};
+pub use placement::Placement;
 pub use process::{Afterlife, Pulse, ThreadPulse};
 pub use progress::{Delivery, Progress};
 pub use recording::{FactWriter, RecordingSink};

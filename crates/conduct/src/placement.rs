@@ -4,36 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Class, ClassStream, Client, Coap, Gateway, Kind, Listener, Mqtt, Ramp, SLOT_MAX, Shard,
-    ShardPlan, SharedSockets, Sink,
+    Answer, Class, ClassStream, Client, Gateway, Kind, Listener, Ramp, SLOT_MAX, Shard, ShardPlan,
+    SharedSockets, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
-use muster_plan::{
-    Ack, ClientPlan, CoapSettings, FleetPlan, MqttSettings, Plan, StreamKind, StreamPlan,
-};
+use muster_plan::{Ack, FleetPlan, Plan, StreamKind, StreamPlan};
 use muster_platform::DueTimes;
 
 use crate::{Slice, directory, reader, uplink};
-
-/// A protocol that the fleets of a plan may speak.
-pub trait Protocol: SharedSockets<Settings: Clone> {
-    /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
-    fn settings(client: &ClientPlan) -> Option<&Self::Settings>;
-}
-
-impl Protocol for Mqtt {
-    fn settings(client: &ClientPlan) -> Option<&MqttSettings> {
-        client.mqtt()
-    }
-}
-
-impl Protocol for Coap {
-    fn settings(client: &ClientPlan) -> Option<&CoapSettings> {
-        client.coap()
-    }
-}
 
 /// Inputs of a shard.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +39,7 @@ impl Placement<'_> {
     ///
     /// # Errors
     /// [`PayloadError`] for a payload that the scenario's checks let through.
-    pub fn shard<P: Protocol, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
+    pub fn shard<P: SharedSockets, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
         let fleets = self.plan.fleets.iter();
         let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(fleet)?)));
         let classes = fleets.map(|(fleet, client)| self.class(fleet, client));
@@ -77,7 +57,7 @@ impl Placement<'_> {
     }
 
     /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
-    pub fn client<P: Protocol>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
+    pub fn client<P: SharedSockets>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {
             settings: P::settings(&fleet.client)?.clone(),
             login: fleet.credential.login(),
@@ -199,6 +179,7 @@ fn pending_share(fleet: &FleetPlan, links: &Range<u32>, shards: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use muster_device::Mqtt;
     use muster_model::LinkId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
     use proptest::prelude::*;

@@ -12,6 +12,7 @@ use std::fmt::{Debug, Display};
 
 use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, StreamId};
+use muster_plan::ClientPlan;
 use muster_platform::CommandCopy;
 use muster_protocol::mqtt::Topic;
 
@@ -45,7 +46,7 @@ pub enum Transport {
 /// The sessions of a shard's links, all of one protocol; its value is what they share.
 pub trait Session: Debug + Default {
     /// The part of a fleet's settings that is the protocol's.
-    type Settings: Debug;
+    type Settings: Debug + Clone;
     /// The session of one link.
     type State: Debug;
     /// The session's name of an exchange that waits for an answer.
@@ -57,6 +58,9 @@ pub trait Session: Debug + Default {
     const INTERACTION: Interaction;
     /// The carrier of the bytes.
     const TRANSPORT: Transport;
+
+    /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
+    fn settings(client: &ClientPlan) -> Option<&Self::Settings>;
 
     /// True if attempts in flight may still be answered on the next connection.
     fn is_resumable(_settings: &Self::Settings) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muster_conduct::{Dispatch, FactWriter, Order, Protocol, RecordingSink};
+use muster_conduct::{Dispatch, FactWriter, Order, RecordingSink};
 use muster_device::{Further, Shard, SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
 use muster_net::{
@@ -69,7 +69,7 @@ pub struct Driver<P: SharedSockets, L: Lines> {
 ///
 /// # Errors
 /// [`ShardError`] if the plan cannot be placed or the loop cannot start.
-pub fn shard_loop<P: Protocol, L: Lines>(
+pub fn shard_loop<P: SharedSockets, L: Lines>(
     spec: &ShardSpec,
     targets: Vec<SocketAddr>,
     lines: L,

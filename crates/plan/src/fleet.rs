@@ -143,6 +143,20 @@ impl ClientPlan {
         }
     }
 
+    /// Leaves of the settings only what connecting needs.
+    pub(crate) fn only_connecting(&mut self, needed_packet: u32, is_plain: bool) {
+        match self {
+            Self::Mqtt(mqtt) => {
+                mqtt.needed_packet = needed_packet;
+                mqtt.will = None;
+            }
+            Self::Coap(coap) => {
+                coap.pings = is_plain;
+                coap.sockets = coap.sockets.apart();
+            }
+        }
+    }
+
     /// Bounds what a session receives, in bytes of a packet or body.
     pub fn limit(&mut self, bytes: u32) {
         match self {

@@ -21,16 +21,7 @@ impl Plan {
             fleet.connect.pending = fleet.connect.pending.min(PENDING_MAX);
             fleet.is_gateway = false;
             let needed_packet = fleet.largest_packet();
-            match &mut fleet.client {
-                ClientPlan::Mqtt(mqtt) => {
-                    mqtt.needed_packet = needed_packet;
-                    mqtt.will = None;
-                }
-                ClientPlan::Coap(coap) => {
-                    coap.pings = is_plain;
-                    coap.sockets = coap.sockets.apart();
-                }
-            }
+            fleet.client.only_connecting(needed_packet, is_plain);
         }
         plan
     }
@@ -64,7 +55,7 @@ impl Plan {
 
 impl SocketUse {
     /// The same use, but with an endpoint for each link.
-    const fn apart(self) -> Self {
+    pub(crate) const fn apart(self) -> Self {
         match self {
             Self::SharedEndpoint { .. } => Self::Own,
             Self::Own | Self::SharedPort { .. } => self,

@@ -53,14 +53,7 @@ impl Security {
 
     /// The scheme that differs by TLS alone.
     fn other(self) -> Option<&'static str> {
-        let other = match self.scheme {
-            Scheme::Mqtt => Scheme::Mqtts,
-            Scheme::Mqtts => Scheme::Mqtt,
-            Scheme::Ws => Scheme::Wss,
-            Scheme::Wss => Scheme::Ws,
-            Scheme::Kafka | Scheme::Kafkas | Scheme::Coap | Scheme::Coaps => return None,
-        };
-        Some(other.name())
+        self.scheme.other_by_tls().map(Scheme::name)
     }
 }
 

@@ -73,6 +73,25 @@ impl Scheme {
         matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
     }
 
+    /// The scheme that differs by TLS alone.
+    pub const fn other_by_tls(self) -> Option<Self> {
+        Some(match self {
+            Self::Mqtt => Self::Mqtts,
+            Self::Mqtts => Self::Mqtt,
+            Self::Ws => Self::Wss,
+            Self::Wss => Self::Ws,
+            Self::Kafka | Self::Kafkas | Self::Coap | Self::Coaps => return None,
+        })
+    }
+
+    /// True if links prove themselves by a user name and a password, or by a token.
+    pub const fn has_logins(self) -> bool {
+        match self {
+            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Kafka | Self::Kafkas => true,
+            Self::Coap | Self::Coaps => false,
+        }
+    }
+
     /// Whether DTLS carries it.
     pub const fn is_dtls(self) -> bool {
         matches!(self, Self::Coaps)

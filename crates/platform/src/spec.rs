@@ -31,6 +31,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// True if the business application connects where devices do.
+    pub const fn is_applications(self) -> bool {
+        match self {
+            Self::Mqtt => true,
+            Self::Coap => false,
+        }
+    }
+
     /// True if devices ask, with an answer to each request, and do not publish.
     pub const fn asks(self) -> bool {
         match self {

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muster_conduct::Protocol;
-use muster_device::{Coap, Mqtt};
+use muster_device::{Coap, Mqtt, SharedSockets};
 use muster_fleet::{Datagrams, Lines, Secured, ShardSpec, Streams, shard_loop};
 use muster_monitor::Role;
 use muster_transport::{AwsLc, Clients};
@@ -46,7 +45,9 @@ impl Agent {
         lines: L,
     ) -> Result<(), AgentError>
     where
-        P: Protocol<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send> + Send + 'static,
+        P: SharedSockets<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send>
+            + Send
+            + 'static,
         L: Lines<Line: Send> + Send + 'static,
     {
         self.start_thread(place, office, move |(writer, mailbox)| {

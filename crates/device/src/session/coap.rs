@@ -10,7 +10,7 @@ mod sockets;
 
 use muster_measure::LinkAccount;
 use muster_model::{ConnectFailure, Micros};
-use muster_plan::{CoapSettings, SocketUse};
+use muster_plan::{ClientPlan, CoapSettings, SocketUse};
 use muster_protocol::coap::{self, ExchangeKey};
 
 use self::blocks::{BlockDue, Bodies};
@@ -58,6 +58,10 @@ impl Session for Coap {
 
     const INTERACTION: Interaction = Interaction::Asks;
     const TRANSPORT: Transport = Transport::Datagrams;
+
+    fn settings(client: &ClientPlan) -> Option<&CoapSettings> {
+        client.coap()
+    }
 
     fn add_fleet(&mut self, client: &Client<CoapSettings>, links: &FleetLinks) {
         self.sockets.add(&client.settings, links);

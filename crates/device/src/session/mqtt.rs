@@ -11,7 +11,7 @@ mod takeover;
 
 use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, Micros};
-use muster_plan::MqttSettings;
+use muster_plan::{ClientPlan, MqttSettings};
 use muster_platform::{PROPERTY_NAME, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
 use rustc_hash::FxHashMap;
@@ -65,6 +65,10 @@ impl Session for Mqtt {
 
     const INTERACTION: Interaction = Interaction::Publishes;
     const TRANSPORT: Transport = Transport::Stream;
+
+    fn settings(client: &ClientPlan) -> Option<&MqttSettings> {
+        client.mqtt()
+    }
 
     fn is_resumable(settings: &MqttSettings) -> bool {
         settings.is_resumable()

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use muster_conduct::{
-    Dispatch, FactWriter, Order, Protocol, Slice, Trial, recorder_plan, schedules,
-};
-use muster_device::Mqtt;
+use muster_conduct::{Dispatch, FactWriter, Order, Slice, Trial, recorder_plan, schedules};
+use muster_device::{Mqtt, SharedSockets};
 use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
@@ -52,7 +50,9 @@ impl Shard {
         lines: impl FnOnce(Arc<Plan>) -> L,
     ) -> Self
     where
-        P: Protocol<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send> + Send + 'static,
+        P: SharedSockets<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send>
+            + Send
+            + 'static,
         L: Lines<Line: Send> + Send + 'static,
     {
         let (plan, run, clock) = (Arc::new(plan(scenario)), RunId(1), Clock::start());

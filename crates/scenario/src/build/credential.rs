@@ -31,9 +31,8 @@ fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
         ("psk", _) => "connect with `coaps`, or use another kind",
         (_, Scheme::Coaps) => "use `kind: psk` or `kind: certificate`",
         (_, Scheme::Coap) => "connect with `coaps` and use `kind: psk`, or use `kind: none`",
-        (_, Scheme::Mqtt | Scheme::Mqtts | Scheme::Ws | Scheme::Wss) => return Some(()),
-        // Devices connect by neither.
-        (_, Scheme::Kafka | Scheme::Kafkas) => return Some(()),
+        (_, scheme) if scheme.has_logins() => return Some(()),
+        _ => "use `kind: none`",
     };
     let what = format!("over `{name}` nobody proves himself by `{kind}`");
     view.refuse_at("kind", what, help)
