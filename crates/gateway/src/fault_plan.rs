@@ -24,7 +24,7 @@ pub(crate) struct FaultPlan {
     arrivals: u64,
     /// When the first uplink came.
     begun: Option<Micros>,
-    /// FaultPicks that a second transmission must meet again, by payload hash: no more than were asked
+    /// Faults that a second transmission must meet again, by payload hash: no more than were asked
     /// for.
     lasting: FxHashMap<u64, Fault>,
 }

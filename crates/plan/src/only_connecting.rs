@@ -11,7 +11,7 @@ const NO_SECOND_TRY: Micros = Micros::from_secs(365 * 86_400);
 
 impl Plan {
     /// This plan without load: each link connects once, leaves no will, and no platform gets to know of
-    /// devices. A link of CoAP without security asks for a sign of life.
+    /// devices. Consumers join no group. A link of CoAP without security asks for a sign of life.
     pub fn only_connecting(&self) -> Self {
         let mut plan = self.clone();
         let is_plain = !plan.platform.scheme().is_dtls();
@@ -22,6 +22,10 @@ impl Plan {
             fleet.is_gateway = false;
             let needed_packet = fleet.largest_packet();
             fleet.client.only_connecting(needed_packet, is_plain);
+        }
+        for backend in &mut plan.backends {
+            // Messages of a group that is at work are not this consumer's.
+            backend.shared = None;
         }
         plan
     }

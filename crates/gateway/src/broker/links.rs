@@ -100,7 +100,7 @@ impl Links {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.dirty.is_empty()
+        self.dirty.is_empty() && self.exhausted.is_empty()
     }
 
     /// Looks after a link at an instant, and from then on when its keep-alive wants it.

@@ -252,8 +252,9 @@ impl Broker {
         let opening = key.and_then(|key| self.links.get(key)?.opening.take());
         if let (Some(key), Some(mut opening)) = (key, opening) {
             opening.is_present = is_present;
-            self.open(ctx, key, to, &opening);
+            // A link that is paused sends nothing again.
             ctx.resume(key, Pause::Claim);
+            self.open(ctx, key, to, &opening);
         }
         if let Some(claim) = claim {
             self.claimed(ctx, claim);

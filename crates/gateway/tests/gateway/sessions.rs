@@ -73,21 +73,26 @@ fn drop_hard(peer: Peer) {
 /// MQTT-4.4.0-1.
 #[test]
 fn what_was_not_acknowledged_comes_again_with_dup() {
-    let gateway = gateway(1);
-    // A peer that never answers: it writes CONNECT and SUBSCRIBE and reads nothing.
-    let connect = lasting("consumer");
-    let mut consumer = Peer::open(gateway.addr(), Version::V5, &connect);
-    consumer.subscribe("t", Qos::AtLeastOnce);
-    let mut device = Peer::new(gateway.addr(), Version::V5, "device");
-    device.publish("t", b"once", Qos::AtLeastOnce);
-    device.answers(1);
-    let mut consumer = consumer.reopen(gateway.addr(), &connect);
-    let got = consumer.messages(1);
-    assert!(got[0].dup);
-    consumer.watch(Micros::from_millis(50));
-    let counts = gateway.stop().counts;
-    assert_eq!((counts.delivered, counts.redelivered), (1, 1));
-    assert_eq!(counts.delivered_acknowledged, 1);
+    for threads in [1, 2] {
+        let gateway = gateway(threads);
+        let connect = lasting("consumer");
+        let mut consumer = Peer::open(gateway.addr(), Version::V5, &connect);
+        consumer.subscribe("t", Qos::AtLeastOnce);
+        let mut device = Peer::new(gateway.addr(), Version::V5, "device");
+        // Several times, so that with two threads the session moves from one to the other.
+        for round in 1..=8 {
+            // The peer reads nothing until it comes again.
+            device.publish("t", &[round], Qos::AtLeastOnce);
+            device.answers(usize::from(round));
+            consumer = consumer.reopen(gateway.addr(), &connect);
+            let got = consumer.messages(1);
+            assert_eq!((got[0].dup, got[0].payload[0]), (true, round));
+            consumer.watch(Micros::from_millis(50));
+        }
+        let counts = gateway.stop().counts;
+        assert_eq!((counts.delivered, counts.redelivered), (8, 8));
+        assert_eq!(counts.delivered_acknowledged, 8);
+    }
 }
 
 /// MQTT-3.1.2-4, MQTT-3.1.4-4.

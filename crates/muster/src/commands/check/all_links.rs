@@ -70,10 +70,10 @@ impl Answers {
         let count = |number: u32| figure::count(u64::from(number));
         let (name, all) = (&fleet.name, count(fleet.links));
         let connected = count(self.connected);
-        let mark = if self.others.is_empty() {
-            "ok"
-        } else {
-            "failed"
+        let is_whole = self.tried == fleet.links;
+        let mark = match self.others.is_empty() && is_whole {
+            true => "ok",
+            false => "failed",
         };
         print(
             mark,
@@ -93,14 +93,19 @@ impl Answers {
             let (many, listed) = (figure::count(names.len() as u64), listed.join(", "));
             print(mark, &format!("{many}: {text} ({listed}{more})"));
         }
-        if self.tried < fleet.links {
+        if !is_whole {
             let left = count(fleet.links - self.tried);
             print(
                 "stopped",
                 &format!("no link answered any more; {left} were not tried"),
             );
         }
+        let least = if is_whole {
+            outcome::PASS
+        } else {
+            outcome::SILENT
+        };
         let codes = self.others.values().map(|(code, _)| *code);
-        codes.max().unwrap_or(outcome::PASS)
+        codes.fold(least, u8::max)
     }
 }

@@ -20,6 +20,9 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Links in a row without an answer after which no more are tried.
 const SILENT_MAX: usize = 256;
 
+/// The wait for a consumer of which nothing is heard.
+const CONSUMER_MAX: Micros = Micros::from_secs(60);
+
 /// The end of a link's first try.
 type Answer = Result<Micros, ConnectFailure>;
 
@@ -105,11 +108,12 @@ impl<'a> Connecting<'a> {
         let diagnostics =
             self.carry_out(None, Some(consumer), &listener, |progress, diagnostics| {
                 is_up = progress.consumers_up > 0;
-                is_up || why(diagnostics).is_some()
+                is_up || why(diagnostics).is_some() || progress.at > CONSUMER_MAX
             })?;
-        let Some(text) = why(&diagnostics).filter(|_| !is_up) else {
+        if is_up {
             return Ok(Found::new(outcome::PASS, "ok", "connected and subscribed"));
-        };
+        }
+        let text = why(&diagnostics).unwrap_or_else(|| format!("no answer within {CONSUMER_MAX}"));
         let (code, mark) = if text.contains(" refused with ") {
             (outcome::USAGE, "refused")
         } else if text.contains("bytes of another protocol") {
