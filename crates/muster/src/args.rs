@@ -51,17 +51,17 @@ pub(crate) enum Command {
     /// Make one result and one verdict of the parts of one run.
     #[command(after_help = "Example: muster merge part-1 part-2 --out whole")]
     Merge(MergeArgs),
-    /// Tell the platform of a scenario's devices: create, verify or remove them.
+    /// Create, verify or remove a scenario's devices on the platform.
     #[command(
-        after_help = "What is there already with the same content is left alone, so that create can be \
-        repeated, also after it was killed. What it creates is recorded in provisioned.jsonl in the \
-        folder of --out; remove removes what stands there, and nothing else.\n\n\
+        after_help = "Devices that are there with the same content are left alone, so that `create` can be \
+        repeated, also after it was killed. `create` records each device in provisioned.jsonl in the \
+        folder of --out; `remove` removes the recorded ones, and nothing else.\n\n\
         Exit codes: 0 done, 1 refused, in conflict, or (verify) not all there, 2 usage or scenario \
         error, 3 interrupted, 4 the management API is silent.\n\n\
         Example: muster provision scenarios/site.yaml create --set fleet.count=500"
     )]
     Provision(ProvisionArgs),
-    /// Make a scenario of what another load test was called with.
+    /// Make a scenario of the options of another load test.
     Import(ImportArgs),
     /// Run the reference gateway alone until it is stopped; prints its account at the end.
     #[command(
@@ -131,9 +131,9 @@ impl RunArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
-    /// Run so many times, 2 to 1000, one after the other and each judged by itself, and tell the
-    /// spread of the headline figures (`repeat.json`). All runs have the same seed, so that the
-    /// spread is the target's and the machine's. Ctrl-C ends all of them.
+    /// Run N times, 2 to 1000, one after the other, judge each run, and report the spread of the
+    /// headline figures (`repeat.json`). All runs have the same seed: the spread is the target's and
+    /// the machine's. Ctrl-C ends all of them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with_all = ["part", "start_at", "run_id"])]
     pub(crate) repeat: Option<u32>,
@@ -150,24 +150,21 @@ pub(crate) struct RunArgs {
     /// The most facts to write.
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub(crate) facts_max: u64,
-    /// Carry only a part of the run: `devices` or `backend`, so that each side may have a machine of
-    /// its own; `i/n`, share i of n of both; `devices:i/n` or `backend:i/n`. `muster merge` makes one
-    /// result of the parts, and the verdict is the whole's: a part that did what it was to do ends
-    /// with 0.
+    /// Run one part on this host: `devices` or `backend`; `i/n`, share i of n of both; `devices:i/n` or
+    /// `backend:i/n`. `muster merge` makes one result and one verdict of the parts. A part that did its
+    /// work ends with 0.
     #[arg(long, value_name = "PART", requires = "run_id", requires = "start_at")]
     pub(crate) part: Option<Part>,
-    /// Listen there for the other parts, which name this address with `--join`, so that all settle
-    /// together as one process would: an address and a port, or a port alone on 127.0.0.1. Without
-    /// a line a part with the backend listens until `settle.at-most`.
+    /// Listen for the other parts, which name this address with `--join`: an address and a port, or a
+    /// port alone on 127.0.0.1. All parts then settle together, as one process would. Otherwise a part
+    /// with the backend listens until `settle.at-most`.
     #[arg(long, value_name = "ADDRESS", value_parser = listen, requires = "part", conflicts_with = "join")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Report to the part that listens there: a host and a port, or a port alone on
-    /// 127.0.0.1.
+    /// Report to the part that listens at this host and port, or at this port of 127.0.0.1.
     #[arg(long, value_name = "HOST:PORT", requires = "part")]
     pub(crate) join: Option<String>,
     /// The begin of the connect phase, such as `2026-11-21T10:15:00Z`; the parts of one run share
-    /// it. Then messages are due from an instant on that follows from the scenario alone, after
-    /// the longest time that connecting may take.
+    /// it. Messages are due from the longest time on that connecting may take.
     #[arg(long, value_name = "UTC", value_parser = instant)]
     pub(crate) start_at: Option<u64>,
     /// The run's id as hexadecimal digits; the parts of one run share it.
@@ -181,10 +178,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<u32>,
     /// The most messages that may wait or be unanswered at once on one shard.
-    #[arg(long, value_name = "N", default_value_t = 4_194_304, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = 4_194_304)]
     pub(crate) slots: u32,
     /// The most buffers for bytes that wait for the sockets of one shard.
-    #[arg(long, value_name = "N", default_value_t = 16_384, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
     pub(crate) buffers: u32,
     /// Has our own consumers lose a copy, `uncounted` or `counted`: the accounts must show it.
     #[arg(long, value_name = "HOW", value_parser = lost_copy, hide = true)]
@@ -192,8 +189,8 @@ pub(crate) struct RunArgs {
     /// Print the summary only.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Print a short line at this interval, such as `10s`, with rates, p99 and the SLOs that fail as things
-    /// stand, on a terminal too. What only the end of the run can tell, such as loss, is not among them.
+    /// Print a short line at this interval, such as `10s`, with rates, p99 and the SLOs that fail so far.
+    /// SLOs that only the end of the run decides, such as loss, are not among them.
     #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "quiet")]
     pub(crate) every: Option<Micros>,
 }
@@ -233,7 +230,7 @@ pub(crate) struct ManArgs {
 pub(crate) struct ReportArgs {
     /// The folder of a result.
     pub(crate) folder: PathBuf,
-    /// In which form.
+    /// The form of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
@@ -305,12 +302,12 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coap: Option<SocketAddr>,
     /// The same over DTLS. Shared keys are the names and passwords of --users, such as
-    /// `sensor1@tenant:key`; with --cert it has a certificate there, too, and with --client-ca asks
-    /// those for theirs who share no key: the common name is the identity.
+    /// `sensor1@tenant:key`. With --cert it shows a certificate. With --client-ca it asks devices without
+    /// a shared key for theirs, whose common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coaps: Option<SocketAddr>,
-    /// The file of the key of every identity that --users does not name; without it those are left
-    /// without an answer.
+    /// The file of the key of every identity that --users does not name; without it those get no
+    /// answer.
     #[arg(long, value_name = "FILE", requires = "coaps")]
     pub(crate) psk: Option<PathBuf>,
     /// Decline connection ids (RFC 9146), as Hono does; devices then cannot share sockets.
@@ -320,8 +317,8 @@ pub(crate) struct GatewayArgs {
     /// 2048 with --dialect hono.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_payload: Option<u32>,
-    /// A file that names the devices that are registered, in lines `device@tenant`: requests of others over
-    /// CoAP are refused (4.04). Without it each device is.
+    /// A file of the registered devices, in lines `device@tenant`: requests of others over CoAP are
+    /// refused (4.04). Without it every device is registered.
     #[arg(long, value_name = "FILE")]
     pub(crate) devices: Option<PathBuf>,
     /// Threads; by default one a core.
@@ -339,29 +336,28 @@ pub(crate) struct GatewayArgs {
     /// The file of its key; by default that of the certificate.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Send away who shows no certificate that the certificates of this file vouch for.
+    /// Refuse clients without a certificate that one of this file signed.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// Its misbehaviour, as the keys of `platform.behaviour`, in YAML.
+    /// The misbehaviour, as keys of `platform.behaviour` in YAML.
     #[arg(long, value_name = "YAML")]
     pub(crate) behaviour: Option<String>,
-    /// Chooses the positions of what it does wrong.
+    /// The seed that chooses the positions of the faults.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// The number of uplinks that are expected: counts are positions among them.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) expect: u64,
-    /// A file that says who may connect, in lines `name:password`; without it everybody may.
+    /// A file of those who may connect, in lines `name:password`; without it everybody may.
     #[arg(long, value_name = "FILE")]
     pub(crate) users: Option<PathBuf>,
-    /// A file with one line `method:secret`: what devices have to prove by the enhanced
-    /// authentication of MQTT 5. They are sent a challenge of 16 bytes, and answer with it and the
-    /// secret behind it (`authentication: { method, answer, echo: true }` of a scenario's client).
+    /// A file with one line `method:secret` for the enhanced authentication of MQTT 5. The gateway
+    /// sends a challenge of 16 bytes; the device answers with it and the secret behind it
+    /// (`authentication: { method, answer, echo: true }` of a scenario's client).
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication: Option<PathBuf>,
-    /// Serve the management API over HTTP, by which SAP Edge is told of devices, and the counts of
-    /// ThingsBoard's rule engine are read; port 0 is a free port. Only with --dialect sap-edge or
-    /// thingsboard.
+    /// Serve the management API over HTTP: devices of SAP Edge, or the counts of ThingsBoard's rule
+    /// engine. Port 0 is a free port. Only with --dialect sap-edge or thingsboard.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) rest: Option<SocketAddr>,
     /// The file of the bearer token that each call of the management API must show.
@@ -375,14 +371,14 @@ pub(crate) struct GatewayArgs {
         default_value = "muster-gateway"
     )]
     pub(crate) rest_gateway: String,
-    /// Refuse devices that the management API was not told of.
+    /// Refuse devices that were not created by the management API.
     #[arg(long, requires = "rest")]
     pub(crate) only_provisioned: bool,
     /// The most messages at QoS 1 and 2 that a device may have unanswered at once.
     #[arg(long, value_name = "N", default_value_t = u16::MAX,
         value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) receive_maximum: u16,
-    /// Reads each device slowly: at most so many bytes in each 10 ms.
+    /// Read at most this number of bytes from each device in each 10 ms.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) read_slowly: Option<u32>,
     /// Serve one run: its configuration comes on standard input, its end ends the gateway.
