@@ -17,7 +17,7 @@ const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, un
                    normal:mean:sd, uniform:a:b, int:a:b, hex:n, choice:a|b|c, json:name, or a column of the \
                    fleet's data";
 
-/// Variables of templates with their meanings, in the order of their names in [`ALL`].
+/// Variables of templates with their meanings, in the order of their names.
 pub const VARIABLES: [(&str, &str); 17] = [
     ("id", "Name of the device"),
     ("index", "Index of the device in its fleet"),
