@@ -70,7 +70,8 @@ def filter_of(port):
     return text, struct.pack("HL", len(program), ctypes.addressof(text))
 
 
-capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(IPV4))
+# Without a protocol it receives nothing yet: what came before the filter would not be TCP.
+capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
 capture.setsockopt(socket.SOL_SOCKET, RCVBUFFORCE, 64 << 20)
 text, program = filter_of(PORT)
 capture.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, program)

@@ -11,7 +11,7 @@ const NO_SECOND_TRY: Micros = Micros::from_secs(365 * 86_400);
 
 impl Plan {
     /// This plan without load: each link connects once, leaves no will, and no platform gets to know of
-    /// devices. Consumers join no group. A link of CoAP without security asks for a sign of life.
+    /// devices. Consumers join no group of MQTT. A link of CoAP without security asks for a sign of life.
     pub fn only_connecting(&self) -> Self {
         let mut plan = self.clone();
         let is_plain = !plan.platform.scheme().is_dtls();
@@ -24,8 +24,8 @@ impl Plan {
             fleet.client.only_connecting(needed_packet, is_plain);
         }
         for backend in &mut plan.backends {
-            // Messages of a group that is at work are not this consumer's.
-            backend.shared = None;
+            // A member of an MQTT group would take messages from the others.
+            backend.shared = backend.shared.take().filter(|_| backend.kafka().is_some());
         }
         plan
     }

@@ -160,6 +160,23 @@ fn defaults_of_a_stream_are_the_documented_ones() {
     assert_eq!(slow.phases.settle.at_most, Micros::from_secs(48));
 }
 
+/// A member of an MQTT group would take messages from the others; in Kafka's group it is looked for, and joins none.
+#[test]
+fn a_plan_that_only_connects_takes_no_messages_of_a_group() {
+    let shared = |url: &str, more: &str| {
+        let plan = plan(&format!(
+            "name: t\nplatform: {{ kind: mqtt, devices: [ \"mqtt://127.0.0.1\" ], backend: {{ url: \"{url}\", shared: app{more} }} }}\n\
+             fleet: [ {{ name: f, count: 2, streams: [ {{ name: r, rate: 1/s }} ] }} ]"
+        ));
+        plan.only_connecting().backends.remove(0).shared
+    };
+    assert_eq!(shared("mqtt://127.0.0.1", ""), None);
+    assert_eq!(
+        shared("kafka://127.0.0.1", ", topics: { r: 4 }").as_deref(),
+        Some("app")
+    );
+}
+
 #[test]
 fn ids_have_no_gaps_and_lead_to_their_fleet_and_link() {
     let plan = plan(
