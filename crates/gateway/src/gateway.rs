@@ -169,6 +169,8 @@ impl Gateway {
 
     fn halt(&mut self) {
         self.shared.stop();
+        // One that stands still sees it at once.
+        self.threads.iter().for_each(|it| it.thread().unpark());
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so on stderr.
             let _ = thread.join();
