@@ -193,6 +193,24 @@ impl Header {
 }
 
 impl Archive {
+    /// The archive of a run of which only the header is written.
+    fn new(header: Header) -> Self {
+        Self {
+            header,
+            windows: WindowDelta::default(),
+            identity: None,
+            account: None,
+            timeline: Timeline::CONNECTING,
+            events: Vec::new(),
+            counters: None,
+            pulses: Pulses::default(),
+            footer: None,
+            records: 0,
+            unread: None,
+            is_running: false,
+        }
+    }
+
     /// The archive of a run that has ended: its windows are those that were written meanwhile,
     /// and those that could not be.
     pub fn of(header: Header, data: RunData, target: NotedTarget, written: Result<Self>) -> Self {
@@ -276,20 +294,7 @@ impl Archive {
         };
         let header: Header =
             decoded(&header).with_context(|| format!("read the header of {name}"))?;
-        let mut archive = Self {
-            header,
-            windows: WindowDelta::default(),
-            identity: None,
-            account: None,
-            timeline: Timeline::CONNECTING,
-            events: Vec::new(),
-            counters: None,
-            pulses: Pulses::default(),
-            footer: None,
-            records: 0,
-            unread: None,
-            is_running: false,
-        };
+        let mut archive = Self::new(header);
         let mut whole = 1;
         for record in records.by_ref() {
             archive.take(record)?;

@@ -1,27 +1,11 @@
 //! Counters made by hand.
 
-use muster_scenario::{NoFiles, Overrides, Source, parse};
+use muster_platform::Dialect;
 
 use super::*;
 
-const SCENARIO: &str = "name: t
-platform: { kind: hono, devices: [ \"coap://h\" ] }
-fleet:
-  - name: f
-    tenant: t1
-    streams: [ { name: a, rate: 1/s }, { name: b, topic: t, rate: 1/s }, { name: e, kind: event, rate: 1/s } ]
-";
-
-fn plan() -> Plan {
-    let source = Source {
-        name: "t.yaml",
-        text: SCENARIO,
-    };
-    parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
-}
-
 fn reading(tenants: &[&str]) -> Reading {
-    let names = plan().platform.dialect().spec().counters.as_ref();
+    let names = Dialect::Hono.spec().counters.as_ref();
     Reading {
         names: names.expect("Hono has some"),
         tenants: tenants.iter().map(|it| (*it).to_owned()).collect(),

@@ -60,29 +60,21 @@ fleet:
 }
 
 fn archive(plan: Plan, windows: WindowDelta) -> Archive {
+    let header = Header {
+        resolved_sha256: Header::digest(&plan),
+        plan,
+        run: RunId(1),
+        part: Part::WHOLE,
+        scenario_sha256: String::new(),
+        started: String::new(),
+        environment: "{}".to_owned(),
+        co_located: false,
+        clocks: Vec::new(),
+    };
     Archive {
-        header: Header {
-            resolved_sha256: Header::digest(&plan),
-            plan,
-            run: RunId(1),
-            part: Part::WHOLE,
-            scenario_sha256: String::new(),
-            started: String::new(),
-            environment: "{}".to_owned(),
-            co_located: false,
-            clocks: Vec::new(),
-        },
         windows,
-        identity: None,
-        account: None,
         timeline: Timeline::starting(Micros::ZERO, Micros::ZERO, Micros::from_secs(10)),
-        events: Vec::new(),
-        counters: None,
-        pulses: Pulses::default(),
-        footer: None,
-        records: 0,
-        unread: None,
-        is_running: false,
+        ..Archive::new(header)
     }
 }
 
