@@ -1,16 +1,14 @@
 # Commands for the shells that run blocks of the documents. The program is $PROGRAM, the project $PROJECT.
 
-# Starts a gateway that lives until its block ends, and waits until it listens.
+# Starts a gateway that lives until its block ends, and waits for the line that says where it listens.
 gateway() {
-    "$PROGRAM" gateway "$@" >gateway.log 2>&1 &
-    local pid=$!
-    echo "$pid" >>gateways
-    for _ in {1..100}; do
-        ! grep -q listens gateway.log || return 0
-        kill -0 "$pid" || break
-        sleep 0.05
+    local line from
+    exec {from}< <(exec "$PROGRAM" gateway "$@" 2>&1)
+    echo "$!" >>gateways
+    while read -r -t 60 -u "$from" line; do
+        [[ $line != *listens* ]] || { cat <&"$from" >/dev/null & return 0; }
+        echo "$line"
     done
-    cat gateway.log
     return 1
 }
 
