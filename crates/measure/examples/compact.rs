@@ -1,5 +1,5 @@
-//! What a hundred million messages leave in memory:
-//! `cargo run --release -p muster-measure --example compact`.
+//! Memory that a hundred million messages leave behind: `cargo run --release -p muster-measure
+//! --example compact`.
 //!
 //! 10,000 devices send 10,000 messages each. One of a hundred times out and one of a hundred is lost,
 //! at random, and the others are accepted and arrive, most in order. A flush a second is included. Memory is

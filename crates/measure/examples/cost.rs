@@ -1,4 +1,4 @@
-//! What recording costs: `cargo run --release -p muster-measure --example cost`.
+//! Cost of recording: `cargo run --release -p muster-measure --example cost`.
 //!
 //! Every message is accepted after a few milliseconds and arrives once. The own account, the
 //! Attempt, the Arrival, ids, windows and histograms are all on, and a flush a second is included.

@@ -24,7 +24,7 @@ impl BoundTable {
         }
     }
 
-    /// How many counters they take.
+    /// Number of counters that the bounds take.
     pub(crate) fn len(&self) -> usize {
         self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
     }

@@ -26,7 +26,7 @@ pub struct Account {
     pub receptions: Vec<ReceptionAccount>,
 }
 
-/// What the device side did with one stream.
+/// The device side's counts of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamAccount {
     /// Messages that came due, counted when the engine or a closed loop made them due.
@@ -37,7 +37,7 @@ pub struct StreamAccount {
     pub states: [Tally; State::ALL.len()],
 }
 
-/// What one backend took in.
+/// Copies that one backend received.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackendAccount {
     /// Every copy, counted before decoding.
@@ -48,7 +48,7 @@ pub struct BackendAccount {
     pub unstamped: u64,
 }
 
-/// What became of the links.
+/// Counts of tries to connect and of links.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkAccount {
     /// Tries to connect, counted at the socket.

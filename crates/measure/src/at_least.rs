@@ -8,7 +8,7 @@ use crate::Distribution;
 /// The percentiles, in the order of the fields of [`crate::Percentiles`].
 const NAMES: [&str; 5] = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 
-/// Which percentiles are at least what they say: unanswered messages among them would have taken
+/// Set of the percentiles that are lower bounds: unanswered messages among them would have taken
 /// longer. It is written as a list of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AtLeast(u8);
@@ -26,12 +26,12 @@ impl AtLeast {
         self.0 |= place.map_or(0, |place| 1 << place);
     }
 
-    /// Whether none is.
+    /// Returns whether no percentile is a lower bound.
     pub const fn is_none(&self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the percentile of this name is, such as `p99_us`.
+    /// Returns whether the percentile of this name, such as `p99_us`, is a lower bound.
     pub fn holds(&self, name: &str) -> bool {
         self.names().any(|known| known == name)
     }
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for AtLeast {
 pub struct Bounded {
     /// The upper edge of the cell that it lies in, with each lower bound taken for a time.
     pub us: u64,
-    /// Whether it would be larger, had the others taken longer than their lower bounds.
+    /// True if the percentile would be larger, had the others taken longer than their lower bounds.
     pub is_at_least: bool,
 }
 

@@ -4,26 +4,27 @@ use std::ops::Range;
 
 use muster_model::{DeviceId, Micros, StreamId};
 
-/// What the schedules of a run say by themselves, independent of what was recorded.
+/// Schedules of a run by themselves, independent of what was recorded.
 ///
 /// Instants are on the run's clock (`origin` added). A run that was stopped early counts only
 /// what was due before it was stopped.
 pub trait Calendar {
-    /// How many messages of the device's stream came due in warm-up and measured phase; none for
-    /// a closed loop, whose due instants follow the answers.
+    /// Number of messages of the device's stream that came due in warm-up and measured phase; none
+    /// for a closed loop, whose due instants follow the answers.
     fn scheduled(&self, stream: StreamId, device: DeviceId) -> Option<u32>;
 
-    /// How many of them were due before the measured phase; none for a closed loop.
+    /// Number of them that were due before the measured phase; none for a closed loop.
     fn warm_up(&self, stream: StreamId, device: DeviceId) -> Option<u32>;
 
-    /// When a message was due; none for a closed loop and for numbers beyond the schedule.
+    /// Instant at which a message was due; none for a closed loop and for numbers beyond the
+    /// schedule.
     fn due(&self, stream: StreamId, device: DeviceId, seq: u32) -> Option<Micros>;
 
-    /// How many messages of the whole stream the nominal schedule wants before `until`: for open
-    /// loops the schedule's own count, for closed loops the reference of `omitted`.
+    /// Number of messages of the whole stream that the nominal schedule wants before `until`: for
+    /// open loops the schedule's own count, for closed loops the reference of `omitted`.
     fn nominal(&self, stream: StreamId, until: Micros) -> u64;
 
-    /// How many commands of the stream came due for the device; none where commands follow
+    /// Number of commands of the stream that came due for the device; none where commands follow
     /// queries, and for a stream of anything else.
     fn commands(&self, stream: StreamId, device: DeviceId) -> Option<u32> {
         let _ = (stream, device);

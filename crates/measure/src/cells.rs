@@ -11,7 +11,7 @@ const PAGES_EACH: usize = CELLS.div_ceil(PAGE);
 /// Pages of one recorder: what three busy seconds of one stream touch, several times over. Beyond
 /// them distributions are kept in the sparse form, which is slower.
 const PAGES_MAX: usize = 2_048;
-/// Where a distribution has no page.
+/// Mark of a place without a page.
 const NONE: u16 = u16::MAX;
 
 /// The pages of one recorder, all counts in those that are free being zero.

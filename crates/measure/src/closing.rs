@@ -19,7 +19,7 @@ use crate::{
 /// account or the schedule is null, and so is the residue.
 #[derive(Clone, Copy)]
 pub struct Closing<'a> {
-    /// What was recorded.
+    /// Plan of what was recorded.
     pub plan: &'a RecorderPlan,
     /// The windows of all processes, merged.
     pub windows: &'a WindowDelta,
@@ -29,25 +29,26 @@ pub struct Closing<'a> {
     pub account: Option<&'a Account>,
     /// The schedules.
     pub calendar: Option<&'a dyn Calendar>,
-    /// Where the phases began.
+    /// Beginnings of the phases.
     pub timeline: Timeline,
-    /// When settling ended.
+    /// Instant at which settling ended.
     pub end: Micros,
-    /// How every consumer listened: until before the end where one of several parts left before the others.
+    /// Listening of every consumer: until before the end where one of several parts left before the
+    /// others.
     pub listening: Listening,
     /// Until when every device heard: until before the end where one of several parts left before the others.
     pub devices_until: Micros,
-    /// Whether senders and consumers read one clock: else when a copy was seen and when it was due
-    /// are instants of different clocks, and nothing between the two is known.
+    /// True if senders and consumers read one clock. Otherwise nothing is known about the time
+    /// between a due instant and the instant at which a copy was seen.
     pub has_one_clock: bool,
     /// The `quiet` of settling: an absent message is lost if its backend was silent so long, or
     /// was overtaken so long before the end.
     pub quiet: Micros,
-    /// How many ranges of lost ids are listed for each backend.
+    /// Number of ranges of lost ids listed for each backend, at most.
     pub lost_ranges_most: usize,
 }
 
-/// What is derived of one stream before scopes are made.
+/// Figures derived for one stream before scopes are made.
 pub(crate) struct StreamClosed {
     pub(crate) stream: StreamId,
     pub(crate) gathered: PerCohort<Gathered>,
@@ -57,7 +58,7 @@ pub(crate) struct StreamClosed {
     pub(crate) receptions: Option<ReceptionsClosed>,
 }
 
-/// What is derived of the run before scopes are made.
+/// Figures derived for the run before scopes are made.
 pub(crate) struct Closed {
     pub(crate) streams: Vec<StreamClosed>,
     pub(crate) backends: Vec<BackendLedger>,
@@ -86,7 +87,7 @@ impl<'a> Closing<'a> {
         }
     }
 
-    /// Whether everything is there that the residue needs.
+    /// Returns whether everything is there that the residue needs.
     pub(crate) fn is_whole(&self) -> bool {
         self.grounds().is_some() && self.account.is_some()
     }
@@ -414,7 +415,8 @@ impl<'a> Closing<'a> {
 }
 
 impl Closed {
-    /// What equations about backends and links add to the residue; none if it cannot be known.
+    /// Contribution of the equations about backends and links to the residue; none if it cannot be
+    /// known.
     pub(crate) fn residue(&self, is_whole: bool) -> Option<u64> {
         is_whole.then(|| residue(&self.equations.broken))
     }

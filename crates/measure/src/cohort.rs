@@ -2,19 +2,19 @@
 
 use crate::{Phase, WindowKey};
 
-/// Which messages are accounted.
+/// A set of messages that is accounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cohort {
     /// All that came due, in warm-up and measured phase.
     Uplink,
-    /// Those due while measuring.
+    /// Messages due while measuring.
     Measured,
 }
 
 impl Cohort {
     pub(crate) const BOTH: [Cohort; 2] = [Cohort::Uplink, Cohort::Measured];
 
-    /// Whether the cohort takes in what a window holds.
+    /// Returns whether the cohort includes the messages of a window.
     pub(crate) fn holds(self, key: &WindowKey) -> bool {
         match self {
             Cohort::Uplink => true,

@@ -1,4 +1,4 @@
-//! What one backend saw of one device's stream.
+//! Copies of one device's stream at one backend.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::sweep::{clip, count};
 pub(crate) struct Seen {
     /// Messages of which a copy came.
     pub(crate) arrived: SeqSet,
-    /// What is more to say of some of them.
+    /// Remarks on some of them.
     pub(crate) remarks: Option<Box<Remarks>>,
     /// Every consumer that had seen the stream when the drain mark was set had seen this number
     /// or a later one minus one: an absent message below it is known not to come any more.
@@ -25,7 +25,7 @@ pub(crate) struct Seen {
     pub(crate) consumer: Option<u16>,
 }
 
-/// What is rare.
+/// Sets of rare messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Remarks {
     /// Messages of which at least two copies came.
@@ -38,7 +38,7 @@ pub(crate) struct Remarks {
     pub(crate) reordered: SeqSet,
 }
 
-/// How one copy came.
+/// The flaws of one copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Manner {
     /// Beyond the deadline.
@@ -134,7 +134,7 @@ impl Seen {
     }
 }
 
-/// How many further copies there are.
+/// Number of further copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Further {
     /// Of all messages.
@@ -165,7 +165,7 @@ impl Remarks {
         }
     }
 
-    /// How many copies came, if a first one did.
+    /// Number of copies that came, if a first one did.
     fn copies(&self, seq: u32) -> u32 {
         let more = self.more.get(&seq).copied().unwrap_or(0);
         1 + u32::from(self.twice.contains(seq)) + more

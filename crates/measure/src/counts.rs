@@ -9,7 +9,7 @@ use crate::State;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountBy<K>(Vec<(K, u64)>);
 
-/// What sessions and sockets count beside the facts of single messages, by event.
+/// Counts by sessions and sockets that the facts of single messages do not hold, by event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Further transmissions of a message by its protocol (DUP).
@@ -103,7 +103,7 @@ pub struct CopyCounts {
     pub corrupted: u64,
 }
 
-/// What happened to the links of a fleet, by event.
+/// Counts of what happened to the links of a fleet, by event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkCounts {
     /// Tries to connect.

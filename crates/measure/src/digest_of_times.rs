@@ -12,7 +12,7 @@ const ROOM: usize = 500;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TimeDigest {
     centroids: Vec<Centroid>,
-    /// How many of them were there after the last compression.
+    /// Number of centroids after the last compression.
     compressed: usize,
     least: f64,
     most: f64,

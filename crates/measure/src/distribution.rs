@@ -1,4 +1,4 @@
-//! How long things took: a sparse histogram that merges, travels and answers quantiles.
+//! Distributions of times: a sparse histogram that merges, travels and answers quantiles.
 //!
 //! Cells are those of an HDR histogram with three significant digits, so that a cell is at most
 //! 0.1 % wide. Sum and maximum are exact.
@@ -57,13 +57,13 @@ impl Latency {
 /// A sparse histogram of microseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many values, those above the top among them.
+    /// Number of values, those above the top among them.
     pub count: u64,
     /// Sum of all values, in microseconds.
     pub sum_us: u64,
     /// The largest value, in microseconds; 0 if there is none.
     pub max_us: u64,
-    /// How many values were not below [`TOP`].
+    /// Number of values not below [`TOP`].
     pub above_top: u64,
     /// The cells that hold values, by ascending value.
     #[serde(with = "gaps")]
@@ -75,7 +75,7 @@ pub struct Distribution {
 pub struct Cell {
     /// The smallest value of the cell, in microseconds.
     pub low_us: u64,
-    /// How many values it holds.
+    /// Number of values in the cell.
     pub count: u64,
 }
 
@@ -284,7 +284,7 @@ const fn width_log2(value_us: u64) -> u32 {
 /// Cells of one width beyond the narrowest.
 const CELLS_OF_WIDTH: usize = 1 << (UNIT_CELLS_LOG2 - 1);
 
-/// How many cells there are below [`TOP`].
+/// Number of cells below [`TOP`].
 pub(crate) const CELLS: usize = place_of(TOP.get() - 1) + 1;
 
 /// The place of the cell that holds `value_us` among all cells, by ascending value.

@@ -94,7 +94,7 @@ impl Equations {
         }
     }
 
-    /// What they add to the residue.
+    /// Contribution of the broken equations to the residue.
     pub(crate) fn residue(&self) -> u64 {
         residue(&self.broken)
     }
@@ -121,7 +121,7 @@ impl Equations {
         self.counts("sent = sum of its final states", own.sent.count, sent);
     }
 
-    /// What was sent, and each final state, by everybody who counted them.
+    /// Compares what was sent, and each final state, among everybody who counted them.
     pub(crate) fn states(
         &mut self,
         walk: &StreamWalk,
@@ -181,7 +181,7 @@ impl Equations {
     }
 }
 
-/// What broken equations add to the residue.
+/// Contribution of broken equations to the residue.
 pub(crate) fn residue(broken: &[Equation]) -> u64 {
     broken.iter().map(|equation| equation.difference).sum()
 }

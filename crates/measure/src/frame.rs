@@ -16,7 +16,7 @@ const RECORD_BYTES_MOST: usize = 1 << 30;
 /// One record of `windows.bin`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
-    /// What the run is, first of all; written and read by others.
+    /// Description of the run, first of all; written and read by others.
     Header(Vec<u8>),
     /// Windows touched since the record before.
     Windows(Box<WindowDelta>),
@@ -28,17 +28,17 @@ pub enum Record {
     Identity(Box<Identity>),
     /// The session's own account, at the end.
     Account(Box<Account>),
-    /// What the run came to, last of all; written and read by others.
+    /// Result of the run, last of all; written and read by others.
     Footer(Vec<u8>),
 }
 
-/// Why a record could not be written.
+/// Reasons for which a record could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It has no binary form.
+    /// The record has no binary form.
     #[error("encode a record: {0}")]
     Encode(#[from] postcard::Error),
-    /// It is longer than a reader accepts.
+    /// The record is longer than a reader accepts.
     #[error(
         "write a record of {0} bytes: at most {RECORD_BYTES_MOST} are read again; split the run into parts"
     )]
@@ -78,13 +78,13 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether the bytes ended in something that is no whole record: the writer was killed, or
-    /// the file was altered from there on.
+    /// Returns whether the bytes end in an incomplete record: the writer was killed, or the file
+    /// was altered from there on.
     pub fn is_torn(&self) -> bool {
         self.is_torn
     }
 
-    /// How many bytes whole records took.
+    /// Number of bytes that whole records took.
     pub fn bytes_read(&self) -> usize {
         self.read
     }

@@ -1,4 +1,4 @@
-//! Which message ended how and arrived where: sets, merged once, at the end.
+//! Sets of messages by end and arrival, merged once, at the end.
 
 use muster_model::{MessageId, Micros, RunId};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct Identity {
     pub(crate) streams: Vec<StreamFinals>,
     /// Per backend.
     pub(crate) backends: Vec<BackendSeen>,
-    /// What was counted from the Facts, to be compared with what was counted where it happened.
+    /// Counts from the Facts, to be compared with what was counted where it happened.
     pub(crate) facts: Account,
     /// The figures of a published test, by device.
     pub(crate) published: Vec<DeviceFigures>,
@@ -26,11 +26,11 @@ pub struct Identity {
     pub(crate) slots: Vec<SlotTimes>,
     /// Per stream, its commands.
     pub(crate) commands: Vec<StreamCommands>,
-    /// When the last reply to a command of this run was seen.
+    /// Instant at which the last reply to a command of this run was seen.
     pub(crate) last_reply: Option<Micros>,
-    /// What subscribers among the devices got.
+    /// Copies that subscribers among the devices received.
     pub(crate) receptions: Receptions,
-    /// Who was offline on purpose, and how long what was kept for them took.
+    /// Absences on purpose, and the times that the draining of what was kept took.
     pub(crate) drains: Drains,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Finals {
     pub(crate) primary: SeqSet,
     /// Messages in any other.
     pub(crate) others: Option<Box<Others>>,
-    /// How many were due before the measured phase.
+    /// Number of messages that were due before the measured phase.
     pub(crate) warm_up: u32,
 }
 
-/// What is rare.
+/// Sets of rare messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Others {
     /// Messages by state; that of the primary state is empty.
@@ -62,7 +62,7 @@ pub(crate) struct Others {
     pub(crate) resent: SeqSet,
 }
 
-/// What one backend saw.
+/// Copies that one backend saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BackendSeen {
     /// Per stream.
@@ -73,7 +73,7 @@ pub(crate) struct BackendSeen {
     pub(crate) corrupted: u64,
     /// First copies that more than one process took for the first.
     pub(crate) split: u64,
-    /// When the last copy of a message of this run was seen.
+    /// Instant at which the last copy of a message of this run was seen.
     pub(crate) last_arrival: Option<Micros>,
 }
 
@@ -135,8 +135,8 @@ impl Identity {
         }
     }
 
-    /// How long the exchanges of each stream took, in slots as the published test of Hono has them:
-    /// from taken to the answer, of what was accepted; of queries to the command, of replies from the
+    /// Times of each stream's exchanges, in slots as the published test of Hono has them: from
+    /// taken to the answer, of what was accepted; of queries to the command, of replies from the
     /// command. Over the whole run; empty where they were not asked for.
     pub fn slots(&self) -> &[SlotTimes] {
         &self.slots
@@ -153,7 +153,7 @@ impl Identity {
         &self.facts
     }
 
-    /// How many first copies of a backend more than one process took for the first.
+    /// Number of a backend's first copies that more than one process took for the first.
     pub fn split(&self, backend: muster_model::BackendId) -> u64 {
         self.backends
             .get(backend.index())

@@ -44,7 +44,7 @@ pub struct Ledger {
     pub incomplete: u64,
     /// Refused NON messages whose answer nobody waits for; they are unacknowledged.
     pub refused_unawaited: u64,
-    /// These refusals, by code.
+    /// Refusals of such messages, by code.
     pub refused_unawaited_by_code: BTreeMap<String, u64>,
     /// Acknowledged by the transport, if the application's acknowledgement decides.
     pub transport_acknowledged: u64,
@@ -123,7 +123,7 @@ pub struct Arrivals {
 /// An equation that does not hold (docs/semantics.md#states-and-sums).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equation {
-    /// What is compared, and of which stream or backend.
+    /// Name of the comparison, with its stream or backend.
     pub name: String,
     /// The left side's count.
     pub left: u64,
@@ -133,7 +133,7 @@ pub struct Equation {
     pub difference: u64,
 }
 
-/// What became of the messages of one final state at one backend.
+/// Arrivals of the messages of one final state at one backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TableRow {
     /// Arrived.
@@ -198,12 +198,12 @@ pub struct BackendLedger {
     pub still_delivering_per_s: u64,
 }
 
-/// Which messages were lost, as ranges of sequence numbers.
+/// Lost messages, as ranges of sequence numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LostIds {
     /// By stream, then by device.
     pub lost: Vec<LostOf>,
-    /// Whether there are more than these.
+    /// True if there are more than these.
     pub truncated: bool,
 }
 

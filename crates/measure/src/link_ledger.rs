@@ -61,8 +61,8 @@ pub struct LinkLedger {
 }
 
 impl LinkLedger {
-    /// Whether our own part may be why no link came up: a try ended by a limit of ours, or all tries
-    /// that had their time were timed out by our own delay.
+    /// Returns whether our own part may be why no link came up: a try ended by a limit of ours, or
+    /// all tries that had their time were timed out by our own delay.
     pub fn is_down_by_us(&self) -> bool {
         let of = |failure: ConnectFailure| {
             let count = self.connect_failures.get(&failure.to_string());

@@ -21,7 +21,7 @@ pub(crate) const fn bytes_most(streams: usize, backends: usize) -> usize {
     CellPool::BYTES_MAX + gauges * WINDOWS_KEPT * Gauge::BYTES
 }
 
-/// What can be a window in the making.
+/// A window in the making.
 pub(crate) trait Filling: Default {
     type Window;
     /// The finished window; the memory stays for the next one.
@@ -181,7 +181,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// What it keeps from flush to flush at the most.
+    /// Bytes kept from flush to flush, at the most.
     const BYTES: usize = SPARSE_CELLS * size_of::<Cell>() + DenseCells::BYTES;
 
     /// Records one value.

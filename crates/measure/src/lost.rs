@@ -1,4 +1,4 @@
-//! Which messages were lost, as a bounded list of ranges.
+//! Lost messages, as a bounded list of ranges.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What came of a device's stream whose messages nothing but their order tells apart.
+//! Arrivals of a device's stream whose messages only their order tells apart.
 //!
 //! The n-th copy was recorded as the n-th message that was due. Once it is known how each attempt
 //! ended, copies are given to messages that can have come: a message that was shed is no arrival,
@@ -11,15 +11,15 @@ use crate::copies::{Further, Seen};
 use crate::identity::Finals;
 use crate::{SeqSet, State};
 
-/// Whose the copies are, in this order: of what the platform took; of what got no answer; of what
-/// it refused.
+/// States whose messages get the copies, in this order: taken by the platform; without an answer;
+/// refused.
 const TAKERS: [&[State]; 3] = [
     &[State::Accepted, State::Unacknowledged],
     &[State::TimedOut, State::Broken, State::InFlight],
     &[State::Rejected],
 ];
 
-/// What one backend saw of a device's stream, as far as it is known.
+/// Known arrivals of a device's stream at one backend.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The copies, by the messages they are given to.

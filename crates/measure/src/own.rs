@@ -122,7 +122,7 @@ impl WaitHistory {
     }
 }
 
-/// What a thread had waited when each of the last buckets of time began.
+/// Waits of a thread at the beginnings of the last buckets of time.
 #[derive(Debug)]
 struct WaitBuckets {
     width: Micros,
@@ -151,7 +151,7 @@ impl WaitBuckets {
         self.last = self.last.max(bucket);
     }
 
-    /// Whether all buckets lie before an instant.
+    /// Returns whether all buckets lie before an instant.
     fn is_before(&self, at: Micros) -> bool {
         self.bucket(at) > self.last
     }
@@ -241,7 +241,7 @@ mod tests {
             sent.collect()
         }
 
-        /// When each is answered if it comes to the server then.
+        /// Instants at which the messages are answered if they come to the server then.
         fn ended(&self, come: impl Iterator<Item = Micros>) -> Vec<Micros> {
             let mut free = Micros::ZERO;
             let ended = come.zip(&self.messages).map(|(come, (.., service))| {

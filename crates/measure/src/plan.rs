@@ -1,11 +1,11 @@
-//! What a recorder must know of the run before the first fact.
+//! Knowledge of the run that a recorder needs before the first fact.
 
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, RunId, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{Latency, Leg};
 
-/// What is recorded: the run, its phases, and every stream, fleet and backend of the plan.
+/// Plan of a recording: the run, its phases, and every stream, fleet and backend of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderPlan {
     /// The run; arrivals of another one are *foreign*.
@@ -21,15 +21,15 @@ pub struct RecorderPlan {
     /// Sets of streams whose figures are summed up beside those of fleets and of the run, each
     /// ascending.
     pub groups: Vec<Vec<StreamId>>,
-    /// How many backends keep an account of arrivals.
+    /// Number of backends that keep an account of arrivals.
     pub backends: u8,
-    /// Which messages are kept apart as cold.
+    /// Messages that are kept apart as cold.
     pub cold: Cold,
-    /// What is kept for the figures of a published test.
+    /// Records kept for the figures of a published test.
     pub published: PublishedPlan,
 }
 
-/// What is kept for the figures of a published test, by its own formulas.
+/// Records kept for the figures of a published test, by its own formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PublishedPlan {
     /// Nothing.
@@ -41,28 +41,28 @@ pub enum PublishedPlan {
     BySlot,
 }
 
-/// What is recorded of one stream.
+/// Plan of one stream's recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamTrack {
     /// The fleet that owns it.
     pub fleet: FleetId,
     /// The fleet's first device.
     pub first_device: DeviceId,
-    /// How many devices the fleet has.
+    /// Number of devices of the fleet.
     pub devices: u32,
     /// More messages than any device of the stream can have; an id beyond it names no message
     /// of this run and is counted as foreign, so that a damaged id cannot take memory.
     pub most_per_device: u32,
-    /// What its messages are.
+    /// Role of the stream's messages.
     pub role: Role,
-    /// Whether an answer exists by design (`ack` is not `none`), whose time is a response: that of
-    /// a query is not.
+    /// True if an answer exists by design (`ack` is not `none`) whose time is a response: that of a
+    /// query is not.
     pub answers: bool,
     /// Of a closed loop, whose due instants follow the answers and not the schedule: the shortest
     /// period of a device. What took no longer left no message out. None for an open loop.
     pub closed: Option<Micros>,
-    /// Whether nothing but their order tells its messages apart at a backend: the n-th copy is
-    /// then recorded as the n-th message that was due.
+    /// True if only their order tells its messages apart at a backend: the n-th copy is then
+    /// recorded as the n-th message that was due.
     pub by_order: bool,
     /// End-to-end time beyond which an arrival is late; none where nothing is late.
     pub deadline: Option<Micros>,
@@ -70,7 +70,7 @@ pub struct StreamTrack {
     pub bounds: Bounds,
 }
 
-/// What the messages of a stream are.
+/// Role of a stream's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Role {
     /// Messages of devices.
@@ -85,12 +85,12 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether the stream has a part in the ledger of commands.
+    /// Returns whether the stream has a part in the ledger of commands.
     pub const fn has_commands(self) -> bool {
         matches!(self, Self::Query | Self::Command)
     }
 
-    /// Whether devices send its messages by themselves.
+    /// Returns whether devices send its messages by themselves.
     pub const fn is_uplink(self) -> bool {
         matches!(self, Self::Uplink | Self::Query)
     }
@@ -118,27 +118,27 @@ pub struct Bounds {
 pub struct FleetTrack {
     /// The fleet's first link.
     pub first_link: LinkId,
-    /// How many links it wants.
+    /// Number of links that the fleet wants.
     pub links: u32,
-    /// How many devices each of them carries, at least 1; the last one may carry fewer.
+    /// Number of devices that each link carries, at least 1; the last one may carry fewer.
     pub devices_per_link: u32,
 }
 
-/// Which messages are cold.
+/// Choice of the messages that are cold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Cold {
     /// None is kept apart.
     #[default]
     Nothing,
-    /// Those due in so long a time after the start of the measured phase.
+    /// Messages due within this time after the start of the measured phase.
     First(Micros),
     /// The first message of each device's stream.
     FirstMessage,
 }
 
 impl Cold {
-    /// Whether a message is kept apart; `measure` is the start of the measured phase. Where its
-    /// due instant is not known only its number can tell.
+    /// Returns whether a message is kept apart; `measure` is the start of the measured phase. If
+    /// the due instant is not known, only the number can decide.
     pub fn holds(self, seq: u32, due: Option<Micros>, measure: Micros) -> bool {
         match self {
             Self::Nothing => false,
@@ -158,13 +158,13 @@ pub enum Phase {
     Connect,
     /// Load runs, and nothing is judged but loss.
     WarmUp,
-    /// What is due here is the measured cohort.
+    /// Messages due here are the measured cohort.
     Measure,
     /// Nothing is due any more.
     Settle,
 }
 
-/// Where the phases of a run begin, on the clock of the run.
+/// Beginnings of the phases of a run, on the clock of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Start of the warm-up; `Micros::MAX` while it is not known.
@@ -234,7 +234,7 @@ impl Bounds {
         }
     }
 
-    /// Where the counter of a bound stands in [`crate::UplinkWindow::above`], or for end-to-end in
+    /// Place of a bound's counter in [`crate::UplinkWindow::above`], or for end-to-end in
     /// [`crate::ArrivalWindow::above`]; none if the bound is not registered.
     pub fn place(&self, latency: Latency, bound: Micros) -> Option<usize> {
         let before: &[Latency] = match latency {
@@ -258,12 +258,12 @@ impl Bounds {
 }
 
 impl RecorderPlan {
-    /// What is recorded of a stream; none if the plan has no such stream.
+    /// Plan of a stream's recording; none if the plan has no such stream.
     pub fn stream(&self, stream: StreamId) -> Option<&StreamTrack> {
         self.streams.get(stream.index())
     }
 
-    /// Whether the id names a message that this plan could have sent.
+    /// Returns whether the id names a message that this plan could have sent.
     pub fn knows(&self, id: &MessageId) -> bool {
         id.run == self.run
             && self.stream(id.stream).is_some_and(|track| {

@@ -30,7 +30,7 @@ pub struct DeviceFigures {
     pub percentiles_ms: Option<[u64; 3]>,
 }
 
-/// What is kept for them by one recorder; nothing where none is asked for.
+/// Records that one recorder keeps for them; empty where none are asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     devices: Vec<Option<Box<Tracker>>>,

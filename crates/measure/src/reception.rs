@@ -1,4 +1,4 @@
-//! What devices get that subscribe to other devices' messages: each subscriber is an account.
+//! Receptions of devices that subscribe to other devices' messages: each subscriber is an account.
 
 mod account;
 mod close;

@@ -107,7 +107,7 @@ impl Recorder {
         self.timeline = self.timeline.stopped(at);
     }
 
-    /// Where the phases begin.
+    /// Beginnings of the phases.
     pub fn timeline(&self) -> Timeline {
         self.timeline
     }
@@ -387,8 +387,9 @@ impl Recorder {
             .is_some_and(|(deadline, due)| arrival.seen - due > deadline)
     }
 
-    /// Whether the copy came in order at its consumer (RFC 4737 section 3.3: its number is not
-    /// below the next expected one). An altered copy's number moves nothing, for it may be wrong.
+    /// Returns whether the copy came in order at its consumer (RFC 4737 section 3.3: its number is
+    /// not below the next expected one). An altered copy's number moves nothing, for it may be
+    /// wrong.
     fn note_order(&mut self, id: &MessageId, arrival: &Arrival) -> bool {
         let slot = id.device.0 - self.plan.streams[id.stream.index()].first_device.0;
         let backend = &mut self.identity.backends[arrival.backend.index()];

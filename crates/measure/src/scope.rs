@@ -377,7 +377,7 @@ fn residue_of(run: &ScopeSummary) -> Option<u64> {
 pub(crate) enum Part {
     /// The measured cohort.
     Measured,
-    /// Those kept apart as cold, wherever they were due: with a warm-up the first message of a
+    /// Messages kept apart as cold, wherever they were due: with a warm-up the first message of a
     /// device lies in it.
     Cold,
     /// The measured cohort without those.
@@ -402,7 +402,7 @@ impl Part {
     }
 }
 
-/// What counts as above without a time, and of how many.
+/// Number of messages that count as above without a time, and the number of all.
 fn missing_of(stream: &StreamClosed, latency: Latency, backend: Option<BackendId>) -> (u64, u64) {
     let ledger = &stream.ledgers.measured;
     let outcomes = stream.gathered.measured.outcomes();

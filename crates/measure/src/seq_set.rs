@@ -90,7 +90,7 @@ impl SeqSet {
         }
     }
 
-    /// Whether the number is in.
+    /// Returns whether the number is in.
     pub fn contains(&self, seq: u32) -> bool {
         match &self.0 {
             Form::Short { low, from, to } => seq < *low || (*from..*to).contains(&seq),
@@ -98,12 +98,12 @@ impl SeqSet {
         }
     }
 
-    /// How many numbers are in.
+    /// Number of numbers in the set.
     pub fn len(&self) -> u64 {
         self.runs().map(|run| u64::from(run.end - run.start)).sum()
     }
 
-    /// Whether none is.
+    /// Returns whether the set has no number.
     pub fn is_empty(&self) -> bool {
         self.runs().next().is_none()
     }
@@ -179,7 +179,7 @@ impl SeqSet {
     }
 }
 
-/// Whether the number was new, or nothing if a second run would be needed.
+/// Inserts a number and returns whether it was new; none if a second run would be needed.
 fn insert_short(low: &mut u32, from: &mut u32, to: &mut u32, seq: u32) -> Option<bool> {
     if seq < *low || (*from..*to).contains(&seq) {
         return Some(false);
@@ -283,7 +283,7 @@ impl Long {
     }
 }
 
-/// What a bitmap from `low` to `end` would take, and the slack of a list.
+/// Bytes of a bitmap from `low` to `end`, and the slack of a list.
 fn bitmap_bytes(low: u32, end: u32) -> usize {
     (end - low) as usize / 8 + RUNS_SLACK_BYTES
 }

@@ -1,4 +1,4 @@
-//! What happened second by second, for stability and charts.
+//! Events second by second, for stability and charts.
 
 use std::collections::BTreeMap;
 

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// Width of a slot, in milliseconds (the class `TimeStatistic` of Californium's element-connector,
 /// whose range and slot are those of its benchmark client).
 const SLOT_MS: u64 = 5;
-/// How many slots there are: a range of 10 s. The last one holds all that is above it too.
+/// Number of slots: a range of 10 s. The last one holds all that is above it too.
 const SLOTS: usize = 2_000;
 
 /// Times by slot. Merging commutes and associates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotTimes {
-    /// How many times in each slot, as far as the highest one that has any.
+    /// Number of times in each slot, up to the highest one that has any.
     slots: Vec<u64>,
     count: u64,
     sum_us: u64,
@@ -50,7 +50,7 @@ impl SlotTimes {
         self.max = self.max.max(other.max);
     }
 
-    /// How many times there are.
+    /// Number of times.
     pub const fn count(&self) -> u64 {
         self.count
     }

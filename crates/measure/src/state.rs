@@ -49,12 +49,12 @@ impl State {
         self as usize
     }
 
-    /// Whether a message in this state is expected at every backend.
+    /// Returns whether a message in this state is expected at every backend.
     pub const fn is_expected(self) -> bool {
         matches!(self, Self::Accepted | Self::Unacknowledged)
     }
 
-    /// Whether the state is an answer of the platform.
+    /// Returns whether the state is an answer of the platform.
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Accepted | Self::Rejected)
     }

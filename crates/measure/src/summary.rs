@@ -1,4 +1,4 @@
-//! What judge and report read: ledgers, rates, latencies, exact counters and series per scope.
+//! Input of judge and report: ledgers, rates, latencies, exact counters and series per scope.
 
 use muster_model::{BackendId, FleetId, Listening, Micros, StreamId};
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use crate::{
 /// A whole run in figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Where the phases began.
+    /// Beginnings of the phases.
     pub timeline: Timeline,
-    /// When settling ended.
+    /// Instant at which settling ended.
     pub end: Micros,
-    /// How consumers listened until then.
+    /// Listening of the consumers until then.
     pub listening: Listening,
-    /// Whether senders and consumers read one clock; else no end-to-end time is known.
+    /// True if senders and consumers read one clock; else no end-to-end time is known.
     pub has_one_clock: bool,
     /// Length of the measured phase, in seconds.
     pub measured_s: f64,
@@ -35,7 +35,7 @@ pub struct Summary {
     pub residue: Option<u64>,
 }
 
-/// What a summary is about.
+/// Subject of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Scope {
     /// All streams.
@@ -60,7 +60,7 @@ pub struct GroupSummary {
 /// One scope in figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScopeSummary {
-    /// What it is about.
+    /// Streams in the summary.
     pub scope: Scope,
     /// Warm-up and measured phase.
     pub uplink: Ledger,
@@ -84,16 +84,16 @@ pub struct ScopeSummary {
     /// Exact counters of the measured cohort for every bound registered on all streams of the
     /// scope that have the latency.
     pub above: Vec<Above>,
-    /// What decides a rule on end-to-end times again without some seconds: for every bound
-    /// registered on all streams of the scope, and every backend.
+    /// Counters by second that decide a rule on end-to-end times again without some seconds: for
+    /// every bound registered on all streams of the scope, and every backend.
     pub delivery: Vec<DeliverySeconds>,
-    /// What happened second by second, in order.
+    /// Events second by second, in order.
     pub series: Vec<SecondRow>,
     /// The links of the fleet, of the stream's fleet, or of all.
     pub links: LinkLedger,
     /// Commands, with their latencies; none where the scope has neither queries nor commands.
     pub command: Option<CommandSummary>,
-    /// What subscribers among the devices got; none where the scope has none.
+    /// Receptions of subscribers among the devices; none where the scope has none.
     pub reception: Option<ReceptionSummary>,
 }
 
@@ -189,7 +189,7 @@ pub struct LatencyView {
 /// The rule holds iff `above + missing <= (1 - X) * n`, with no rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Above {
-    /// Which latency.
+    /// The latency.
     pub latency: Latency,
     /// At which backend, for end-to-end.
     pub backend: Option<BackendId>,
@@ -245,7 +245,7 @@ pub struct SecondRow {
     pub second: u32,
     /// The phase.
     pub phase: Phase,
-    /// Whether the whole second lies in the phase.
+    /// True if the whole second lies in the phase.
     pub is_whole: bool,
     /// Messages the nominal schedule wanted in it; null for a run that was killed.
     pub offered: Option<u64>,
@@ -253,7 +253,7 @@ pub struct SecondRow {
     pub due: Outcomes,
     /// Refusals of messages due whose answer nobody waited for.
     pub refused_unawaited_due: u64,
-    /// What happened in it.
+    /// Events of the second.
     pub flow: Flow,
     /// Per backend.
     pub arrivals: Vec<ArrivalRow>,
@@ -355,7 +355,7 @@ impl LatencyTable {
 }
 
 impl Percentiles {
-    /// How many values `pX` needs to be printed: `10 / (1 - X)`, `share` being X in `(0, 1)`.
+    /// Number of values that `pX` needs to be printed: `10 / (1 - X)`, `share` being X in `(0, 1)`.
     pub fn needed(share: f64) -> u64 {
         (10.0 / (1.0 - share)).round() as u64
     }

@@ -46,7 +46,7 @@ pub(crate) fn sweep(
     })
 }
 
-/// What of a run lies from `end` on.
+/// Part of a run from `end` on.
 fn rest_of(run: Option<Range<u32>>, end: u32) -> Option<Range<u32>> {
     run.map(|run| end..run.end).filter(|run| !run.is_empty())
 }
@@ -60,7 +60,7 @@ pub(crate) fn clip(
         .filter(|run| run.start < run.end)
 }
 
-/// How many numbers the runs hold.
+/// Number of numbers in the runs.
 pub(crate) fn count(runs: impl Iterator<Item = Range<u32>>) -> u64 {
     runs.map(|run| u64::from(run.end - run.start)).sum()
 }

@@ -10,10 +10,10 @@ use muster_model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How many things were counted, and the wrapping sum of their digests.
+/// Number of things counted, and the wrapping sum of their digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of things counted.
     pub count: u64,
     /// Wrapping sum of the digests.
     pub sum: u64,
@@ -32,8 +32,8 @@ impl Tally {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// How far two tallies of the same things are apart: the difference of the counts, and at
-    /// least 1 if they did not count the same things.
+    /// Distance between two counts of the same things: the difference of the counts, and at least 1
+    /// if they did not count the same things.
     pub fn distance(&self, other: &Tally) -> u64 {
         self.count
             .abs_diff(other.count)

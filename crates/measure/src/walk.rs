@@ -17,24 +17,24 @@ use crate::{
     StreamTrack,
 };
 
-/// What a walk needs beside the sets.
+/// Inputs of a walk that the sets do not hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Grounds<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) calendar: &'a dyn Calendar,
-    /// Which messages are kept apart.
+    /// Messages that are kept apart.
     pub(crate) cold: Cold,
     /// Start of the measured phase.
     pub(crate) measure: Micros,
     /// Start of settling.
     pub(crate) settle: Micros,
-    /// When settling ended.
+    /// Instant at which settling ended.
     pub(crate) end: Micros,
-    /// How every consumer listened.
+    /// Listening of every consumer.
     pub(crate) listening: Listening,
-    /// How long a backend must have been quiet for what is absent to be lost.
+    /// Time for which a backend must have been quiet for what is absent to be lost.
     pub(crate) quiet: Micros,
-    /// How many ranges of lost ids are kept for each backend.
+    /// Number of ranges of lost ids kept for each backend, at most.
     pub(crate) lost_ranges_most: usize,
 }
 

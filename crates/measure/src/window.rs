@@ -10,8 +10,8 @@ use crate::{
     ReceptionWindow, RecorderPlan, Role, Tally, TimeSums,
 };
 
-/// Which window: a second of the run's clock, cut at the borders of the phases, so that windows
-/// of one phase sum exactly to the phase.
+/// A second of the run's clock, cut at the borders of the phases, so that windows of one phase sum
+/// exactly to the phase.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
@@ -20,14 +20,14 @@ pub struct WindowKey {
     pub second: u32,
     /// The phase in which the instants of the window lie.
     pub phase: Phase,
-    /// Whether it holds the messages that are kept apart as cold; by event it never is.
+    /// True if it holds the messages that are kept apart as cold; by event it never does.
     pub cold: bool,
 }
 
 /// The device side of one stream in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UplinkWindow {
-    /// What sessions and sockets counted, by event.
+    /// Counts by sessions and sockets, by event.
     pub counts: Counts,
     /// Messages by event.
     pub flow: Flow,
@@ -85,13 +85,13 @@ pub struct ArrivalWindow {
 /// The links of one fleet in one window, by event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkWindow {
-    /// What happened.
+    /// Counts by event.
     pub counts: LinkCounts,
     /// From the first SYN to a usable link.
     pub connect: Distribution,
 }
 
-/// How far a run has come: what tells that settling may end.
+/// Progress of a run, which decides that settling may end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Messages that reached a final state.
@@ -106,14 +106,14 @@ pub struct Progress {
     pub last_arrival: Vec<Option<Micros>>,
     /// Commands and their replies.
     pub commands: CommandProgress,
-    /// Whether devices subscribe to what other devices send: nobody knows before the end what they
+    /// True if devices subscribe to what other devices send: until the end nobody knows what they
     /// are still to get.
     pub has_subscribers: bool,
-    /// When the last copy reached one of them.
+    /// Instant at which the last copy reached a subscriber.
     pub last_reception: Option<Micros>,
 }
 
-/// How far the commands of a run have come.
+/// Progress of the commands of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandProgress {
     /// Commands that the platform took for devices that it can reach.
@@ -124,7 +124,7 @@ pub struct CommandProgress {
     pub answered: Tally,
     /// First copies of replies at the backend.
     pub replies: Tally,
-    /// When the last command reached a device, or the last reply the backend.
+    /// Instant at which the last command reached a device, or the last reply the backend.
     pub last: Option<Micros>,
 }
 
@@ -159,9 +159,9 @@ pub struct WindowDelta {
     pub links: BTreeMap<(FleetId, WindowKey), LinkWindow>,
     /// Commands and queries.
     pub commands: BTreeMap<(StreamId, WindowKey), CommandWindow>,
-    /// What subscribers among the devices got.
+    /// Receptions of subscribers among the devices.
     pub receptions: BTreeMap<(StreamId, WindowKey), ReceptionWindow>,
-    /// How far the run has come.
+    /// Progress of the run.
     pub progress: Progress,
 }
 
@@ -230,16 +230,15 @@ impl Progress {
         }
     }
 
-    /// Whether every message accepted or unacknowledged has arrived at every backend, and
-    /// nothing else has, and every command its device, and every reply the backend: then no copy is
-    /// to be waited for. Where something else arrived too
-    /// (rejected but delivered), this stays false and quiet decides.
+    /// Returns whether every backend has exactly the messages accepted or unacknowledged, and every
+    /// command and every reply has arrived: then no copy is to be waited for. If something else
+    /// arrived too (rejected but delivered), this stays false and quiet decides.
     pub fn all_expected_arrived(&self) -> bool {
         let has_arrived = self.arrived.iter().all(|arrived| *arrived == self.expected);
         has_arrived && self.commands.is_complete() && !self.has_subscribers
     }
 
-    /// When the last copy reached any backend, device or subscriber; none if none did.
+    /// Instant at which the last copy reached any backend, device or subscriber; none if none did.
     pub fn last_arrival_anywhere(&self) -> Option<Micros> {
         let last = self.last_arrival.iter().copied().max().flatten();
         last.max(self.commands.last).max(self.last_reception)
@@ -266,7 +265,7 @@ impl Progress {
     }
 }
 
-/// What became of the links of all fleets in one second.
+/// Counts of the links of all fleets in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinksSecond {
     /// The second since T0.
@@ -280,7 +279,7 @@ pub struct LinksSecond {
 }
 
 impl WindowDelta {
-    /// How the links stood, at each second in which one came up or ended, in order.
+    /// Counts of links at each second in which one came up or ended, in order.
     pub fn links_by_second(&self) -> Vec<LinksSecond> {
         let mut changes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for ((_, key), window) in &self.links {

@@ -1,4 +1,4 @@
-//! What the figures of a closed run say in the cases that are decided by instants and bounds.
+//! Figures of a closed run in the cases that instants and bounds decide.
 
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Latency, Percentiles, Phase,

@@ -130,7 +130,7 @@ impl Dice {
     }
 }
 
-/// What happened, as those count it to whom it happened, and as it was told.
+/// Everything that happened, as its own accounts and as facts.
 struct World {
     own: Account,
     facts: Vec<Fact>,
@@ -562,7 +562,7 @@ fn recount(facts: &[Fact], leg: usize) -> Vec<Option<Micros>> {
         .collect()
 }
 
-/// When a query was due that was never sent; none of any other fact.
+/// Due instant of a query that was never sent; none of any other fact.
 fn shed_query(fact: &Fact) -> Option<Micros> {
     let Fact::Attempt(attempt) = fact else {
         return None;
@@ -613,7 +613,7 @@ fn replied(facts: &[Fact], is_wanted: impl Fn(u32, Micros) -> bool) -> [u64; 2] 
     [answered, seen.len() as u64]
 }
 
-/// When a leg began, if it did with this, and how long it took, if it ended.
+/// Beginning of a leg, if the command begins it, and its time, if it ended.
 fn began(facts: &[Fact], leg: usize, command: &Command) -> Option<(Micros, Option<Micros>)> {
     if let (0, Command::Query(query)) = (leg, command) {
         let is_ended = matches!(
@@ -657,8 +657,8 @@ fn first_reply(facts: &[Fact], id: MessageId) -> Option<Micros> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever happens to queries, commands, replies and subscribers, the account closes; and
-    /// each term is what a plain recount of the facts says.
+    /// The account closes with any queries, commands, replies and subscribers, and each term equals
+    /// a plain recount of the facts.
     #[test]
     fn the_account_closes_and_is_the_recounts(seed: u64) {
         let world = World::new(seed);
@@ -695,8 +695,7 @@ proptest! {
         prop_assert_eq!(arrived, subscribers.arrived);
     }
 
-    /// What began, what ended and what took longer than each bound is, leg by leg, what a plain
-    /// recount of the facts says.
+    /// Counts of legs that began, ended and exceeded each bound equal a plain recount of the facts.
     #[test]
     fn the_legs_are_the_recounts(seed: u64) {
         let world = World::new(seed);

@@ -1,5 +1,5 @@
-//! What recording costs in memory: nothing a message, little a device, a bit a message that is
-//! lost at random.
+//! Cost of recording in memory: nothing a message, little a device, a bit a message that is lost at
+//! random.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -148,7 +148,7 @@ fn no_message_allocates_once_the_memory_is_warm() {
     assert_eq!(allocations(recorder, round), 0, "of 98,000 messages");
 }
 
-/// What 98 rounds allocate once some seconds of them have been flushed.
+/// Allocations of 98 rounds once some seconds of them have been flushed.
 fn allocations(mut recorder: Recorder, round: impl Fn(&mut Recorder, u32)) -> u64 {
     recorder.start(Micros::ZERO);
     for second in 0..4 {

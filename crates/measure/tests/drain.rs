@@ -1,4 +1,4 @@
-//! What was kept for devices that were offline, against a recount by hand.
+//! Draining of what was kept for devices that were offline, against a recount by hand.
 
 use std::ops::Range;
 
@@ -99,7 +99,7 @@ impl Calendar for Schedule {
     }
 }
 
-/// How one subscriber fared.
+/// The absence of one subscriber and the copies it got.
 #[derive(Debug, Clone)]
 struct Fate {
     /// In microseconds from the origin; none: it was never away.
@@ -120,7 +120,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 }
 
 impl Fate {
-    /// Whether a message came due while it was away.
+    /// Returns whether a message came due while the subscriber was away.
     fn is_kept_for(&self, seq: u32) -> bool {
         let away = self.away.map(|(left, back)| left..back);
         away.is_some_and(|away| away.contains(&due(seq).get()))
@@ -131,7 +131,7 @@ impl Fate {
     }
 }
 
-/// When a message comes to a subscriber: after it is due, and never while that is away.
+/// Instant at which a message comes to a subscriber: after it is due, and never while that is away.
 fn seen(fate: &Fate, seq: u32) -> Micros {
     let after = Micros(500 + u64::from(seq * 37 % 11) * 1_000);
     let back = fate.returned().filter(|_| fate.is_kept_for(seq));
@@ -243,7 +243,7 @@ fn received(subscriber: DeviceId, seq: u32, seen: Micros) -> Reception {
     }
 }
 
-/// Whose process tells a fact: each link lives in one.
+/// Process that reports a fact: each link lives in one.
 fn shard_of(fact: &Fact, per_link: u32) -> usize {
     match fact {
         Fact::Link(link) => link.link.0 as usize,
@@ -342,7 +342,8 @@ fn by_hand(fates: &[Fate]) -> DrainLedger {
     ledger
 }
 
-/// Whether a later message of the sender was there before it; copies of one message come at once.
+/// Returns whether a later message of the sender was there before it; copies of one message come at
+/// once.
 fn is_overtaken(fate: &Fate, seq: u32) -> bool {
     let mut later = seq + 1..MESSAGES;
     later.any(|other| {
@@ -376,9 +377,8 @@ fn nothing_that_came_after_the_first_devices_had_left_is_lost() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever was away when, and whatever came how often and late: the ledger of the drain is
-    /// what a recount by hand gives, however many devices share a link and processes told it, and it
-    /// closes.
+    /// The ledger of the drain equals a recount by hand and closes, for any absences, copies and
+    /// delays, however many devices share a link and processes report it.
     #[test]
     fn the_drain_is_what_a_recount_by_hand_gives(
         fates in prop::collection::vec(fate(), SUBSCRIBERS as usize),

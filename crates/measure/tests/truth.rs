@@ -299,7 +299,7 @@ impl World {
         all
     }
 
-    /// What one recorder makes of the facts, or several of which each hears its own.
+    /// Records the facts with one recorder, or with several that each receive their own.
     fn record(&self, facts: &[Told], processes: usize, cold: Cold) -> Recorded {
         let mut recorders: Vec<_> = (0..processes).map(|_| Recorder::new(plan(cold))).collect();
         let mut deltas = Vec::new();
@@ -326,7 +326,7 @@ impl World {
     }
 }
 
-/// What sockets and consumers add to windows by themselves: tries to connect, and consumed copies.
+/// Counts the windows' own figures of sockets and consumers: tries to connect, and consumed copies.
 fn count_by_hand(recorder: &mut Recorder, at: usize, processes: usize, world: &World) {
     let own = world
         .accounts
@@ -409,7 +409,7 @@ fn outcome(stream: StreamId, dice: &mut Dice) -> Outcome {
     }
 }
 
-/// What is done to one fact on its way to the recorder.
+/// Alteration of one fact on its way to the recorder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Dropped,
@@ -558,7 +558,7 @@ proptest! {
         }
     }
 
-    /// What is written to `windows.bin` and read back closes to the same figures.
+    /// Records written to `windows.bin` and read back close to the same figures.
     #[test]
     fn a_run_closes_the_same_from_its_file(seed: u64) {
         let world = World::new(seed, true);

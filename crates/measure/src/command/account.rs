@@ -1,5 +1,5 @@
-//! What backend and devices counted of one stream's commands where it happened; or, from the
-//! Facts, what they told.
+//! Counts of one stream's commands, made by backend and devices where it happened, or made from the
+//! Facts.
 
 use muster_model::{Answer, Command, Issue, Met, Query, Receipt, Reply};
 use serde::{Deserialize, Serialize};
@@ -25,9 +25,9 @@ pub struct CommandAccount {
     pub met: [Tally; PRESENCES],
     /// Copies that came to devices, counted before decoding.
     pub taken: u64,
-    /// Those of them whose id may be believed.
+    /// Copies at devices whose id may be believed.
     pub read: Tally,
-    /// Those of them whose id may not.
+    /// Copies at devices whose id may not be believed.
     pub damaged: u64,
     /// First copies, as the device knows them by itself.
     pub received: Tally,
@@ -37,9 +37,9 @@ pub struct CommandAccount {
     pub replied: Tally,
     /// Copies of replies that came to the backend, counted before decoding.
     pub replies_taken: u64,
-    /// Those of them whose id may be believed.
+    /// Copies of replies whose id may be believed.
     pub replies_read: Tally,
-    /// Those of them whose id may not.
+    /// Copies of replies whose id may not be believed.
     pub replies_damaged: u64,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct CommandsClosed {
     drain: Option<DrainClosed>,
 }
 
-/// What the sets of one stream come to.
+/// Totals over the sets of one stream.
 #[derive(Default)]
 pub(super) struct Walk {
     pub(super) scheduled: Option<u64>,
@@ -283,7 +283,7 @@ impl From<CommandWindow> for CommandsApart {
     }
 }
 
-/// What the windows tell by themselves.
+/// Returns the figures that the windows alone give.
 fn counted(counts: &CommandCounts) -> CommandLedger {
     let [
         received_by_query,
@@ -423,7 +423,7 @@ impl Sizes {
     }
 }
 
-/// How many numbers are in one of the two and not in the other.
+/// Number of sequence numbers in exactly one of the two.
 fn unlike(due: &Range<u32>, set: &SeqSet) -> u64 {
     let scheduled = SeqSet::from_runs(std::iter::once(due.clone()));
     symmetric_difference(&scheduled, set)

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{CountBy, Distribution};
 
-/// What happened to commands, by event.
+/// Counts of what happened to commands, by event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandCounts {
     /// Queries that ended, by their end.
@@ -45,7 +45,7 @@ pub struct CommandCounts {
     pub replies_damaged: u64,
 }
 
-/// What the backend knows of its commands.
+/// Counts of commands by the backend's knowledge of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeliveryCounts {
     /// By the place of what it knows.
@@ -59,7 +59,7 @@ pub struct DeliveryCounts {
 /// One stream's commands in one window. Latencies lie in the second in which they began.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandWindow {
-    /// What happened.
+    /// Counts by event.
     pub counts: CommandCounts,
     /// From a query's due instant to its answer.
     pub request: Distribution,
@@ -86,14 +86,14 @@ pub struct CommandWindow {
 /// Queries that came due, whatever became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueriesDue {
-    /// Those that were sent, by their end.
+    /// Queries that were sent, by their end.
     pub ends: [u64; QUERIES],
-    /// Those that were never sent.
+    /// Queries that were never sent.
     pub shed: u64,
 }
 
 impl QueriesDue {
-    /// Those that were sent and had no end.
+    /// Number of queries that were sent and had no end.
     pub fn in_flight(&self) -> u64 {
         self.ends[query_at(&QueryOutcome::InFlight)]
     }
@@ -103,7 +103,7 @@ impl QueriesDue {
         self.ends.iter().sum::<u64>() + self.shed
     }
 
-    /// Those to which a command came.
+    /// Number of queries that received a command.
     pub fn with_command(&self) -> u64 {
         self.ends[query_at(&QueryOutcome::Received)]
     }

@@ -123,7 +123,7 @@ pub struct PresenceRow {
 /// Ledger and latencies of the commands of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandSummary {
-    /// What became of them, over the whole run.
+    /// Ledger of the commands over the whole run.
     pub ledger: CommandLedger,
     /// From a query's due instant to its answer, measured cohort.
     pub request: LatencyView,
@@ -139,13 +139,13 @@ pub struct CommandSummary {
     pub legs: [LegSummary; Leg::ALL.len()],
     /// The queries of the measured cohort.
     pub queries: QueriesDue,
-    /// What is kept apart as cold, wherever it began; none where nothing is.
+    /// Commands kept apart as cold, wherever they began; none where nothing is.
     pub cold: Option<CommandsApart>,
     /// The measured cohort without that; none likewise.
     pub warm: Option<CommandsApart>,
     /// From when a command could go to its issue, which is our own lateness; measured cohort.
     pub lateness: LatencyView,
-    /// How what was kept for those that were offline drained; none if none was, on purpose.
+    /// Draining of what was kept for offline devices; none if none was, on purpose.
     pub drain: Option<DrainSummary>,
 }
 

@@ -22,13 +22,13 @@ pub enum Leg {
 /// One leg in one window, by the instant at which it began.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LegCounts {
-    /// How many began, or ought to have.
+    /// Number of legs that began, or ought to have.
     pub begun: u64,
-    /// How many came to their end.
+    /// Number of legs that ended.
     pub ended: u64,
-    /// How many the platform said can have none.
+    /// Number of legs that the platform reported cannot end.
     pub excused: u64,
-    /// How many of these took longer than each registered bound; empty while none ended.
+    /// Number of ended legs above each registered bound; empty while none ended.
     pub above: Vec<u64>,
     /// The same by the lower time, without our own delay.
     pub above_lower: Vec<u64>,
@@ -37,14 +37,13 @@ pub struct LegCounts {
 /// One leg of the measured cohort of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LegSummary {
-    /// How many began, or ought to have.
+    /// Number of legs that began, or ought to have.
     pub begun: u64,
-    /// How many came to their end.
+    /// Number of legs that ended.
     pub ended: u64,
-    /// How many the platform said can have none.
+    /// Number of legs that the platform reported cannot end.
     pub excused: u64,
-    /// How many of these took longer, by bound. Of a bound that not all streams of the scope have
-    /// registered it is too few.
+    /// Number of ended legs above each bound; too few if a stream lacks the bound.
     pub above: BTreeMap<Micros, u64>,
     /// The same by the lower time, without our own delay; of [`Leg::Loop`] equal to `above`.
     pub above_lower: BTreeMap<Micros, u64>,
@@ -78,7 +77,8 @@ impl LegCounts {
 }
 
 impl LegSummary {
-    /// Those that began and never came to an end, though the platform did not say that they cannot.
+    /// Number of legs that began and did not end, without those that the platform reported cannot
+    /// end.
     pub fn missing(&self) -> u64 {
         self.begun.saturating_sub(self.ended + self.excused)
     }

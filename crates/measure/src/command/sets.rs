@@ -1,4 +1,4 @@
-//! Which command ended how, where: sets, merged once, at the end.
+//! Sets of commands by end and place, merged once, at the end.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub(crate) struct CommandSets {
     pub(crate) issues: EndSets,
     /// By where the device stood.
     pub(crate) met: EndSets,
-    /// What the device got.
+    /// Copies that the device received.
     pub(crate) received: Seen,
     /// By the end of the answer.
     pub(crate) answers: EndSets,
-    /// What came back.
+    /// Copies of replies that the backend received.
     pub(crate) replies: Seen,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct EndSets {
     /// The end that came first.
     main: SeqSet,
     main_at: u8,
-    /// Those of the other ends that have any.
+    /// Non-empty sets of the other ends.
     others: Vec<(u8, SeqSet)>,
 }
 
@@ -104,7 +104,7 @@ impl EndSets {
         other.map(|(_, set)| set.clone()).unwrap_or_default()
     }
 
-    /// Whether a number has an end.
+    /// Returns whether a number has an end.
     pub(crate) fn has(&self, end: usize, seq: u32) -> bool {
         let end = end as u8;
         if end == self.main_at {

@@ -12,14 +12,14 @@ use crate::scope::view;
 use crate::sweep::{clip, count};
 use crate::{Distribution, Identity, SeqSet};
 
-/// What was kept for the devices of one stream, closed.
+/// The closed account of what was kept for the devices of one stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DrainClosed {
     pub(crate) ledger: DrainLedger,
     took: Distribution,
 }
 
-/// What the sets of one stream come to.
+/// Totals over the sets of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct DrainWalk {
     expected: u64,
@@ -31,18 +31,18 @@ pub(crate) struct DrainWalk {
     further: u64,
     reordered: u64,
     incomplete: BTreeSet<DeviceId>,
-    /// Whether there was anything that the schedule does not tell of.
+    /// True if the schedule does not know some of what was due.
     pub(crate) is_unknown: bool,
 }
 
 impl Closing<'_> {
-    /// When the device was away; none if it never was, or it is not known.
+    /// Absence of the device; none if it never was away, or it is not known.
     pub(crate) fn absence(&self, stream: StreamId, device: DeviceId) -> Option<&Absence> {
         let link = self.plan.link_of(stream, device);
         self.identity?.drains.absence(link)
     }
 
-    /// Which messages of a sender's stream, or commands, came due in an absence.
+    /// Numbers of a sender's messages, or of commands, that came due in an absence.
     pub(crate) fn due_in(
         &self,
         absence: &Absence,
@@ -112,8 +112,8 @@ impl DrainClosed {
 }
 
 impl DrainWalk {
-    /// What was to come to a device while it was away, against what came; what is absent below
-    /// `border` will not come any more.
+    /// Compares what was to come to a device while it was away with what came. Numbers below
+    /// `border` that are absent will not come any more.
     pub(crate) fn expect(
         &mut self,
         device: DeviceId,
@@ -133,7 +133,7 @@ impl DrainWalk {
         }
     }
 
-    /// What came of a sender's stream of what was due while its subscriber was away.
+    /// Counts the copies of a sender's messages that were due while its subscriber was away.
     pub(crate) fn came(&mut self, seen: &Seen, due: Range<u32>) {
         self.arrived += count(clip(seen.arrived.runs(), due.clone()));
         self.further +=

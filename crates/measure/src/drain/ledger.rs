@@ -1,4 +1,4 @@
-//! What became of what the platform kept for devices that were offline.
+//! Ledger of what the platform kept for devices that were offline.
 
 use muster_model::{DeviceId, Micros};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::LatencyView;
 use crate::ledger::sum_known;
 
-/// How the queues drained that the platform kept while devices were offline on purpose.
+/// Draining of the queues that the platform kept while devices were offline on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DrainLedger {
     /// Devices that went offline; each counts once for each of its streams.
@@ -29,10 +29,10 @@ pub struct DrainLedger {
     pub reordered: u64,
     /// Devices that miss some of it.
     pub incomplete: u64,
-    /// When the first device was back; none if none was.
+    /// Instant at which the first device was back; none if none was.
     #[serde(skip)]
     pub began: Option<Micros>,
-    /// When the last of it came; none if nothing did.
+    /// Instant at which the last of it came; none if nothing did.
     #[serde(skip)]
     pub ended: Option<Micros>,
     /// The device that took longest.
@@ -43,7 +43,7 @@ pub struct DrainLedger {
 /// Ledger and times of the draining of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DrainSummary {
-    /// What became of what was kept.
+    /// Ledger of what was kept.
     pub ledger: DrainLedger,
     /// From a device's return to the last of what was kept for it, one of each device to which
     /// anything came.
@@ -51,7 +51,8 @@ pub struct DrainSummary {
 }
 
 impl DrainLedger {
-    /// What came a second, from the return of the first device to the last of what was kept.
+    /// Drained messages per second, from the return of the first device to the last of what was
+    /// kept.
     pub fn rate(&self) -> Option<f64> {
         let took = self.ended?.get().saturating_sub(self.began?.get());
         let drained = self.drained?;

@@ -1,4 +1,4 @@
-//! Who was away from when to when, and when the last of what was kept for them came.
+//! Absences of devices, and the last arrivals of what was kept for them.
 
 use muster_model::{Cause, DeviceId, LinkEvent, LinkFact, LinkId, Micros, StreamId};
 use rustc_hash::FxHashMap;
@@ -15,25 +15,25 @@ pub(crate) struct Drains {
 /// The time that a link was away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Absence {
-    /// When it ended.
+    /// Instant at which the link ended.
     pub(crate) left: Micros,
-    /// When the platform answered the CONNECT of its return.
+    /// Instant at which the platform answered the CONNECT of its return.
     pub(crate) returned: Option<Micros>,
-    /// Whether the platform still had the session then.
+    /// True if the platform still had the session then.
     pub(crate) is_kept: bool,
 }
 
-/// What came of what was kept for a device.
+/// Arrivals of what was kept for a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drained {
     /// First copies.
     pub(crate) count: u64,
-    /// When the last of them came.
+    /// Instant at which the last of them came.
     pub(crate) last: Option<Micros>,
 }
 
 impl Absence {
-    /// Whether something that was due then was kept for the device.
+    /// Returns whether something that was due then was kept for the device.
     fn holds(&self, due: Micros) -> bool {
         self.left <= due && self.returned.is_some_and(|returned| due < returned)
     }
@@ -85,18 +85,18 @@ impl Drains {
         }
     }
 
-    /// When a link was away; none if it never was.
+    /// Absence of a link; none if it never was away.
     pub(crate) fn absence(&self, link: Option<LinkId>) -> Option<&Absence> {
         self.absences.get(&link?)
     }
 
-    /// What came of what was kept for a device.
+    /// Arrivals of what was kept for a device.
     pub(crate) fn drained(&self, stream: StreamId, device: DeviceId) -> Drained {
         let drained = self.drained.get(&(stream, device));
         drained.copied().unwrap_or_default()
     }
 
-    /// How many first copies a stream's devices got of what was kept for them, as they came.
+    /// Number of first copies that a stream's devices received of what was kept for them.
     pub(crate) fn told(&self, stream: StreamId) -> u64 {
         let of = self.drained.iter().filter(|((of, _), _)| *of == stream);
         of.map(|(_, drained)| drained.count).sum()

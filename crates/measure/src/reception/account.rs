@@ -1,4 +1,4 @@
-//! What the subscribers of one stream got, counted where it happened or as it was told.
+//! Receptions of one stream's subscribers, counted where they happened or from the Facts.
 
 use muster_model::Reception;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::tally::{digest_copy, digest_receipt};
 use crate::{Distribution, Tally, digest};
 
-/// What the subscribers of one stream got.
+/// Receptions of one stream's subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceptionAccount {
     /// Every copy, counted before decoding.

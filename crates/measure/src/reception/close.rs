@@ -23,7 +23,7 @@ pub(crate) struct ReceptionsClosed {
     drain: Option<DrainClosed>,
 }
 
-/// What the sets of one stream come to.
+/// Totals over the sets of one stream.
 #[derive(Default)]
 struct Walk {
     stream: StreamId,
@@ -122,7 +122,7 @@ impl Closing<'_> {
         Some(walk)
     }
 
-    /// Which of a sender's messages came due while their subscriber was away.
+    /// Numbers of a sender's messages that came due while their subscriber was away.
     fn due_while_away(&self, pair: &Pair, drain: &mut DrainWalk) -> Option<Range<u32>> {
         let absence = self.absence(pair.stream, pair.subscriber)?;
         let due = self.due_in(absence, pair.of, pair.sender);

@@ -39,7 +39,7 @@ pub struct ReceptionLedger {
     pub unstamped: u64,
     /// Altered copies.
     pub corrupted: u64,
-    /// What each subscriber got, in the order of devices.
+    /// Receptions of each subscriber, in the order of devices.
     #[serde(skip)]
     pub by_subscriber: Vec<SubscriberRow>,
     /// True if there are more than 1,000 subscribers.
@@ -50,10 +50,10 @@ pub struct ReceptionLedger {
     pub equations: Vec<Equation>,
 }
 
-/// What one subscriber got.
+/// Receptions of one subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SubscriberRow {
-    /// Who.
+    /// The subscriber.
     pub device: DeviceId,
     /// By which of its streams.
     pub stream: StreamId,
@@ -70,11 +70,11 @@ pub struct SubscriberRow {
 /// Ledger and latency of the subscribers of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceptionSummary {
-    /// What they got, over the whole run.
+    /// Ledger of the subscribers over the whole run.
     pub ledger: ReceptionLedger,
     /// From due to a subscriber's first copy, measured cohort; none where clocks differ.
     pub end_to_end: Option<LatencyView>,
-    /// How what was kept for those that were offline drained; none if none was, on purpose.
+    /// Draining of what was kept for offline devices; none if none was, on purpose.
     pub drain: Option<DrainSummary>,
 }
 

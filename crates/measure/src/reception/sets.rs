@@ -1,4 +1,4 @@
-//! Which message reached which subscriber.
+//! Sets of messages by subscriber.
 
 use muster_model::{DeviceId, MessageId, Micros, Reception, StreamId};
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) sender: DeviceId,
 }
 
-/// What all subscribers got.
+/// Receptions of all subscribers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Receptions {
     pairs: FxHashMap<Pair, Seen>,
@@ -27,7 +27,7 @@ pub(crate) struct Receptions {
     pub(crate) foreign: FxHashMap<StreamId, u64>,
     /// Altered copies, by stream.
     pub(crate) corrupted: FxHashMap<StreamId, u64>,
-    /// When the last copy was seen.
+    /// Instant at which the last copy was seen.
     pub(crate) last: Option<Micros>,
 }
 
@@ -49,7 +49,7 @@ impl Receptions {
         has_room.then(|| self.pairs.entry(pair).or_default())
     }
 
-    /// What a subscriber got of a sender's stream.
+    /// Copies that a subscriber received of a sender's stream.
     pub(crate) fn get(&self, pair: &Pair) -> Option<&Seen> {
         self.pairs.get(pair)
     }
