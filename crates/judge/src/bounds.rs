@@ -21,7 +21,7 @@ impl Default for ValidityBounds {
     }
 }
 
-/// When stability is evaluated (docs/semantics.md#stability).
+/// Conditions under which stability is evaluated (docs/semantics.md#stability).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StabilityBounds {
     /// The least number of one-second windows of constant offered rate.

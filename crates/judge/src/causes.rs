@@ -45,7 +45,7 @@ pub struct Hints {
     pub is_refused_in_silence: bool,
     /// The first device that was refused, with its place, by fleet and cause.
     pub first_refused: BTreeMap<(String, String), String>,
-    /// Why consumers never came up, where that ended the run.
+    /// Reasons why consumers never came up, where that ended the run.
     pub consumers: Vec<LinkCause>,
 }
 
@@ -218,8 +218,8 @@ fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Opt
     })
 }
 
-/// Why tries of a fleet ended without a link while connecting, and why the platform ended links
-/// again; the most frequent cause first.
+/// Reasons why tries of a fleet ended without a link while connecting, and why the platform ended
+/// links again; the most frequent cause first.
 fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(LinkEnd, u64)> {
     let windows = evidence.windows.links.iter();
     let connecting = windows.filter(|((of, key), _)| *of == fleet && key.phase == Phase::Connect);
@@ -294,7 +294,7 @@ fn key(failure: ConnectFailure, fleet: &str) -> String {
     }
 }
 
-/// What decides over a refusal of CONNECT (MQTT 5 section 3.2.2.2, MQTT 3.1.1 section 3.2.2.3).
+/// Key to check after a refusal of CONNECT (MQTT 5 section 3.2.2.2, MQTT 3.1.1 section 3.2.2.3).
 fn of_refusal(reason: Reason, fleet: &str) -> String {
     let of_fleet = |key: &str| format!("fleet.{fleet}.{key}");
     match reason {

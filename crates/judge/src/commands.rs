@@ -216,7 +216,7 @@ pub(crate) fn queries(
         .noted_if_close(margin(1.0 - share, 1.0 - wanted.as_fraction()))
 }
 
-/// What became of the others.
+/// Queries without a command, by their end.
 fn without(queries: &QueriesDue) -> [(&'static str, u64); 6] {
     let [_, no_command, rejected, timed_out, broken, in_flight] = queries.ends;
     [
@@ -234,7 +234,7 @@ fn expected(of: &ReceptionLedger) -> (Option<u64>, u64, u64) {
     (of.lost, expected, expected)
 }
 
-/// What is absent, of how many, and how many there were to begin with.
+/// Decides by the number absent, the number it is a share of, and the number due to begin with.
 fn decide(
     rule: RuleResult,
     allowed: Allowance,

@@ -8,7 +8,7 @@ use muster_model::{FleetId, Micros, Promise, Rate, StreamId};
 
 use crate::{GeneratorHealth, Hints, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
 
-/// What a run has shown. The judge adds nothing to it and asks for nothing else.
+/// Everything that a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     /// The figures of the target.
@@ -27,16 +27,16 @@ pub struct Evidence<'a> {
     pub hints: &'a Hints,
     /// The name of every backend; the index is the `BackendId`.
     pub backends: &'a [String],
-    /// How the run ended.
+    /// Ending of the run.
     pub ending: &'a Ending,
-    /// Whether this is one part of a run, so that nothing of the target can be judged by it.
+    /// True if this is one part of a run, so that nothing of the target can be judged by it.
     pub is_part: bool,
-    /// What was found beside all figures that is worth a warning.
+    /// Findings outside the figures that are worth a warning.
     pub found: &'a [Warning],
 }
 
 impl<'a> Evidence<'a> {
-    /// What a backend is called in a sentence: by its name, unless the scenario gave it none.
+    /// Returns a backend's name for a sentence, or a general one if the scenario gave it none.
     pub(crate) fn backend(&self, at: usize) -> String {
         match self.backends.get(at).map(String::as_str) {
             None | Some("" | UNNAMED) => format!("the {UNNAMED}"),
@@ -44,7 +44,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Whether the run went beyond its connect phase.
+    /// Returns whether the run went beyond its connect phase.
     pub(crate) fn has_begun(&self) -> bool {
         self.summary.timeline.origin < Micros::MAX
     }
@@ -81,12 +81,14 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether connecting ended without a link, and nothing but our own part may have kept them all down.
+    /// Returns whether connecting ended without a link, and nothing but our own part may have kept
+    /// them all down.
     pub(crate) fn is_kept_down_by_us(&self) -> bool {
         *self.ending == Ending::NoLinkUp && self.summary.run.links.is_down_by_us()
     }
 
-    /// Whether connecting ended without a link and the platform refused at least one by protocol.
+    /// Returns whether connecting ended without a link and the platform refused at least one by
+    /// protocol.
     pub(crate) fn was_refused(&self) -> bool {
         let connecting = self.windows.links.iter();
         let mut connecting = connecting.filter(|((_, key), _)| key.phase == Phase::Connect);
@@ -101,7 +103,7 @@ impl<'a> Evidence<'a> {
 /// The name of a backend that the scenario gave none.
 const UNNAMED: &str = "backend";
 
-/// What the plan says of one stream.
+/// Facts of the plan about one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvidence {
     /// The direction of its messages, and with it the rules that can be about it.
@@ -112,9 +114,9 @@ pub struct StreamEvidence {
     pub fleet: FleetId,
     /// The promise of its acknowledgements.
     pub promise: Promise,
-    /// Whether a backend, a counter of the platform or a read-back tells what was delivered.
+    /// True if a backend, a counter of the platform or a read-back reports what was delivered.
     pub is_delivery_seen: bool,
-    /// Whether the next message is due only after the answer.
+    /// True if the next message is due only after the answer.
     pub is_closed: bool,
     /// The intervals of constant offered rate in the measured phase ([`holds`]).
     pub holds: Vec<Hold>,
@@ -129,7 +131,7 @@ pub enum StreamRole {
     Query,
     /// Commands to devices.
     Command {
-        /// Whether devices reply.
+        /// True if devices reply.
         is_two_way: bool,
     },
     /// Messages to which devices subscribe.
@@ -137,7 +139,7 @@ pub enum StreamRole {
 }
 
 impl StreamRole {
-    /// Whether devices send its messages by themselves.
+    /// Returns whether devices send its messages by themselves.
     pub const fn is_uplink(self) -> bool {
         match self {
             Self::Uplink | Self::Query => true,
@@ -145,7 +147,8 @@ impl StreamRole {
         }
     }
 
-    /// Whether a rule of this name can be about such a stream. Rules about links are about fleets.
+    /// Returns whether a rule of this name can be about such a stream. Rules about links are about
+    /// fleets.
     pub(crate) const fn is_object_of(self, rule: RuleName) -> bool {
         match rule {
             RuleName::Connected | RuleName::Disconnects => true,
@@ -171,7 +174,7 @@ impl StreamRole {
     }
 }
 
-/// How a run ended.
+/// Ending of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The measured phase was over.
@@ -187,19 +190,19 @@ pub enum Ending {
     },
     /// No link was up when connecting ended, though the target answered.
     NoLinkUp,
-    /// It has not come to an end of its own: it is read while it runs, or was killed.
+    /// The run has not ended normally: it is read while it runs, or was killed.
     Unfinished {
-        /// Whether it still runs.
+        /// True if the run still goes on.
         is_running: bool,
-        /// How far it had come.
+        /// Time that the run had reached.
         at: Micros,
     },
-    /// It failed before the first message was due, for this reason.
+    /// The run failed before the first message was due, for this reason.
     NotBegun(String),
 }
 
 impl Ending {
-    /// Why nothing can be decided that needs the whole run; none where it has an end.
+    /// Reason why nothing can be decided that needs the whole run; none where it has an end.
     pub(crate) const fn why_open(&self) -> Option<Unevaluated> {
         match self {
             Self::Unfinished {
@@ -221,9 +224,9 @@ impl Ending {
 /// An interval of constant offered rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hold {
-    /// When it begins, on the clock of the run.
+    /// Instant at which it begins, on the clock of the run.
     pub from: Micros,
-    /// When it ends.
+    /// Instant at which it ends.
     pub until: Micros,
     /// The rate of the whole stream.
     pub offered: Rate,

@@ -1,4 +1,4 @@
-//! What is known of the generator itself, second by second.
+//! Health of the generator itself, second by second.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct GeneratorHealth {
     pub threads: Vec<ThreadHealth>,
     /// Every host that carries a generator process; several processes of one host report it once.
     pub hosts: Vec<HostHealth>,
-    /// What must not happen, in no particular order.
+    /// Events that must not happen, in no particular order.
     pub incidents: Vec<Incident>,
 }
 
@@ -35,13 +35,13 @@ impl GeneratorHealth {
 pub struct ThreadHealth {
     /// Its name, unique over all processes, such as `shard 1` or `worker 2 consumer 0`.
     pub name: String,
-    /// What it does.
+    /// Task of the thread.
     pub role: ThreadRole,
     /// Its use, in order of time.
     pub windows: Vec<ThreadWindow>,
 }
 
-/// What a thread of the generator does.
+/// Task of a thread of the generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadRole {
     /// Drives devices: if it starves, messages are late.
@@ -53,7 +53,7 @@ pub enum ThreadRole {
 /// The use of one thread over about one second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThreadWindow {
-    /// When the second ended.
+    /// Instant at which the second ended.
     pub until: Micros,
     /// Time on CPU divided by time passed.
     pub cpu: f64,
@@ -75,15 +75,15 @@ pub struct HostHealth {
 /// Something that must not happen in the generator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
-    /// What.
+    /// Kind of the incident.
     pub kind: IncidentKind,
-    /// When it began, or was first seen.
+    /// Instant at which it began, or was first seen.
     pub from: Micros,
-    /// When it was over; the same instant for what has no length.
+    /// Instant at which it was over; the same instant for what has no length.
     pub until: Micros,
-    /// How often, or how much: drops, descriptors, microseconds of a clock step.
+    /// Number or amount: drops, descriptors, microseconds of a clock step.
     pub count: u64,
-    /// Where, in a few words.
+    /// Place, in a few words.
     pub detail: String,
 }
 

@@ -129,9 +129,9 @@ fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
     rules.iter().any(|rule| rule.consequence == consequence)
 }
 
-/// What an invalid run says of the target: a failure stands even if other rules could not be
-/// evaluated, and a rule that our own delay leaves open would be one; a pass needs all of them that
-/// count, named or not.
+/// Result that an invalid run would have by the rules on the target: a failure stands even if other
+/// rules could not be evaluated, and a rule that our own delay leaves open would be one; a pass
+/// needs all of them that count, named or not.
 fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
     let is_open =
         |rule: &RuleResult| rule.is_own_delay() && rule.consequence == Consequence::Invalidates;
@@ -146,8 +146,8 @@ fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
     }
 }
 
-/// Whether a rule on the target that counts was not evaluated, though there was something to
-/// judge, or the scenario wants it judged.
+/// Returns whether a rule on the target that counts was not evaluated, though there was something
+/// to judge, or the scenario wants it judged.
 fn is_undecided(rule: &RuleResult) -> bool {
     let counts = match rule.kind {
         RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
@@ -188,8 +188,8 @@ fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResul
     })
 }
 
-/// Whether there was no run at all: it failed before the first due, or no link ever came up and
-/// no peer was there to refuse one.
+/// Returns whether there was no run at all: it failed before the first due, or no link ever came up
+/// and no peer was there to refuse one.
 fn was_no_run(evidence: &Evidence<'_>) -> bool {
     match evidence.ending {
         Ending::NotBegun(_) => true,
@@ -202,9 +202,9 @@ fn was_no_run(evidence: &Evidence<'_>) -> bool {
     }
 }
 
-/// Whether no device completed a handshake, for no other causes than DNS, TCP, TLS and time-out.
-/// A refusal in the protocol's words is an outcome of the target and is judged; a limit of our own
-/// is no word on the target.
+/// Returns whether no device completed a handshake, for no other causes than DNS, TCP, TLS and
+/// time-out. A refusal in the protocol's words is an outcome of the target and is judged; a limit
+/// of our own is no word on the target.
 fn was_unreachable(summary: &Summary) -> bool {
     let unreachable = [
         ConnectFailure::Dns,
@@ -297,7 +297,8 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
         .decided_by_both(decision, OwnDelay::Consumer, since)
 }
 
-/// What consumers that did not listen while the run settled have to do with what is outstanding.
+/// Describes consumers that did not listen while the run settled, as a cause of what is
+/// outstanding.
 fn away(summary: &Summary) -> Option<String> {
     let since = summary.listening.since;
     if since == Micros::MAX {

@@ -167,7 +167,7 @@ fn too_few(
     .decided(false, since)
 }
 
-/// How the recorder calls it; none for a leg of commands.
+/// The recorder's name for it; none for a leg of commands.
 const fn kept(of: Latency) -> Option<Kept> {
     match of {
         Latency::Response => Some(Kept::Response),

@@ -28,8 +28,8 @@ pub(crate) fn lost(
         .sum()
 }
 
-/// What others did to topics meanwhile, and the part of a loss that was due while the platform had ended
-/// a consumer's session, as the end of a sentence; nothing where there is none.
+/// Changes of topics by others meanwhile, and the part of a loss that was due while the platform
+/// had ended a consumer's session, as the end of a sentence; empty where there is none.
 pub(crate) fn beside_a_loss(
     evidence: &Evidence<'_>,
     scope: &ScopeSummary,
@@ -46,7 +46,7 @@ pub(crate) fn beside_a_loss(
     words
 }
 
-/// What others did to consumed topics while the run went on.
+/// Changes of consumed topics by others while the run went on.
 fn topics_changed(evidence: &Evidence<'_>) -> String {
     let found = evidence.found.iter();
     let changes = found.filter(|it| it.kind == WarningKind::TopicsChanged);

@@ -24,7 +24,7 @@ pub enum OwnDelay {
     Response,
     /// Links are missing only because we did not finish their connects within the time-out.
     Connects,
-    /// What is absent or outstanding was due while a consumer of ours had too little CPU.
+    /// Absent or outstanding messages were due while a consumer of ours had too little CPU.
     Consumer,
     /// Latency or a backlog grew while our own lateness grew.
     Lateness,
@@ -50,11 +50,11 @@ impl fmt::Display for OwnDelay {
 /// A rule by both times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Decision {
-    /// It holds by the upper times.
+    /// The rule holds by the upper times.
     Holds,
-    /// It fails by the upper times and holds without our own part.
+    /// The rule fails by the upper times and holds without our own part.
     Own,
-    /// It fails without our own part as well.
+    /// The rule fails without our own part as well.
     Fails,
 }
 

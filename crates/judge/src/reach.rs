@@ -1,4 +1,5 @@
-//! Whether anybody was there: over datagrams without a handshake a link is up as soon as it has a socket.
+//! Reachability of the target: over datagrams without a handshake a link is up as soon as it has a
+//! socket.
 
 use muster_model::figure;
 

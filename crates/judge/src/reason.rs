@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{OwnDelay, Unevaluated};
 
-/// Why a rule makes a run invalid.
+/// A reason why a rule makes a run invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {

@@ -21,9 +21,9 @@ pub enum RuleName {
     Duplicates,
     /// Percentiles of one latency.
     Latency {
-        /// Which latency.
+        /// The latency.
         of: Latency,
-        /// Which percentile; none stands for all of them.
+        /// The percentile; none stands for all of them.
         percentile: Option<Percentile>,
     },
     /// Rule `commands-not-received`.
@@ -39,8 +39,8 @@ pub enum RuleName {
 }
 
 impl RuleName {
-    /// Whether a rule of this name, in a fleet or a stream, takes the place of a wider rule named
-    /// `other`.
+    /// Returns whether a rule of this name, in a fleet or a stream, takes the place of a wider rule
+    /// named `other`.
     pub fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (
@@ -54,7 +54,7 @@ impl RuleName {
         }
     }
 
-    /// Whether the rule is about links, which belong to a fleet, and not about messages.
+    /// Returns whether the rule is about links, which belong to a fleet, and not about messages.
     pub const fn is_about_links(self) -> bool {
         matches!(self, Self::Connected | Self::Disconnects)
     }

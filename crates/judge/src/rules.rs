@@ -1,4 +1,4 @@
-//! What a run is judged by: resolved, and fixed before its first message.
+//! Rules that judge a run: resolved, and fixed before its first message.
 
 use std::fmt;
 
@@ -15,11 +15,12 @@ pub struct Rules {
     pub slos: Vec<Slo>,
     /// The rules that the scenario switched off by `any`, in its order.
     pub switched_off: Vec<SwitchedOff>,
-    /// When the generator is to blame.
+    /// Bounds beyond which the generator is to blame.
     pub validity: ValidityBounds,
-    /// When stability is evaluated. It always is; it is judged only where a [`Slo`] names it.
+    /// Bounds for evaluating stability. It always is evaluated; it is judged only where a [`Slo`]
+    /// names it.
     pub stability: StabilityBounds,
-    /// What ends the measured phase early; the run then fails by rule `stop-if`.
+    /// Conditions that end the measured phase early; the run then fails by rule `stop-if`.
     pub stop_if: Vec<StopIf>,
 }
 
@@ -48,8 +49,8 @@ impl Rules {
         bounds
     }
 
-    /// Whether `any` in the scopes of a stream switched a rule off there. A narrower rule of that
-    /// name is judged all the same.
+    /// Returns whether `any` in the scopes of a stream switched a rule off there. A narrower rule
+    /// of that name is judged all the same.
     pub fn is_switched_off(&self, rule: RuleName, fleet: FleetId, stream: StreamId) -> bool {
         let mut all = self.switched_off.iter();
         all.any(|off| off.rule.replaces(rule) && off.scope.contains(fleet, stream))
@@ -70,11 +71,11 @@ impl Rules {
 /// One service level objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slo {
-    /// What it is about.
+    /// Streams and links that it is about.
     pub scope: Scope,
-    /// What must hold.
+    /// Bound that must hold.
     pub bound: SloBound,
-    /// Whether the scenario names it; if not, it is a default.
+    /// True if the scenario names it; otherwise it is a default.
     pub named: bool,
     /// Fleets and streams within the scope that have a rule of the same name, or `any`.
     pub except: Vec<Scope>,
@@ -83,26 +84,26 @@ pub struct Slo {
 /// A rule that a scenario switched off by `any`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchedOff {
-    /// Where it is switched off.
+    /// Scope in which it is switched off.
     pub scope: Scope,
-    /// Which rule.
+    /// Name of the rule.
     pub rule: RuleName,
 }
 
 impl Slo {
-    /// Whether the rule is about a stream of a fleet.
+    /// Returns whether the rule is about a stream of a fleet.
     pub fn covers(&self, fleet: FleetId, stream: StreamId) -> bool {
         let is_out = |scope: &Scope| scope.contains(fleet, stream);
         self.scope.contains(fleet, stream) && !self.except.iter().any(is_out)
     }
 
-    /// Whether the links of a fleet count for the rule.
+    /// Returns whether the links of a fleet count for the rule.
     pub fn covers_links(&self, fleet: FleetId) -> bool {
         let is_its = |scope: &Scope| scope.fleet().is_none_or(|of| of == fleet);
         is_its(&self.scope) && !self.except.iter().any(is_its)
     }
 
-    /// Whether narrower rules took streams out of the rule.
+    /// Returns whether narrower rules took streams out of the rule.
     pub fn is_narrowed(&self) -> bool {
         !self.except.is_empty() && !self.bound.name().is_about_links()
     }
@@ -118,23 +119,23 @@ impl Slo {
     }
 }
 
-/// Which messages and links a rule is about.
+/// Messages and links that a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// All of them.
     Run,
-    /// Those of one fleet.
+    /// Messages and links of one fleet.
     Fleet {
-        /// Which fleet.
+        /// The fleet.
         id: FleetId,
         /// Its name in the scenario.
         name: String,
     },
-    /// Those of one stream.
+    /// Messages and links of one stream.
     Stream {
         /// The fleet that owns the stream.
         fleet: FleetId,
-        /// Which stream.
+        /// The stream.
         id: StreamId,
         /// `<fleet>/<stream>`, as in the result.
         name: String,
@@ -142,7 +143,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether a stream of a fleet belongs to this scope.
+    /// Returns whether a stream of a fleet belongs to this scope.
     pub fn contains(&self, of_fleet: FleetId, stream: StreamId) -> bool {
         match self {
             Self::Run => true,
@@ -160,7 +161,7 @@ impl Scope {
         }
     }
 
-    /// Whether the other scope is a part of this one.
+    /// Returns whether the other scope is a part of this one.
     pub fn is_wider_than(&self, other: &Scope) -> bool {
         match (self, other) {
             (Self::Run, Self::Fleet { .. } | Self::Stream { .. }) => true,
@@ -171,8 +172,9 @@ impl Scope {
         }
     }
 
-    /// Whether a rule in `narrower` takes something out of the same rule in this scope. A stream
-    /// has the links of its fleet, so that a rule about links in a stream narrows that of the run.
+    /// Returns whether a rule in `narrower` takes something out of the same rule in this scope. A
+    /// stream has the links of its fleet, so that a rule about links in a stream narrows that of
+    /// the run.
     pub(crate) fn is_narrowed_by(&self, narrower: &Scope, rule: RuleName) -> bool {
         let is_of_same_links = *self != Self::Run && rule.is_about_links();
         self.is_wider_than(narrower) && !is_of_same_links
@@ -188,7 +190,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What an SLO demands.
+/// Demand of an SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SloBound {
     /// `lost + lost_unacknowledged` over the whole run is at most so much; a ratio is of the
@@ -207,7 +209,7 @@ pub enum SloBound {
     Duplicates(Allowance),
     /// At least X of the messages take at most so long.
     Latency {
-        /// Which latency.
+        /// The latency.
         of: Latency,
         /// The X.
         percentile: Percentile,
@@ -303,13 +305,13 @@ impl Latency {
 /// A condition that, once it has held for a while, ends the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopIf {
-    /// What is watched.
+    /// Trigger that is watched.
     pub trigger: StopTrigger,
     /// For how long it must hold without a break.
     pub lasting: Micros,
 }
 
-/// What a [`StopIf`] watches, window by window.
+/// Trigger of a [`StopIf`], watched window by window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopTrigger {
     /// Of the messages that became final in the window, more than this share failed.

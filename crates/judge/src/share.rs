@@ -33,7 +33,7 @@ impl Share {
             .then_some(Self(parts as u32))
     }
 
-    /// So many whole percent; more than 100 is the whole.
+    /// Share of this many whole percent; more than 100 is the whole.
     pub const fn whole_percent(percent: u32) -> Self {
         let parts = percent.saturating_mul(PARTS / 100);
         Self(if parts > PARTS { PARTS } else { parts })
@@ -44,12 +44,12 @@ impl Share {
         f64::from(self.0) / f64::from(PARTS)
     }
 
-    /// Whether `part` is at most this share of `whole`.
+    /// Returns whether `part` is at most this share of `whole`.
     pub fn covers(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(PARTS) <= u128::from(whole) * u128::from(self.0)
     }
 
-    /// Whether `part` is at least this share of `whole`.
+    /// Returns whether `part` is at least this share of `whole`.
     pub fn is_reached_by(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(PARTS) >= u128::from(whole) * u128::from(self.0)
     }
@@ -68,8 +68,8 @@ pub struct Percentile(u32);
 
 const THOUSANDTHS: u32 = 100_000;
 
-/// How many messages must lie above a percentile before it means anything (docs/semantics.md#when-a-percentile-is-printed:
-/// `n >= 10 / (1 - X)`).
+/// Number of messages that must lie above a percentile before it means anything
+/// (docs/semantics.md#when-a-percentile-is-printed: `n >= 10 / (1 - X)`).
 const MESSAGES_ABOVE: u64 = 10;
 
 impl Percentile {
@@ -93,13 +93,13 @@ impl Percentile {
         f64::from(self.0) / f64::from(THOUSANDTHS)
     }
 
-    /// Whether at most `(1 - X) n` of `n` lie above.
+    /// Returns whether at most `(1 - X) n` of `n` lie above.
     pub fn allows(self, above: u64, n: u64) -> bool {
         let tail = u128::from(THOUSANDTHS - self.0);
         u128::from(above) * u128::from(THOUSANDTHS) <= tail * u128::from(n)
     }
 
-    /// How many of `n` may lie above: `(1 - X) n`, rounded down.
+    /// Number of `n` that may lie above: `(1 - X) n`, rounded down.
     pub fn allowed_above(self, n: u64) -> u64 {
         let tail = u128::from(THOUSANDTHS - self.0);
         // The quotient is at most n, so it fits.

@@ -50,7 +50,7 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
     })
 }
 
-/// Whether narrower rules took everything that a rule can be about out of it.
+/// Returns whether narrower rules took everything that a rule can be about out of it.
 fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
     if slo.except.is_empty() {
         return false;
@@ -62,7 +62,8 @@ fn is_empty(slo: &Slo, evidence: &Evidence<'_>) -> bool {
     !evidence.roles(slo).any(|role| role.is_object_of(name))
 }
 
-/// Whether a rule is about messages that devices send, and no stream that it covers can have any.
+/// Returns whether a rule is about messages that devices send, and no stream that it covers can
+/// have any.
 fn is_without_uplinks(slo: &Slo, evidence: &Evidence<'_>) -> bool {
     let name = slo.bound.name();
     let is_about_uplinks = !name.is_about_links() && StreamRole::Uplink.is_object_of(name);
@@ -115,7 +116,7 @@ pub(crate) const fn measured(scope: &Scope) -> Measured {
     }
 }
 
-/// Whether our own consumer was away, so that absence is no proof against the target.
+/// Returns whether our own consumer was away, so that absence is no proof against the target.
 pub(crate) fn is_consumer_disturbed(evidence: &Evidence<'_>) -> bool {
     evidence
         .health

@@ -1,4 +1,4 @@
-//! Whether a backlog grows under constant load (docs/semantics.md#stability).
+//! Growth of a backlog under constant load (docs/semantics.md#stability).
 //!
 //! Not by correlation: a harmless drift of 5 us a window correlates with time at 1.00, a full queue
 //! that drops at 0. What counts is how fast a backlog grows, with a bound on the error, and whether
@@ -12,7 +12,7 @@ pub use creep::Creep;
 pub use growth::Growth;
 pub use trend::{Point, Trend};
 
-/// What was observed over one hold of constant offered rate.
+/// Observations over one hold of constant offered rate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HoldSeries {
     /// Messages per second that were wanted.
@@ -24,7 +24,7 @@ pub struct HoldSeries {
     pub latencies: Vec<(String, Vec<Point>)>,
 }
 
-/// What a hold says of stability.
+/// Finding of a hold on stability.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stability {
     /// No backlog grows and no latency rises.
@@ -36,7 +36,7 @@ pub enum Stability {
     },
     /// A backlog grows.
     Unstable {
-        /// Which one.
+        /// The backlog that grows.
         side: String,
         /// By how much.
         growth: Growth,
@@ -46,11 +46,11 @@ pub enum Stability {
     },
     /// A latency rises, and no backlog has grown so far.
     Unclear {
-        /// Which latency.
+        /// The latency that rises.
         latency: String,
         /// By how much.
         creep: Creep,
-        /// How long the hold would have to be, in seconds.
+        /// Length that the hold would need to decide, in seconds.
         needed_s: u64,
     },
 }
@@ -91,7 +91,7 @@ impl HoldSeries {
     }
 }
 
-/// How long a hold must be for rule (a) to decide on a latency that rises.
+/// Length that a hold needs for rule (a) to decide on a latency that rises.
 ///
 /// By Little's law a latency that rises by `m` a second is a backlog that grows by `m` seconds of
 /// traffic a second, if it is a backlog at all. The means of the last and the first fifth lie 0.8

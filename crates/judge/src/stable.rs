@@ -128,9 +128,9 @@ fn lateness(hold: &Hold, scope: &ScopeSummary) -> Vec<Point> {
     .collect()
 }
 
-/// Whether lateness rises by test (b), and by at least half of what the latencies rose. Messages
-/// that have not ended show in no latency but in the backlog, whose growth in seconds of traffic is
-/// the time that they wait by Little's law.
+/// Returns whether lateness rises by test (b), and by at least half of what the latencies rose.
+/// Messages that have not ended show in no latency but in the backlog, whose growth in seconds of
+/// traffic is the time that they wait by Little's law.
 fn lateness_grew(
     latencies: &[(String, Vec<Point>)],
     backlog_s: Option<f64>,

@@ -10,8 +10,8 @@ use crate::{GeneratorHealth, IncidentKind, ThreadRole, ThreadWindow};
 /// Seconds of due before a starved window that may have been delivered in it.
 const BEFORE_S: u32 = 10;
 
-/// What was due from ten seconds before each window in which a consumer waited for a CPU for more
-/// than 10 % of it, or was on CPU for more than 85 %, to the window's end.
+/// Seconds from ten before each starved window to its end. In a starved window a consumer waited
+/// for a CPU for more than 10 % of it, or was on CPU for more than 85 %.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StarvedSeconds(BTreeSet<u32>);
 
@@ -62,7 +62,7 @@ impl StarvedSeconds {
         self.0.contains(&second)
     }
 
-    /// What is due in these seconds, of a series, at a backend.
+    /// Counts of what was due in these seconds, of a series, at a backend.
     pub(crate) fn apart(&self, series: &[SecondRow], backend: usize) -> Apart {
         let rows = series.iter().filter(|row| self.contains(row.second));
         rows.fold(Apart::default(), |sum, row| {

@@ -21,9 +21,9 @@ pub struct StopWatch {
 /// One window of the run, by the instants of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopWindow {
-    /// When it began.
+    /// Instant at which it began.
     pub from: Micros,
-    /// When it ended.
+    /// Instant at which it ended.
     pub until: Micros,
     /// Messages that became final in it, without those shed by a cause of our own.
     pub ended: u64,
@@ -58,11 +58,11 @@ impl StopWindow {
 /// The condition that ended the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Which one.
+    /// The condition.
     pub condition: StopIf,
     /// Since when it held.
     pub since: Micros,
-    /// When it had held for long enough.
+    /// Instant at which it had held for long enough.
     pub at: Micros,
 }
 
@@ -103,7 +103,7 @@ impl StopWatch {
     }
 }
 
-/// Whether a window meets a trigger; none if it says nothing of it.
+/// Returns whether a window meets a trigger; none if it says nothing of it.
 fn is_met(trigger: &StopTrigger, window: &StopWindow) -> Option<bool> {
     match trigger {
         StopTrigger::FailureRatioAbove(share) => {

@@ -1,4 +1,4 @@
-//! Why a rule could not be evaluated, with what it would have needed.
+//! Reasons why a rule could not be evaluated, with what it would have needed.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ use crate::OwnDelay;
 pub enum Unevaluated {
     /// A percentile of too few messages says nothing.
     TooFewMessages {
-        /// How many there were.
+        /// Number of messages there were.
         have: u64,
-        /// How many it takes: `10 / (1 - X)`.
+        /// Number of messages that it takes: `10 / (1 - X)`.
         needed: u64,
     },
     /// A trend in too few windows says nothing.
     TooFewWindows {
-        /// How many one-second windows of constant rate there were at a stretch.
+        /// Number of one-second windows of constant rate there were at a stretch.
         have: u32,
-        /// How many it takes (`stability.min-windows`).
+        /// Number of windows that it takes (`stability.min-windows`).
         needed: u32,
     },
     /// The offered rate is nowhere constant.
     NotConstant,
     /// The latency rises and the backlog does not, so far.
     Unclear {
-        /// How long the hold would have to be to decide, in seconds.
+        /// Length that the hold would need to decide, in seconds.
         needed_s: u64,
     },
     /// Nothing was due in the scope.
@@ -54,14 +54,15 @@ pub enum Unevaluated {
     Unknown,
     /// The run has not ended.
     Running,
-    /// It is told of the whole run, of which this is one part.
+    /// The rule is decided on the whole run, and this is one part.
     OnePart,
     /// The rule fails, and our own part could have made it fail.
     OwnDelay(OwnDelay),
 }
 
 impl Unevaluated {
-    /// Whether there was nothing that the rule could be about. A default rule then does not apply.
+    /// Returns whether there was nothing that the rule could be about. A default rule then does not
+    /// apply.
     pub const fn is_without_object(self) -> bool {
         matches!(
             self,

@@ -159,7 +159,7 @@ fn shed_own(evidence: &Evidence<'_>) -> RuleResult {
     own_shed(&by_cause, since.map(|row| row.second))
 }
 
-/// What was never sent, by cause: messages, and with them commands and replies.
+/// Messages, commands and replies that were never sent, by cause.
 fn with_commands(
     messages: &BTreeMap<String, u64>,
     commands: Option<&CommandLedger>,
@@ -350,7 +350,7 @@ fn incidents(reason: Reason, kinds: &[IncidentKind], health: &GeneratorHealth) -
         )
 }
 
-/// So many incidents are told in words; the count has them all.
+/// Number of incidents described in words; the count has them all.
 const MOST_TOLD: usize = 3;
 
 #[cfg(test)]

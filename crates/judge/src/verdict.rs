@@ -1,4 +1,5 @@
-//! What judging comes to: one result, and every rule behind it (docs/semantics.md#verdict-and-exit-codes).
+//! Verdict on a run: one result, and every rule behind it
+//! (docs/semantics.md#verdict-and-exit-codes).
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ pub struct Verdict {
     pub would_be: Option<RunResult>,
     /// Links that did not come up, by fleet and cause: the first thing to read.
     pub causes: Vec<LinkCause>,
-    /// What went wrong and no rule looked at; it moves no result.
+    /// Faults that no rule looked at; they move no result.
     pub warnings: Vec<Warning>,
     /// The rules that the scenario switched off by `any`.
     pub switched_off: Vec<SwitchedOff>,
@@ -37,7 +38,7 @@ pub enum RunResult {
     Fail,
     /// The generator could have changed the verdict, or there was too little to decide.
     Invalid,
-    /// There was no run: the target was not there, or nothing could begin.
+    /// No run took place: the target was not there, or nothing could begin.
     #[default]
     None,
     /// One part of a run succeeded; the merged parts have the verdict.
@@ -85,33 +86,33 @@ impl fmt::Display for RunResult {
 /// One rule, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuleResult {
-    /// What kind of rule it is, which decides what a failure means.
+    /// Kind of the rule, which decides what a failure means.
     pub kind: RuleKind,
     /// Its name, as in the scenario where it has one: `loss`, `response p99`, `cpu`.
     pub rule: String,
-    /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope that it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
-    /// Whether the scenario names it.
+    /// True if the scenario names it.
     pub named: bool,
-    /// Whether it holds.
+    /// Outcome of the rule.
     pub outcome: RuleOutcome,
-    /// What that means for the result.
+    /// Consequence for the result.
     pub consequence: Consequence,
-    /// What was observed; none where nothing could be.
+    /// Observed figure; none where nothing could be observed.
     pub observed: Option<Figure>,
     /// The same without the part that may be our own; none where nothing of it may be.
     pub lower: Option<Figure>,
-    /// What is allowed; none for rules without a figure.
+    /// Allowed figure; none for rules without one.
     pub bound: Option<Figure>,
     /// Since when it does not hold, in seconds since T0; none if it holds or cannot be dated.
     pub since_s: Option<u32>,
-    /// How the decision was made, in one sentence.
+    /// Grounds of the decision, in one sentence.
     pub evidence: String,
     /// A caveat on a pass.
     pub note: Option<String>,
-    /// Why the run is invalid by this rule, with its remedy; none unless it is.
+    /// Reason why the run is invalid by this rule, with its remedy; none unless it is.
     pub reason: Option<Reason>,
 }
 
@@ -277,7 +278,7 @@ impl RuleResult {
         };
     }
 
-    /// Whether the rule fails, and our own part could have made it fail.
+    /// Returns whether the rule fails, and our own part could have made it fail.
     pub(crate) const fn is_own_delay(&self) -> bool {
         matches!(
             self.outcome,
@@ -285,7 +286,7 @@ impl RuleResult {
         )
     }
 
-    /// Whether the rule failed in a way that is held against the target.
+    /// Returns whether the rule failed in a way that is held against the target.
     fn fails_the_target(&self) -> bool {
         let counts = match self.kind {
             RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
@@ -295,9 +296,9 @@ impl RuleResult {
         counts && self.outcome == RuleOutcome::Fail
     }
 
-    /// Whether the rule makes the run invalid: a validity rule that failed, or an SLO that could not
-    /// be evaluated. A default that had nothing to judge does not apply, and stability counts only
-    /// where the scenario names it.
+    /// Returns whether the rule makes the run invalid: a validity rule that failed, or an SLO that
+    /// could not be evaluated. A default that had nothing to judge does not apply, and stability
+    /// counts only where the scenario names it.
     fn invalidates(&self) -> bool {
         match (&self.kind, &self.outcome) {
             (RuleKind::Validity, RuleOutcome::Fail) => true,
@@ -323,7 +324,8 @@ impl RuleResult {
     }
 }
 
-/// What a rule means for the result of its run. It is drawn here once, and everybody else reads it.
+/// Consequence of a rule for the result of its run. It is drawn here once, and everybody else reads
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Consequence {
@@ -335,7 +337,7 @@ pub enum Consequence {
     Invalidates,
 }
 
-/// What a rule is about.
+/// Subject of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleKind {
@@ -351,15 +353,15 @@ pub enum RuleKind {
     Validity,
 }
 
-/// Whether a rule holds.
+/// Outcome of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleOutcome {
-    /// It holds.
+    /// The rule holds.
     Pass,
-    /// It does not hold.
+    /// The rule does not hold.
     Fail,
-    /// There was not enough to decide.
+    /// Too little was known to decide.
     NotEvaluated(Unevaluated),
 }
 
@@ -373,8 +375,8 @@ impl RuleOutcome {
         }
     }
 
-    /// Whether a rule lacks only what the rest of the run would have brought. A run that `stop-if`
-    /// ended fails by that rule; it is not made invalid by having been ended.
+    /// Returns whether a rule lacks only what the rest of the run would have brought. A run that
+    /// `stop-if` ended fails by that rule; it is not made invalid by having been ended.
     const fn is_cut_short(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What went wrong and no rule looked at, so that a pass is not taken for more than it is.
+//! Faults that no rule looked at, so that a pass is not taken for more than it is.
 //!
 //! A warning moves no verdict: the scenario chose its rules, and it is judged by them alone.
 
@@ -167,7 +167,7 @@ fn strained(evidence: &Evidence<'_>) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// Whether a rule of that name was decided on a stream, on its fleet, or on the run.
+/// Returns whether a rule of that name was decided on a stream, on its fleet, or on the run.
 fn sees(rule: &RuleResult, name: &str, stream: &str) -> bool {
     let is_left_out = rule.except.iter().any(|scope| holds(scope, stream));
     is_decided(rule) && rule.rule == name && holds(&rule.scope, stream) && !is_left_out
@@ -177,7 +177,7 @@ fn is_decided(rule: &RuleResult) -> bool {
     matches!(rule.outcome, RuleOutcome::Pass | RuleOutcome::Fail)
 }
 
-/// Whether a stream belongs to a scope of that name.
+/// Returns whether a stream belongs to a scope of that name.
 fn holds(scope: &str, stream: &str) -> bool {
     let of_fleet = || stream.strip_prefix(scope);
     scope == "run" || scope == stream || of_fleet().is_some_and(|rest| rest.starts_with('/'))
@@ -201,7 +201,8 @@ fn last_sent(evidence: &Evidence<'_>) -> Option<Warning> {
     })
 }
 
-/// What was due while measuring and never sent, our own faults left out: they make a run invalid.
+/// Share of what was due while measuring and never sent, our own faults left out: they make a run
+/// invalid.
 fn unsent(scope: &ScopeSummary) -> Option<String> {
     let ledger = &scope.measured;
     let causes = ShedCause::ALL.into_iter().filter(|cause| !cause.is_own());
@@ -215,7 +216,7 @@ fn unsent(scope: &ScopeSummary) -> Option<String> {
     ))
 }
 
-/// What was sent while measuring and did not end well.
+/// Share of what was sent while measuring and did not end well.
 fn failed(scope: &ScopeSummary) -> Option<String> {
     let ledger = &scope.measured;
     let ends = BTreeMap::from([
@@ -244,7 +245,7 @@ fn incomplete(scope: &ScopeSummary) -> Option<String> {
     ))
 }
 
-/// What was due while measuring and went out after it.
+/// Messages that were due while measuring and went out after it.
 fn behind(scope: &ScopeSummary) -> Option<String> {
     // A phase need not begin or end with a second.
     let rows = scope.series.iter();
@@ -260,7 +261,7 @@ fn behind(scope: &ScopeSummary) -> Option<String> {
     ))
 }
 
-/// How many copies may be of another message, where nothing but order tells.
+/// Number of copies that may be of another message, where nothing but order can decide.
 fn order_unsure(scope: &ScopeSummary) -> Option<String> {
     let copies = scope.unsure_by_order;
     (copies > 0).then(|| {
@@ -285,7 +286,7 @@ fn no_command(command: Option<&CommandLedger>, evidence: &Evidence<'_>) -> Optio
     ))
 }
 
-/// What is lost of a stream at the backend that lost most of it.
+/// Share of a stream's messages lost at the backend that lost most of it.
 fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
     evidence.summary.run.uplink.arrivals.lost?;
     let backends = evidence.summary.backends.iter().enumerate();
@@ -320,7 +321,8 @@ fn duplicates(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
     })
 }
 
-/// What did not come to devices, and of their replies to the backend, as far as no rule looked.
+/// Commands and messages that devices did not receive, and replies that the backend did not, unless
+/// a rule looked.
 fn not_received(
     command: Option<&CommandLedger>,
     reception: Option<&ReceptionLedger>,

@@ -11,10 +11,10 @@ const LEAST_RISE_SHARE: f64 = 0.10;
 /// The two-sided significance of the Mann-Kendall test.
 const SIGNIFICANCE: f64 = 0.01;
 
-/// What a hold shows of one percentile of latency.
+/// Movement of one percentile of latency over a hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Creep {
-    /// How it moves, in microseconds per second.
+    /// Trend of the percentile, in microseconds per second.
     pub trend: Trend,
     /// The rise over the hold, in microseconds.
     pub rise_us: f64,
@@ -38,7 +38,7 @@ impl Creep {
         })
     }
 
-    /// Whether the latency rises: both conditions of docs/semantics.md#stability.
+    /// Returns whether the latency rises: both conditions of docs/semantics.md#stability.
     pub fn is_rising(&self) -> bool {
         self.rise_us > self.least_us && self.trend.z > 0.0 && self.trend.p() < SIGNIFICANCE
     }

@@ -8,10 +8,10 @@ const SLOPE_SHARE: f64 = 0.005;
 /// The backlog must have grown by so many seconds of traffic between the first and the last fifth.
 pub(super) const GROWTH_S: f64 = 0.25;
 
-/// What a hold shows of one backlog.
+/// Growth of one backlog over a hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// How the backlog moves, in messages per second.
+    /// Trend of the backlog, in messages per second.
     pub trend: Trend,
     /// The mean of the last fifth less that of the first, in seconds of traffic.
     pub growth_s: f64,
@@ -38,12 +38,12 @@ impl Growth {
         })
     }
 
-    /// Whether the backlog grows: both conditions of docs/semantics.md#stability.
+    /// Returns whether the backlog grows: both conditions of docs/semantics.md#stability.
     pub fn is_unstable(&self) -> bool {
         self.trend.lower > SLOPE_SHARE * self.offered && self.has_grown()
     }
 
-    /// Whether the backlog has grown by as much as counts, be it by chance.
+    /// Returns whether the backlog has grown by as much as counts, be it by chance.
     pub fn has_grown(&self) -> bool {
         self.growth_s > GROWTH_S
     }

@@ -17,7 +17,7 @@ pub struct Point {
     pub value: f64,
 }
 
-/// How a series moves over time.
+/// Movement of a series over time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
     /// The median of the slopes of all pairs (Theil-Sen), per second.

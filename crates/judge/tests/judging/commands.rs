@@ -127,7 +127,7 @@ fn queries_without_a_command_are_a_warning_unless_a_rule_looked() {
     assert_eq!(kinds(&wants(90)), []);
 }
 
-/// What the loop of 1,000 commands may take, as in the rule below.
+/// Bound on the loop of 1,000 commands, as in the rule below.
 const BOUND: Micros = Micros::from_millis(100);
 
 /// A run of which rules look at the loop, and at what was lost of commands and of replies: of 1,000 commands one

@@ -1,4 +1,4 @@
-//! What a run must be judged to be: whole runs, message by message, against the rules.
+//! Verdicts on whole runs, message by message, against the rules.
 
 mod commands;
 mod completion;

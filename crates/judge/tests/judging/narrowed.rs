@@ -17,8 +17,8 @@ fn p99(of: Latency, at_most_ms: u64) -> SloBound {
     }
 }
 
-/// Whether a rule of the run is judged on a stream of this role, if the stream beside it has a rule
-/// of the same name.
+/// Returns whether a rule of the run is judged on a stream of this role, if the run's other stream
+/// has a rule of the same name.
 fn is_judged_on(role: StreamRole, bound: SloBound) -> bool {
     let first = Scope::Stream {
         fleet: FleetId(0),

@@ -456,7 +456,7 @@ fn a_closed_loop_that_our_own_delay_slows_offers_less_than_declared() {
     }
 }
 
-/// What rule `shape` says of a closed stream that left seven messages out.
+/// Outcome of rule `shape` for a closed stream that left seven messages out.
 fn closed_loop(mut run: Run, has_answers: bool) -> RuleOutcome {
     run.is_closed = true;
     let mut summary = run.summary();
@@ -517,7 +517,7 @@ fn random(lives: &[(u64, f64, f64, u8)], with_own: bool) -> Run {
     run
 }
 
-/// Whether the rule holds by plain counting: above and unanswered are at most 1 %.
+/// Returns whether the rule holds by plain counting: above and unanswered are at most 1 %.
 fn plain(run: &Run, bound_us: u64, lower: bool) -> bool {
     let measured = run.messages.iter().filter(|m| m.due >= MEASURE * 1_000_000);
     let measured: Vec<&Message> = measured.collect();

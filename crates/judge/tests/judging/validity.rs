@@ -1,4 +1,4 @@
-//! Whether the generator is to blame.
+//! Rules on the generator: faults that make a run invalid.
 
 use muster_judge::validity::accidents;
 use muster_judge::{

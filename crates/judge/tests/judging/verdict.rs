@@ -208,7 +208,7 @@ fn the_end_of_the_run_is_no_cause_of_rule_connected() {
     assert!(!evidence.contains("run-ended"), "{evidence}");
 }
 
-/// It names a percentile that nothing can be said of, and wants no link.
+/// Names a percentile that nothing can be said of, and wants no link.
 #[test]
 fn nothing_that_could_not_be_judged_hides_that_every_link_was_refused() {
     let p99 = SloBound::Latency {

@@ -1,4 +1,4 @@
-//! What no rule looked at is told beside the verdict, and moves it not.
+//! Warnings: faults that no rule looked at stand with the verdict, and move it not.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use muster_judge::stability::{HoldSeries, Point, Stability};
 use muster_model::{mix, unit};
 
-/// What is simulated.
+/// The simulated process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Process {
     /// A backlog that does not grow: first-order noise of this correlation (0 is white) and of
@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) windows: usize,
 }
 
-/// How a number of simulated holds were judged.
+/// Numbers of simulated holds by how they were judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     pub(crate) holds: u32,
