@@ -21,9 +21,9 @@ mod windows;
 
 /// All that a report is made of.
 pub struct Assembly<'a> {
-    /// What only the caller knows.
+    /// Facts that only the caller knows.
     pub run: RunFacts,
-    /// What streams, backends and devices are called.
+    /// Names of streams, backends and devices.
     pub names: &'a Names<'a>,
     /// Ledgers, rates, latencies and series.
     pub summary: &'a Summary,
@@ -35,7 +35,7 @@ pub struct Assembly<'a> {
     pub health: &'a GeneratorHealth,
 }
 
-/// What a report tells of a run beside what was measured.
+/// Facts about a run that were not measured.
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {
     /// Version of the program.
@@ -58,21 +58,22 @@ pub struct RunFacts {
     pub scenario: Value,
     /// Machine, kernel, limits; under `target` the address that the load went to.
     pub environment: Value,
-    /// Whether the target ran on the generator's machine.
+    /// True if the target ran on the generator's machine.
     pub co_located: Option<bool>,
-    /// What kept the run from its planned end.
+    /// Reason why the run missed its planned end.
     pub unfinished: Option<Unfinished>,
-    /// What the generator used; where its lateness is not set, it is taken from the summary.
+    /// Resources that the generator used; where its lateness is not set, it is taken from the
+    /// summary.
     pub generator: GeneratorUse,
-    /// What the target used.
+    /// Resources that the target used.
     pub target: TargetUse,
-    /// What happened, beside the incidents of the generator's health.
+    /// Events without the incidents of the generator's health.
     pub events: Vec<Event>,
     /// Figures by the formulas of the published load tests, by name.
     pub published: BTreeMap<String, Value>,
 }
 
-/// What the parts of a plan are called.
+/// Names of the parts of a plan.
 pub struct Names<'a> {
     /// `<fleet>/<stream>` of every stream, at the index of its `StreamId`.
     pub streams: Vec<String>,

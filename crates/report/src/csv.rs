@@ -29,7 +29,7 @@ const COUNTERS: [&str; 14] = [
 const LATENCIES: [&str; 3] = ["response", "end_to_end", "lateness"];
 const PERCENTILES: [&str; 5] = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
 
-/// Which percentiles of the response are lower bounds, by their names with blanks between them.
+/// Percentiles of the response that are lower bounds, by their names with blanks between them.
 const AT_LEAST: &str = "response_at_least";
 
 /// The health of the generator.

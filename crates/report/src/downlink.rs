@@ -1,4 +1,4 @@
-//! What goes to the devices, as it is written: commands, and other devices' messages.
+//! Messages to the devices, as the result shows them: commands, and other devices' messages.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LatencyFigures, LostIds};
 
-/// Where commands and queries went.
+/// Commands and queries by where they ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CommandAccount {
     /// The counts.
@@ -17,13 +17,13 @@ pub struct CommandAccount {
     pub queries_cold: Option<QueriesDue>,
     /// The other queries due while measuring; null likewise.
     pub queries_warm: Option<QueriesDue>,
-    /// Which commands were delivered and not received.
+    /// Commands that were delivered and not received.
     pub not_received_ids: LostIds,
     /// Commands kept for devices that were offline on purpose; null without such devices.
     pub offline_queue: Option<DrainAccount>,
 }
 
-/// What became of queries that were due, whether they could be sent or not.
+/// Queries that were due, sent or not, by their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueriesDue {
     /// A command came.
@@ -76,9 +76,9 @@ pub struct DrainAccount {
     /// The counts.
     #[serde(flatten)]
     pub ledger: DrainLedger,
-    /// When the platform answered the first device that came back, in seconds since T0.
+    /// Instant at which the platform answered the first returned device, in seconds since T0.
     pub began_s: Option<f64>,
-    /// When the last kept message arrived, in seconds since T0.
+    /// Instant at which the last kept message arrived, in seconds since T0.
     pub ended_s: Option<f64>,
     /// Kept messages per second between these two instants.
     pub rate: Option<f64>,

@@ -68,7 +68,7 @@ pub fn in_words(of: &Percentiles, name: &str) -> String {
     }
 }
 
-/// What the generator itself used.
+/// Resources that the generator itself used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GeneratorUse {
     /// CPU-seconds of the whole generator.
@@ -114,7 +114,7 @@ impl From<&muster_judge::Strain> for HealthFigure {
     }
 }
 
-/// What the target used, by process; null if `monitor` watches nothing.
+/// Resources that the target used, by process; null if `monitor` watches nothing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TargetUse {
     /// CPU-seconds by process.
@@ -130,12 +130,12 @@ pub struct TargetUse {
 /// Growth of one of the platform's own counters, from before the first link until settling has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterGrowth {
-    /// Whose counter it is: the dialect's name.
+    /// Platform that the counter belongs to: the dialect's name.
     pub platform: String,
-    /// Which messages it counts, in the platform's word.
+    /// Messages that it counts, in the platform's word.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the platform made of them, in its word.
+    /// Outcome of the messages, in the platform's word.
     pub status: String,
     /// Its growth; null if a page was not read or began anew.
     pub grown: Option<u64>,
@@ -158,7 +158,7 @@ pub struct Event {
     pub kind: String,
     /// Description in words.
     pub detail: String,
-    /// When rate and latency were normal again; null if the event is no outage.
+    /// Time until rate and latency were normal again; null if the event is no outage.
     pub recovery: Option<Recovery>,
 }
 

@@ -73,7 +73,7 @@ pub struct HonoClasses {
 /// A time's figures, each text like `14 ms`; null without a time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SlotFigures {
-    /// How many times.
+    /// Number of times.
     pub all: u64,
     /// Their mean.
     pub avg: Option<String>,

@@ -54,15 +54,15 @@ pub fn junit(report: &Report) -> String {
     xml
 }
 
-/// How long the run took, or as much of it as was measured.
+/// Length of the run, or of as much of it as was measured.
 fn seconds(report: &Report) -> String {
     let phases = report.phases.last().map(|phase| phase.until_s);
     let seconds = phases.or(report.measured_s).unwrap_or(0.0);
     format!("{seconds:.3}")
 }
 
-/// Why links did not come up, the result, the counts of the rules, and the caveats on the run that are
-/// no rules.
+/// Reasons why links did not come up, the result, the counts of the rules, and the caveats on the
+/// run that are no rules.
 fn properties(report: &Report) -> Vec<(&'static str, String)> {
     let verdict = &report.verdict;
     let counts = verdict.counts();
@@ -89,7 +89,7 @@ fn properties(report: &Report) -> Vec<(&'static str, String)> {
     all
 }
 
-/// What to do about an invalid run, a line each.
+/// Remedies for an invalid run, a line each.
 fn remedies(verdict: &Verdict) -> String {
     let lines = verdict.remedies().into_iter();
     let lines: Vec<String> = lines.map(|remedy| format!("remedy: {remedy}")).collect();

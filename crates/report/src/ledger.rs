@@ -39,7 +39,7 @@ pub struct StreamAccount {
     pub latency_warm: Option<Latencies>,
     /// Its commands or queries; null if it has none.
     pub command: Option<CommandAccount>,
-    /// What its subscribers received; null if it has none.
+    /// Messages that its subscribers received; null if it has none.
     pub receive: Option<ReceiveAccount>,
     /// The longest burst, from due to the last byte sent; null without bursts.
     pub burst_us: Option<u64>,
@@ -57,7 +57,7 @@ pub struct BackendAccount {
     pub table: BTreeMap<String, TableRow>,
     /// Messages whose first copy two processes counted: the windows exceed the ledger by them.
     pub split: Option<u64>,
-    /// Which messages are lost.
+    /// Ids of lost messages.
     pub lost_ids: LostIds,
 }
 

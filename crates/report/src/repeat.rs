@@ -27,13 +27,13 @@ pub struct Repeat {
     pub seed: u64,
     /// SHA-256 of the scenario's text, in hexadecimal.
     pub scenario_sha256: String,
-    /// How many runs were asked for; there are fewer where the user stopped them.
+    /// Number of runs asked for; there are fewer where the user stopped them.
     pub wanted: u32,
     /// The verdict on all of them.
     pub verdict: RepeatVerdict,
     /// Each run in order.
     pub runs: Vec<RepeatedRun>,
-    /// How far the headline figures lie apart, in the order of the summary.
+    /// Spread of the headline figures, in the order of the summary.
     pub spread: Vec<Spread>,
     /// The same of the invalid runs, whose figures may not be believed.
     pub spread_of_invalid: Vec<Spread>,
@@ -56,7 +56,7 @@ pub struct RepeatedRun {
     pub run: Option<String>,
     /// Its result.
     pub result: RunResult,
-    /// What an invalid run's result would be if it were valid.
+    /// Result that an invalid run would have if it were valid.
     pub would_be: Option<RunResult>,
     /// The rules that made the result what it is, as `<rule> [<scope>]`.
     pub reasons: Vec<String>,
@@ -64,11 +64,10 @@ pub struct RepeatedRun {
     pub figures: BTreeMap<String, Option<Figure>>,
 }
 
-/// How far one figure lies apart over the runs whose figures may be believed: those that passed
-/// or failed.
+/// Spread of one figure over the runs whose figures may be believed: those that passed or failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Which figure.
+    /// Name of the figure.
     pub figure: String,
     /// The one in the middle; of an even number the mean of the two there, counts and times
     /// rounded up.
@@ -77,7 +76,7 @@ pub struct Spread {
     pub min: Figure,
     /// The largest.
     pub max: Figure,
-    /// How many runs know it.
+    /// Number of runs that know it.
     pub runs: u32,
 }
 

@@ -47,11 +47,11 @@ pub struct Report {
     pub scenario: Value,
     /// Machine, kernel, limits and target; its keys are not fixed.
     pub environment: Value,
-    /// Whether the target ran on the generator's machine.
+    /// True if the target ran on the generator's machine.
     pub co_located: Option<bool>,
     /// The verdict with every rule.
     pub verdict: Verdict,
-    /// Where every message went.
+    /// Ledgers of all messages.
     pub ledger: Ledgers,
     /// Links opened, refused and lost.
     pub links: LinkLedger,
@@ -63,11 +63,11 @@ pub struct Report {
     pub latency_cold: Option<Latencies>,
     /// Latencies of the other messages of the measured cohort; null likewise.
     pub latency_warm: Option<Latencies>,
-    /// What the generator itself used.
+    /// Resources that the generator itself used.
     pub generator: GeneratorUse,
-    /// What the target used, where it was watched.
+    /// Resources that the target used, where it was watched.
     pub target: TargetUse,
-    /// What happened, in order of begin.
+    /// Events, in order of begin.
     pub events: Vec<Event>,
     /// At most 600 stretches of the run, in order of time.
     pub windows: Vec<Window>,
@@ -103,24 +103,24 @@ impl Report {
         text
     }
 
-    /// Where the load went, as the environment tells it under `target`.
+    /// Address that the load went to, from `target` of the environment.
     pub fn target_name(&self) -> Option<&str> {
         self.environment.get("target").and_then(Value::as_str)
     }
 
-    /// Which part of a run it is of, such as `1 of 2`, as the environment tells it under `part`; none if
-    /// it is of the whole run.
+    /// Part of a run that it is of, such as `1 of 2`, from `part` of the environment; none if it is
+    /// of the whole run.
     pub fn part(&self) -> Option<&str> {
         self.environment.get("part").and_then(Value::as_str)
     }
 
-    /// Whether the run still goes on, so that it is not judged.
+    /// Returns whether the run still goes on, so that it is not judged.
     pub fn is_running(&self) -> bool {
         self.unfinished.as_ref().is_some_and(Unfinished::is_running)
     }
 
-    /// Whether any certificate would do (`tls.insecure`), so that nobody knows whom the run talked
-    /// to, as the environment tells it under `tls`.
+    /// Returns whether any certificate would do (`tls.insecure`), so that nobody knows whom the run
+    /// talked to, from `tls` of the environment.
     pub fn is_insecure(&self) -> bool {
         let insecure = self.environment.pointer("/tls/insecure");
         insecure.and_then(Value::as_bool) == Some(true)
@@ -195,7 +195,7 @@ impl Default for Report {
     }
 }
 
-/// Why a text is not a result that this version can read.
+/// A reason why a text is not a result that this version can read.
 #[derive(Debug)]
 pub enum ReadError {
     /// Not JSON, or not of this form.

@@ -7,7 +7,7 @@ use crate::Report;
 /// The figures of the published test, by its own formulas (`published.sap`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SapFigures {
-    /// Where devices connect.
+    /// Address that devices connect to.
     pub host: String,
     /// The devices, in the order of the plan.
     pub devices: Vec<SapDevice>,
@@ -20,9 +20,9 @@ pub struct SapFigures {
 pub struct SapDevice {
     /// Its name.
     pub device: String,
-    /// What the published test would have made of it.
+    /// Verdict that the published test would have reached.
     pub verdict: SapVerdict,
-    /// How long it published, in seconds.
+    /// Time that it published, in seconds.
     pub seconds: f64,
     /// Messages sent.
     pub messages: u64,
@@ -40,7 +40,7 @@ pub struct SapDevice {
     pub acknowledged: u64,
     /// Messages whose acknowledgement is missing.
     pub missing: u64,
-    /// How far a message was sent behind its due instant at most, in seconds.
+    /// Largest delay of a message behind its due instant, in seconds.
     pub behind_s: f64,
     /// The time correlation.
     pub correlation: f64,
@@ -52,7 +52,7 @@ pub struct SapDevice {
     pub p99_ms: Option<u64>,
 }
 
-/// What the published test makes of a device.
+/// Verdict of the published test on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SapVerdict {

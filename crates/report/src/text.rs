@@ -353,7 +353,7 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
         .collect()
 }
 
-/// What arrived, and how much of that although the device's side was not told so.
+/// Arrived messages, and how many of them the device's side saw rejected or timed out.
 fn first_copies(arrivals: &Arrivals) -> String {
     let against: Vec<String> = [
         (arrivals.rejected_but_arrived, "rejected"),

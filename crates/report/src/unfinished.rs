@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The first word about a run that goes on.
 const RUNNING: &str = "running";
 
-/// What kept a run from its planned end. A result holds it as text: `running, 0:08 so far`, or
+/// Reason why a run missed its planned end. A result holds it as text: `running, 0:08 so far`, or
 /// `interrupted at 0:08`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -28,7 +28,7 @@ impl Unfinished {
         format!("interrupted at {}", figure::clock(at)).into()
     }
 
-    /// Whether it goes on, so that it has no verdict yet.
+    /// Returns whether the run goes on, so that it has no verdict yet.
     pub fn is_running(&self) -> bool {
         self.words.starts_with(RUNNING)
     }

@@ -15,7 +15,7 @@ pub struct Verdict {
     pub result: RunResult,
     /// Of an invalid run, its result by the rules alone; null if undecidable.
     pub would_be: Option<RunResult>,
-    /// Why links did not come up, by fleet; empty if all did.
+    /// Reasons why links did not come up, by fleet; empty if all did.
     pub causes: Vec<LinkCause>,
     /// Problems that no rule judged; they change no result.
     pub warnings: Vec<Warning>,
@@ -28,7 +28,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// How many rules ended in which way: the one count that every form of a report shows.
+    /// Counts the rules by how they ended: the one count that every form of a report shows.
     pub fn counts(&self) -> RuleCounts {
         let mut counts = RuleCounts::default();
         for rule in &self.rules {
@@ -50,9 +50,9 @@ impl Verdict {
         self.result.exit_code()
     }
 
-    /// Why the result is what it is: of an invalid run first what makes it so, the broken rules
-    /// before those that could not be decided, then what speaks against the target all the same; of
-    /// a pass nothing.
+    /// Rules behind the result: of an invalid run first those that make it invalid, the broken ones
+    /// before those that could not be decided, then those against the target all the same; of a
+    /// pass nothing.
     pub fn reasons(&self) -> impl Iterator<Item = &Rule> {
         let is_invalid = self.result == RunResult::Invalid;
         let own = move |rule: &&Rule| is_invalid && rule.consequence == Consequence::Invalidates;
@@ -122,7 +122,7 @@ impl Verdict {
         told
     }
 
-    /// What to do about an invalid run, in the order of its reasons, each once.
+    /// Remedies for an invalid run, in the order of its reasons, each once.
     pub fn remedies(&self) -> Vec<&str> {
         let mut remedies: Vec<&str> = Vec::new();
         for remedy in self.reasons().filter_map(|rule| rule.remedy.as_deref()) {
@@ -163,7 +163,7 @@ impl Serialize for Verdict {
     }
 }
 
-/// How many rules ended in which way.
+/// Numbers of rules by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RuleCounts {
     /// All rules.
@@ -204,7 +204,7 @@ impl fmt::Display for RuleCounts {
 pub struct SwitchedOff {
     /// The rule, such as `loss`; `response` alone stands for all its percentiles.
     pub rule: String,
-    /// Where it is switched off: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope in which it is switched off: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for SwitchedOff {
 pub struct Rule {
     /// The rule's name, such as `response p99`.
     pub rule: String,
-    /// What it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope that it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
@@ -230,25 +230,25 @@ pub struct Rule {
     pub kind: RuleKind,
     /// True if the scenario names it, false for a default.
     pub named: bool,
-    /// Whether it holds.
+    /// Outcome of the rule.
     pub result: RuleResult,
-    /// What that means for the run's result.
+    /// Consequence for the run's result.
     pub consequence: Consequence,
-    /// What was observed.
+    /// Observed figure.
     pub observed: Option<Figure>,
     /// The observed time without the generator's own delay; null if there is none.
     pub lower: Option<Figure>,
-    /// What was allowed.
+    /// Allowed figure.
     pub bound: Option<Figure>,
     /// The second since which it fails; null if it holds or cannot be dated.
     pub since_s: Option<f64>,
-    /// How the decision was made, or why none was made.
+    /// Grounds of the decision, or of none.
     pub evidence: String,
     /// A caveat.
     pub note: Option<String>,
-    /// Why it makes the run invalid: a section of `invalid.md`; else null.
+    /// Reason why it makes the run invalid: a section of `invalid.md`; else null.
     pub reason: Option<String>,
-    /// What to do about the reason; null without one.
+    /// Remedy for the reason; null without one.
     pub remedy: Option<String>,
 }
 
@@ -256,7 +256,7 @@ pub struct Rule {
 const AT_LEAST: [&str; 2] = ["connected", "queries-with-command"];
 
 impl Rule {
-    /// What was observed, in words that differ from those of the bound where the two differ.
+    /// Observed figure, in words that differ from those of the bound where the two differ.
     pub fn seen(&self) -> Option<String> {
         let observed = figure::Figure::from(self.observed?);
         let bound = self.bound.map(figure::Figure::from);
@@ -275,7 +275,7 @@ impl Rule {
         Some(format!("between {lower} and {upper}"))
     }
 
-    /// What is allowed, in words: `at most 250 ms`, `at least 99.9 %`.
+    /// Allowed figure, in words: `at most 250 ms`, `at least 99.9 %`.
     pub fn allowed(&self) -> Option<String> {
         let sense = if AT_LEAST.contains(&self.rule.as_str()) {
             "at least"
@@ -286,15 +286,15 @@ impl Rule {
     }
 }
 
-/// Whether a rule holds.
+/// Outcome of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleResult {
-    /// It holds.
+    /// The rule holds.
     Pass,
-    /// It does not hold.
+    /// The rule does not hold.
     Fail,
-    /// There was not enough to decide.
+    /// Too little was known to decide.
     NotEvaluated,
 }
 
@@ -344,12 +344,12 @@ impl Figure {
         }
     }
 
-    /// Whether it is a length of time.
+    /// Returns whether it is a length of time.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Time { .. })
     }
 
-    /// Whether it is a lower bound.
+    /// Returns whether it is a lower bound.
     pub const fn is_at_least(self) -> bool {
         matches!(self, Self::Time { at_least: true, .. })
     }

@@ -82,8 +82,7 @@ pub struct PercentileSpans {
     pub p99_9_s: Option<f64>,
 }
 
-/// How many values lie in each bucket: `[lower edge in microseconds, count]`, rising, zeros left
-/// out.
+/// Number of values in each bucket: `[lower edge in microseconds, count]`, rising, zeros left out.
 ///
 /// The edges are the preferred numbers of the series R10 (ISO 3), ten a decade, from 10
 /// microseconds on; what is below lies in the bucket of edge 0.

@@ -61,7 +61,7 @@ fn table(figures: &ArrivalFigures) -> BTreeMap<String, TableRow> {
         .collect()
 }
 
-/// Which messages, with the names of their devices and streams.
+/// Lost messages, with the names of their devices and streams.
 pub(super) fn lost_ids(of: &muster_measure::LostIds, names: &Names<'_>) -> LostIds {
     let mut ranges = BTreeMap::<String, Vec<[u32; 2]>>::new();
     for lost in &of.lost {

@@ -97,7 +97,7 @@ fn queries_due(of: &muster_measure::QueriesDue) -> QueriesDue {
     }
 }
 
-/// What subscribers got.
+/// Receptions of subscribers.
 pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveAccount {
     let ledger = &of.ledger;
     let rows = ledger.by_subscriber.iter().map(|row| {
@@ -117,7 +117,7 @@ pub(super) fn receptions(of: &ReceptionSummary, names: &Names<'_>) -> ReceiveAcc
     }
 }
 
-/// How what was kept for devices drained.
+/// Draining of what was kept for devices.
 fn drained(of: &DrainSummary, names: &Names<'_>) -> DrainAccount {
     let ledger = &of.ledger;
     let device = |device: DeviceId| (names.device)(device);

@@ -1,4 +1,4 @@
-//! When rate and latency were back after an outage.
+//! Return of rate and latency after an outage.
 
 use crate::{Event, Recovery, Window};
 
@@ -14,7 +14,8 @@ const OUTAGES: [&str; 8] = [
     "gateway-lost",
 ];
 
-/// Those of them that are read from the windows, so that one that goes on ends with the last measured window.
+/// Outages that are read from the windows, so that one that goes on ends with the last measured
+/// window.
 const GAPS: [&str; 2] = ["no-answer", "no-arrival"];
 
 /// Links that did not all come back: the run is not as before, whatever its rate.
@@ -68,7 +69,7 @@ pub(super) fn add(events: &mut [Event], windows: &[Window]) {
     }
 }
 
-/// How the run was outside its outages; none where it was never outside one.
+/// Figures of the run outside its outages; none where it was never outside one.
 struct Usual {
     answered: Option<f64>,
     arrived: Option<f64>,
@@ -102,8 +103,8 @@ impl Usual {
         figures.iter().all(Option::is_none)
     }
 
-    /// Whether rates and latencies of a window are as usual. A median that was taken over more than the window
-    /// says nothing of it.
+    /// Returns whether rates and latencies of a window are as usual. A median that was taken over
+    /// more than the window says nothing of it.
     fn is_back(&self, window: &Window) -> bool {
         let is_own = |over: Option<f64>| over.is_none_or(|over| over <= window.for_s);
         let (response, end_to_end) = (window.response_over.p50_s, window.end_to_end_over.p50_s);
@@ -124,13 +125,13 @@ const fn answered(window: &Window) -> u64 {
     window.completed + window.unacknowledged
 }
 
-/// So many as a share of those that were due; none where none was.
+/// Share of the messages that were due; none where none was due.
 fn share(window: &Window, count: u64) -> Option<f64> {
     let due = window.offered.unwrap_or(window.issued);
     (due > 0).then(|| count as f64 / due as f64)
 }
 
-/// What is not known on either side says nothing against it.
+/// Returns whether a share reaches the usual one. A share unknown on either side passes.
 fn reaches(share: Option<f64>, usual: Option<f64>) -> bool {
     let both = share.zip(usual);
     both.is_none_or(|(share, usual)| share >= usual * RATE_BACK)
@@ -186,7 +187,7 @@ mod tests {
         events[0].recovery
     }
 
-    /// It stands still from 3 to 5, and answers what waited until 7.
+    /// A stall: it stands still from 3 to 5, and answers what waited until 7.
     fn stall() -> Vec<Window> {
         let rates = [100, 100, 100, 0, 0, 250, 150, 100, 100];
         let medians = [

@@ -56,7 +56,8 @@ impl From<&muster_judge::RuleResult> for Rule {
     }
 }
 
-/// What a rule needs comes first and short, so that a summary can quote it; what it had follows.
+/// Evidence and note of a rule. The rule's need comes first and short, so that a summary can quote
+/// it; what it had follows.
 fn told(rule: &muster_judge::RuleResult) -> (String, Option<String>) {
     if let RuleOutcome::NotEvaluated(Unevaluated::TooFewWindows { have, needed }) = rule.outcome {
         let had = format!("had {have} s of constant rate");

@@ -120,7 +120,7 @@ fn length(keys: &[Key]) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// What happened in one second, or in the several that a window is merged of.
+/// Counts of one second, or of the several that a window is merged of.
 #[derive(Debug, Clone, Default)]
 struct Cell {
     offered: Option<u64>,
@@ -207,7 +207,7 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.map_or(b, |a| Some(b.map_or(a, |b| a.max(b))))
 }
 
-/// What the series of the summary does not hold: lateness, and links.
+/// Adds figures that the series of the summary does not hold: lateness, and links.
 fn add_windows(cells: &mut BTreeMap<Key, Cell>, windows: &WindowDelta) {
     for ((_, key), uplink) in &windows.uplinks {
         let cell = cells.entry((key.second, key.phase)).or_default();

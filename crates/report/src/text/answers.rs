@@ -17,7 +17,7 @@ pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
     some_of(&kinds)
 }
 
-/// What the protocol did beside sending each message once, as far as it did.
+/// Events of the protocol, besides sending each message once, that happened.
 pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
@@ -42,7 +42,7 @@ pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
     ])
 }
 
-/// What befell datagrams beside messages, as far as it did.
+/// Events of datagrams, besides messages, that happened.
 pub(super) fn datagrams(links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (

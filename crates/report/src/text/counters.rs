@@ -1,4 +1,4 @@
-//! What the platform's own counters say, beside the ledger.
+//! Counters of the platform itself, next to the ledger.
 
 use super::Screen;
 use crate::number::{count, known};
@@ -20,7 +20,7 @@ impl Screen {
     }
 }
 
-/// What one counter says, and whether the ledger says so too.
+/// Value of one counter, and whether the ledger agrees.
 fn said(of: &CounterGrowth) -> String {
     let says = format!("{} {} {}", known(of.grown), of.kind, of.status);
     match (of.agrees, of.grown == Some(of.ledger)) {

@@ -119,7 +119,7 @@ fn due(of: &QueriesDue) -> Vec<String> {
     told(all, "due", &parts)
 }
 
-/// How what was kept for devices that were offline came to them.
+/// Draining of what was kept for devices that were offline.
 fn drain(of: &DrainAccount, what: &str) -> Line {
     let ledger = &of.ledger;
     let unreturned = ledger.devices - ledger.returned;

@@ -116,7 +116,7 @@ fn the_summary_fits_one_screen() {
     }
 }
 
-/// They are of the arrived, and not of the lost.
+/// Rejected and timed-out messages that arrived stand with the arrived, and not with the lost.
 #[test]
 fn what_arrived_although_it_failed_stands_with_the_arrived() {
     let mut report = sample::failed();

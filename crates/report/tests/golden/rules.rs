@@ -86,7 +86,7 @@ pub(crate) fn failed(report: &Report) -> Vec<Rule> {
     rules
 }
 
-/// What is judged on the cohort due while measuring.
+/// Rules judged on the cohort due while measuring.
 fn failed_measured(report: &Report) -> [Rule; 3] {
     let measured = &report.ledger.measured;
     let due = measured.scheduled.unwrap_or(0);

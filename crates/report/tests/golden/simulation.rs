@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-/// What the simulated run is like.
+/// Setting of the simulated run.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) devices: u64,

@@ -6,7 +6,7 @@ use muster_measure::Distribution;
 
 use crate::{PercentileSpans, Percentiles};
 
-/// What is known of one latency in one window.
+/// Known values and lower bounds of one latency in one window.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     known: &'a Distribution,
