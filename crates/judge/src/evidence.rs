@@ -224,9 +224,9 @@ impl Ending {
 /// An interval of constant offered rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hold {
-    /// Instant at which it begins, on the clock of the run.
+    /// Instant at which the hold begins, on the clock of the run.
     pub from: Micros,
-    /// Instant at which it ends.
+    /// Instant at which the hold ends.
     pub until: Micros,
     /// The rate of the whole stream.
     pub offered: Rate,

@@ -77,9 +77,9 @@ pub struct HostHealth {
 pub struct Incident {
     /// Kind of the incident.
     pub kind: IncidentKind,
-    /// Instant at which it began, or was first seen.
+    /// Instant at which the incident began, or was first seen.
     pub from: Micros,
-    /// Instant at which it was over; the same instant for what has no length.
+    /// Instant at which the incident was over; the same instant for what has no length.
     pub until: Micros,
     /// Number or amount: drops, descriptors, microseconds of a clock step.
     pub count: u64,

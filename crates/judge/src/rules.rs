@@ -71,11 +71,11 @@ impl Rules {
 /// One service level objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slo {
-    /// Streams and links that it is about.
+    /// Streams and links that the SLO is about.
     pub scope: Scope,
     /// Bound that must hold.
     pub bound: SloBound,
-    /// True if the scenario names it; otherwise it is a default.
+    /// True if the scenario names the SLO; otherwise it is a default.
     pub named: bool,
     /// Fleets and streams within the scope that have a rule of the same name, or `any`.
     pub except: Vec<Scope>,
@@ -84,7 +84,7 @@ pub struct Slo {
 /// A rule that a scenario switched off by `any`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchedOff {
-    /// Scope in which it is switched off.
+    /// Scope in which the rule is off.
     pub scope: Scope,
     /// Name of the rule.
     pub rule: RuleName,

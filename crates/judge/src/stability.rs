@@ -1,4 +1,4 @@
-//! Growth of a backlog under constant load (docs/semantics.md#stability).
+//! Test for a backlog that grows under constant load (docs/semantics.md#stability).
 //!
 //! Not by correlation: a harmless drift of 5 us a window correlates with time at 1.00, a full queue
 //! that drops at 0. What counts is how fast a backlog grows, with a bound on the error, and whether

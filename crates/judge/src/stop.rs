@@ -21,9 +21,9 @@ pub struct StopWatch {
 /// One window of the run, by the instants of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopWindow {
-    /// Instant at which it began.
+    /// Instant at which the window began.
     pub from: Micros,
-    /// Instant at which it ended.
+    /// Instant at which the window ended.
     pub until: Micros,
     /// Messages that became final in it, without those shed by a cause of our own.
     pub ended: u64,
@@ -62,7 +62,7 @@ pub struct Stop {
     pub condition: StopIf,
     /// Since when it held.
     pub since: Micros,
-    /// Instant at which it had held for long enough.
+    /// Instant at which the condition had held for long enough.
     pub at: Micros,
 }
 
@@ -103,7 +103,7 @@ impl StopWatch {
     }
 }
 
-/// Returns whether a window meets a trigger; none if it says nothing of it.
+/// Returns whether a window meets a trigger; none if the window cannot decide.
 fn is_met(trigger: &StopTrigger, window: &StopWindow) -> Option<bool> {
     match trigger {
         StopTrigger::FailureRatioAbove(share) => {

@@ -101,7 +101,7 @@ impl StrainKind {
 }
 
 impl Strain {
-    /// Returns whether it is worth a warning.
+    /// Returns whether the strain is worth a warning.
     pub fn is_harmful(&self) -> bool {
         self.share >= self.kind.harmful()
     }

@@ -13,16 +13,16 @@ use crate::OwnDelay;
 pub enum Unevaluated {
     /// A percentile of too few messages says nothing.
     TooFewMessages {
-        /// Number of messages there were.
+        /// Number of messages.
         have: u64,
-        /// Number of messages that it takes: `10 / (1 - X)`.
+        /// Number of messages needed: `10 / (1 - X)`.
         needed: u64,
     },
     /// A trend in too few windows says nothing.
     TooFewWindows {
-        /// Number of one-second windows of constant rate there were at a stretch.
+        /// Number of one-second windows of constant rate at a stretch.
         have: u32,
-        /// Number of windows that it takes (`stability.min-windows`).
+        /// Number of windows needed (`stability.min-windows`).
         needed: u32,
     },
     /// The offered rate is nowhere constant.

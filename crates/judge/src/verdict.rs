@@ -90,7 +90,7 @@ pub struct RuleResult {
     pub kind: RuleKind,
     /// Its name, as in the scenario where it has one: `loss`, `response p99`, `cpu`.
     pub rule: String,
-    /// Scope that it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope of the rule: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,

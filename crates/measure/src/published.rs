@@ -1,7 +1,7 @@
 //! The figures of published tests by their own formulas, by device or by stream.
 //!
-//! They stand beside Muster's own and decide nothing: a correlation over a whole run neither sees
-//! a late collapse nor tells a harmless drift from one. See `docs/sap-edge.md`.
+//! The figures stand next to Muster's own and decide nothing: a correlation over a whole run
+//! neither sees a late collapse nor tells a harmless drift from one. See `docs/sap-edge.md`.
 
 use muster_model::{
     Answer, Answering, Attempt, DeviceId, Micros, Outcome, Query, QueryOutcome, StreamId,

@@ -90,7 +90,7 @@ impl SeqSet {
         }
     }
 
-    /// Returns whether the number is in.
+    /// Returns whether the number is a member.
     pub fn contains(&self, seq: u32) -> bool {
         match &self.0 {
             Form::Short { low, from, to } => seq < *low || (*from..*to).contains(&seq),
@@ -98,12 +98,12 @@ impl SeqSet {
         }
     }
 
-    /// Number of numbers in the set.
+    /// Number of members.
     pub fn len(&self) -> u64 {
         self.runs().map(|run| u64::from(run.end - run.start)).sum()
     }
 
-    /// Returns whether the set has no number.
+    /// Returns whether the set has no member.
     pub fn is_empty(&self) -> bool {
         self.runs().next().is_none()
     }

@@ -1,7 +1,7 @@
 //! Times in slots of 5 ms, as the published test of Hono counts them.
 //!
-//! They stand beside Muster's own distributions and decide nothing: a percentile is the upper edge
-//! of its slot, and all above 10 s is one slot.
+//! The slots stand next to Muster's own distributions and decide nothing: a percentile is the upper
+//! edge of its slot, and all above 10 s is one slot.
 
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};

@@ -60,7 +60,7 @@ pub(crate) fn clip(
         .filter(|run| run.start < run.end)
 }
 
-/// Number of numbers in the runs.
+/// Sum of the runs' lengths.
 pub(crate) fn count(runs: impl Iterator<Item = Range<u32>>) -> u64 {
     runs.map(|run| u64::from(run.end - run.start)).sum()
 }

@@ -20,7 +20,7 @@ pub struct WindowKey {
     pub second: u32,
     /// The phase in which the instants of the window lie.
     pub phase: Phase,
-    /// True if it holds the messages that are kept apart as cold; by event it never does.
+    /// True if the window holds the messages that are kept apart as cold; by event it never does.
     pub cold: bool,
 }
 

@@ -132,7 +132,7 @@ pub struct TargetUse {
 pub struct CounterGrowth {
     /// Platform that the counter belongs to: the dialect's name.
     pub platform: String,
-    /// Messages that it counts, in the platform's word.
+    /// Kind of messages counted, in the platform's word.
     #[serde(rename = "type")]
     pub kind: String,
     /// Outcome of the messages, in the platform's word.

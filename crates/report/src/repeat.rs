@@ -76,7 +76,7 @@ pub struct Spread {
     pub min: Figure,
     /// The largest.
     pub max: Figure,
-    /// Number of runs that know it.
+    /// Number of runs that know the figure.
     pub runs: u32,
 }
 

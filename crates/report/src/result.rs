@@ -108,8 +108,8 @@ impl Report {
         self.environment.get("target").and_then(Value::as_str)
     }
 
-    /// Part of a run that it is of, such as `1 of 2`, from `part` of the environment; none if it is
-    /// of the whole run.
+    /// Part of a run that the report covers, such as `1 of 2`, from `part` of the environment; none
+    /// for the whole run.
     pub fn part(&self) -> Option<&str> {
         self.environment.get("part").and_then(Value::as_str)
     }

@@ -22,7 +22,7 @@ pub struct SapDevice {
     pub device: String,
     /// Verdict that the published test would have reached.
     pub verdict: SapVerdict,
-    /// Time that it published, in seconds.
+    /// Time that the device published, in seconds.
     pub seconds: f64,
     /// Messages sent.
     pub messages: u64,

@@ -204,7 +204,7 @@ impl fmt::Display for RuleCounts {
 pub struct SwitchedOff {
     /// The rule, such as `loss`; `response` alone stands for all its percentiles.
     pub rule: String,
-    /// Scope in which it is switched off: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope in which the rule is off: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for SwitchedOff {
 pub struct Rule {
     /// The rule's name, such as `response p99`.
     pub rule: String,
-    /// Scope that it was applied to: `run`, a fleet, or `<fleet>/<stream>`.
+    /// Scope of the rule: `run`, a fleet, or `<fleet>/<stream>`.
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
@@ -246,7 +246,7 @@ pub struct Rule {
     pub evidence: String,
     /// A caveat.
     pub note: Option<String>,
-    /// Reason why it makes the run invalid: a section of `invalid.md`; else null.
+    /// Reason why the rule makes the run invalid: a section of `invalid.md`; else null.
     pub reason: Option<String>,
     /// Remedy for the reason; null without one.
     pub remedy: Option<String>,
@@ -344,12 +344,12 @@ impl Figure {
         }
     }
 
-    /// Returns whether it is a length of time.
+    /// Returns whether the figure is a length of time.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Time { .. })
     }
 
-    /// Returns whether it is a lower bound.
+    /// Returns whether the figure is a lower bound.
     pub const fn is_at_least(self) -> bool {
         matches!(self, Self::Time { at_least: true, .. })
     }

@@ -26,7 +26,7 @@ pub struct LegCounts {
     pub begun: u64,
     /// Number of legs that ended.
     pub ended: u64,
-    /// Number of legs that the platform reported cannot end.
+    /// Number of legs that cannot end, as reported by the platform.
     pub excused: u64,
     /// Number of ended legs above each registered bound; empty while none ended.
     pub above: Vec<u64>,
@@ -41,7 +41,7 @@ pub struct LegSummary {
     pub begun: u64,
     /// Number of legs that ended.
     pub ended: u64,
-    /// Number of legs that the platform reported cannot end.
+    /// Number of legs that cannot end, as reported by the platform.
     pub excused: u64,
     /// Number of ended legs above each bound; too few if a stream lacks the bound.
     pub above: BTreeMap<Micros, u64>,
@@ -77,8 +77,7 @@ impl LegCounts {
 }
 
 impl LegSummary {
-    /// Number of legs that began and did not end, without those that the platform reported cannot
-    /// end.
+    /// Number of legs that began and did not end, excused ones left out.
     pub fn missing(&self) -> u64 {
         self.begun.saturating_sub(self.ended + self.excused)
     }

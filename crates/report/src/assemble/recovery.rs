@@ -1,4 +1,4 @@
-//! Return of rate and latency after an outage.
+//! Recovery of rate and latency after an outage.
 
 use crate::{Event, Recovery, Window};
 

@@ -17,7 +17,7 @@ pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
     some_of(&kinds)
 }
 
-/// Events of the protocol, besides sending each message once, that happened.
+/// Counts of protocol events besides each message's first sending, zeros left out.
 pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (ledger.retransmitted, "retransmitted"),
@@ -42,7 +42,7 @@ pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
     ])
 }
 
-/// Events of datagrams, besides messages, that happened.
+/// Counts of datagram events besides messages, zeros left out.
 pub(super) fn datagrams(links: &LinkLedger) -> Vec<String> {
     some_of(&[
         (

@@ -67,7 +67,7 @@ fn cells(words: impl Fn(&str) -> String) -> String {
     cells.concat()
 }
 
-/// Time that bursts took to go out, for each stream that sends such.
+/// Time that bursts took to go out, for each stream that sends bursts.
 pub(super) fn bursts(streams: &BTreeMap<String, StreamAccount>) -> Vec<String> {
     let lengths = streams
         .iter()
