@@ -24,12 +24,12 @@ pub enum SocketUse {
     /// Several links that are one endpoint to the peer: message ids and tokens belong to the socket,
     /// and tell the links apart.
     SharedEndpoint {
-        /// So many at the most, at least 1, dealt round.
+        /// Largest number of links, at least 1, dealt round.
         links: u32,
     },
     /// Several links, each an endpoint of its own by the connection id of its DTLS session (RFC 9146).
     SharedPort {
-        /// So many at the most, at least 1, dealt round.
+        /// Largest number of links, at least 1, dealt round.
         links: u32,
     },
 }

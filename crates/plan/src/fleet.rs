@@ -18,17 +18,17 @@ pub struct FleetPlan {
     pub id: FleetId,
     /// Its first device; the others follow without gaps.
     pub first_device: DeviceId,
-    /// How many devices it has; at least 1.
+    /// Number of its devices; at least 1.
     pub devices: u32,
     /// `${index}` of its first device.
     pub first_index: u32,
     /// Its first link; the others follow without gaps.
     pub first_link: LinkId,
-    /// How many links it has: devices divided by `devices_per_link`, rounded up.
+    /// Number of its links: devices divided by `devices_per_link`, rounded up.
     pub links: u32,
-    /// How many devices each link carries; the last one may carry fewer.
+    /// Number of devices that each link carries; the last one may carry fewer.
     pub devices_per_link: u32,
-    /// Whether its links are gateways, which may carry several devices.
+    /// True if its links are gateways, which may carry several devices.
     pub is_gateway: bool,
     /// The names of its links, by their number from 0, where they have names of their own.
     pub link_names: Option<Names>,
@@ -38,22 +38,22 @@ pub struct FleetPlan {
     pub tenant: String,
     /// Its table, a row a device in their order; none where the scenario names no file.
     pub data: Option<Arc<Table>>,
-    /// How its sessions are opened.
+    /// Settings of its sessions.
     pub client: ClientPlan,
-    /// How its links prove who they are.
+    /// Credential of its links.
     pub credential: Credential,
-    /// How its links are opened.
+    /// Settings for opening its links.
     pub connect: ConnectPlan,
-    /// How its links are opened again.
+    /// Waits before its links are opened again.
     pub reconnect: BackOff,
-    /// When its devices are offline on purpose; none: never.
+    /// Time in which its devices are offline on purpose; none: never.
     pub offline: Option<Offline>,
-    /// What its devices send; may be empty (a connection test).
+    /// Its streams; may be empty (a connection test).
     pub streams: Vec<StreamPlan>,
 }
 
 impl FleetPlan {
-    /// Whether a device is one of this fleet.
+    /// Returns true if a device is one of this fleet.
     pub fn contains(&self, device: DeviceId) -> bool {
         device
             .0
@@ -61,7 +61,7 @@ impl FleetPlan {
             .is_some_and(|place| place < self.devices)
     }
 
-    /// How many sockets its links have.
+    /// Number of sockets of its links.
     pub fn sockets(&self) -> u32 {
         let coap = self.client.coap();
         coap.map_or(self.links, |coap| coap.sockets.sockets(self.links))
@@ -106,8 +106,8 @@ impl FleetPlan {
         (place < self.devices).then_some(place)
     }
 
-    /// What a link calls itself, into `out`, which is emptied first: the name of its own that `gateway.id`
-    /// gives it, else that of its first device.
+    /// Renders a link's name into `out`, which is emptied first: the name that `gateway.id` gives
+    /// it, else that of its first device.
     pub fn render_link_name(&self, link: LinkId, directory: &Directory, out: &mut String) {
         let Some(names) = &self.link_names else {
             return directory.render_name(self.first_device_of(link), out);
@@ -166,10 +166,10 @@ impl ClientPlan {
     }
 }
 
-/// How a link proves who it is.
+/// Proof of a link's identity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Credential {
-    /// Not at all.
+    /// No proof.
     None,
     /// By user name and password.
     Password {
@@ -225,14 +225,14 @@ impl Credential {
     }
 }
 
-/// How links are opened.
+/// Settings for opening links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConnectPlan {
     /// New links a second, of the whole fleet.
     pub rate: Rate,
     /// The bound on handshakes under way, of the whole fleet.
     pub pending: u32,
-    /// How long a handshake may take.
+    /// Longest time that a handshake may take.
     pub timeout: Micros,
     /// A link is closed on purpose after this long; none keeps it.
     pub lifetime: Option<Micros>,

@@ -60,25 +60,25 @@ pub struct Plan {
     pub platform: PlatformPlan,
     /// The northbound accounts, at the index of their `BackendId`; empty where there is none.
     pub backends: Vec<BackendPlan>,
-    /// How the platform comes to know the devices; none where there is nobody to tell, or nothing
+    /// Registration of devices with the platform; none where nothing can be registered, or nothing
     /// was asked for.
     #[serde(skip)]
     pub provision: Option<ProvisionPlan>,
-    /// Where the platform's own counters are read, before the load and after it; only whoever starts the
-    /// run has a use for it.
+    /// Pages of the platform's own counters, read before the load and after it; only whoever starts
+    /// the run has a use for them.
     #[serde(skip)]
     pub monitor: Vec<MonitorPlan>,
     /// The fleets, at the index of their `FleetId`; never empty.
     pub fleets: Vec<FleetPlan>,
-    /// How long each phase lasts.
+    /// Lengths of the phases.
     pub phases: Phases,
-    /// Which messages are kept apart as cold.
+    /// Messages that are kept apart as cold.
     pub cold: Cold,
     /// The resolved rules of the verdict.
     pub rules: Rules,
     /// The scenario as run, in its own keys as JSON text: `--set` applied, secrets masked.
     pub resolved: String,
-    /// What `muster check` says aloud although the plan can run.
+    /// Warnings that `muster check` prints although the plan can run.
     pub warnings: Vec<Problem>,
 }
 
@@ -114,14 +114,14 @@ impl Plan {
         self.streams().filter(|(_, stream)| stream.is_uplink())
     }
 
-    /// Whether commands are issued, or devices subscribe to other devices' messages: then all of
-    /// them are to meet on one platform.
+    /// Returns true if commands are issued, or devices subscribe to other devices' messages: then
+    /// all of them are to meet on one platform.
     pub fn has_downlink(&self) -> bool {
         self.streams().any(|(_, stream)| !stream.is_uplink())
     }
 
-    /// How many backends keep an account of arrivals: all of them, or none where messages of some
-    /// stream never surface, which nobody could tell from losses.
+    /// Number of backends that keep an account of arrivals: all of them, or none if messages of
+    /// some stream never surface, as these would look like losses.
     pub fn accounts(&self) -> usize {
         let dialect = self.platform.dialect();
         match all_surface(dialect, &self.fleets) {
@@ -150,25 +150,25 @@ impl Plan {
     }
 }
 
-/// Whether the messages of all streams surface northbound.
+/// Returns true if the messages of all streams surface northbound.
 pub fn all_surface(dialect: Dialect, fleets: &[FleetPlan]) -> bool {
     let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
     let mut uplinks = streams.filter(|stream| stream.is_uplink());
     dialect.has_northbound && uplinks.all(|stream| (dialect.topic)(stream.topic.source()).surfaces)
 }
 
-/// How long each phase lasts; the connect phase lasts as long as its rate needs.
+/// Lengths of the phases; the connect phase lasts as long as its rate needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phases {
     /// Load at the shape's first value, not measured.
     pub warm_up: Micros,
     /// The measured cohort is due in this time.
     pub measure: Micros,
-    /// When the wait for answers and arrivals ends.
+    /// End of the wait for answers and arrivals.
     pub settle: Settle,
 }
 
-/// When settling ends (docs/semantics.md#settling).
+/// End of settling (docs/semantics.md#settling).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
     /// At the latest.

@@ -1,12 +1,12 @@
-//! What is watched of the target.
+//! Counters of the target that are watched.
 
 use crate::WebAddress;
 
-/// One page of the platform's own counters, as one of its instances tells them.
+/// One page of the platform's own counters, as one of its instances reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorPlan {
-    /// What it is called in events.
+    /// Its name in events.
     pub name: String,
-    /// Where the page is; never over TLS.
+    /// Address of the page; never over TLS.
     pub counters: WebAddress,
 }

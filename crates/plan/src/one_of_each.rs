@@ -5,11 +5,11 @@ use muster_model::{DeviceId, LinkId, Micros};
 
 use crate::{FleetPlan, Phases, Plan, Settle};
 
-/// How long its messages may be due: all of them are at once.
+/// Length of the measured phase; all messages are due at once.
 const MEASURE: Micros = Micros::from_secs(1);
-/// How long an answer or an arrival is waited for. Longer time-outs are for load.
+/// Longest wait for answers and arrivals. Longer time-outs are for load.
 const PATIENCE: Micros = Micros::from_secs(30);
-/// How long nothing may come until the rest counts as lost.
+/// Time without arrivals after which the rest counts as lost.
 const QUIET: Micros = Micros::from_secs(3);
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, where, and what would be right.
+//! Problems of a scenario: what is wrong, where, and what would be right.
 
 use std::fmt;
 
@@ -17,16 +17,16 @@ pub struct Problem {
     pub path: String,
     /// The line's text.
     pub text: String,
-    /// How many characters are meant, from the column on; at least 1.
+    /// Number of characters that are meant, from the column on; at least 1.
     pub length: u32,
-    /// What is wrong.
+    /// The mistake.
     pub what: String,
-    /// What would be right.
+    /// Advice on how to correct it.
     pub help: String,
 }
 
 impl Problem {
-    /// Whether it is of the command line, where lines and columns say nothing.
+    /// Returns true if it is of the command line, where lines and columns say nothing.
     fn is_of_an_option(&self) -> bool {
         self.file.starts_with("--")
     }

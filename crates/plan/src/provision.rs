@@ -1,4 +1,4 @@
-//! What the platform has to know before devices connect.
+//! Registration of devices with the platform before they connect.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use muster_model::{Micros, Rate};
 
 use crate::{PemFile, Secret};
 
-/// How the devices of a plan come to be known to the platform.
+/// Registration of a plan's devices with the platform.
 ///
-/// It is no part of a plan's binary form: it holds secrets, and only whoever starts the run has a
+/// Not part of a plan's binary form: it holds secrets, and only whoever starts the run has a
 /// use for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvisionPlan {
-    /// What a run does of itself.
+    /// Action that a run takes by itself.
     pub mode: ProvisionMode,
-    /// Whether a run removes at its end what it has created.
+    /// True if a run removes at its end what it has created.
     pub remove: bool,
     /// The platform's management API; none is that of the embedded gateway.
     pub api: Option<WebAddress>,
-    /// Which management API that is, with a platform that has had several.
+    /// Version of that management API, with a platform that has had several.
     pub registry: RegistryApi,
     /// The connection string of the registry's database, where that is written to and no management
     /// API is called.
     pub mongodb: Option<Secret>,
-    /// What authorises the calls.
+    /// Authorisation of the calls.
     pub credential: Option<ApiCredential>,
-    /// Whose certificate is taken there; none is whom this machine trusts.
+    /// Authorities that are trusted there; none stands for those of this machine.
     pub ca: Option<PemFile>,
-    /// Whether any certificate will do there.
+    /// True if any certificate is accepted there.
     pub insecure: bool,
     /// The platform's own name of the gateway that the devices belong to.
     pub gateway: String,
@@ -35,7 +35,7 @@ pub struct ProvisionPlan {
     pub rate: Rate,
     /// Calls without an answer at the most; at least 1.
     pub pending: u16,
-    /// How long one call may take.
+    /// Longest time that one call may take.
     pub timeout: Micros,
 }
 
@@ -43,14 +43,14 @@ impl ProvisionPlan {
     /// The most calls without an answer: each needs a connection and a thread.
     pub const PENDING_MAX: u16 = 64;
 
-    /// Whether a run calls the management API of itself and takes any certificate there.
+    /// Returns true if a run calls the management API by itself and takes any certificate there.
     pub fn trusts_anybody(&self) -> bool {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
         is_tls && self.insecure && self.mode != ProvisionMode::None
     }
 }
 
-/// What authorises the calls of a management API.
+/// Authorisation of the calls of a management API.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApiCredential {
     /// A bearer token (RFC 6750).
@@ -70,16 +70,16 @@ pub enum RegistryApi {
     /// Version 1, since release 1.0.
     #[default]
     V1,
-    /// What was before it.
+    /// The API before version 1.
     Legacy,
 }
 
-/// What a run does about the devices before they connect.
+/// Action of a run on the devices before they connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProvisionMode {
-    /// It creates those that are not there.
+    /// Creates the devices that are missing.
     Auto,
-    /// It looks whether they are there.
+    /// Checks that the devices are there.
     Verify,
     /// Nothing.
     None,
@@ -88,18 +88,18 @@ pub enum ProvisionMode {
 /// The address of an HTTP service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebAddress {
-    /// Whether TLS carries it.
+    /// True if TLS carries it.
     pub is_tls: bool,
     /// A name or an address; an IPv6 address without its brackets.
     pub host: String,
     /// The port; none is the scheme's own.
     pub port: Option<u16>,
-    /// What stands before every path, without a slash at its end; may be empty.
+    /// Beginning of every path, without a slash at its end; may be empty.
     pub path: String,
 }
 
 impl WebAddress {
-    /// Whether it is on this machine for certain.
+    /// Returns true if it is on this machine for certain.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.as_str();
         host == "localhost" || host == "::1" || host.starts_with("127.")

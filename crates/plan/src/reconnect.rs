@@ -1,4 +1,4 @@
-//! When links are opened again, and when they are closed on purpose.
+//! Waits before links are opened again, and times when they are closed on purpose.
 
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
@@ -28,14 +28,14 @@ impl BackOff {
     }
 }
 
-/// When the links of a fleet are closed on purpose, counted from the start of the warm-up.
+/// Time in which the links of a fleet are closed on purpose, counted from the start of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offline {
     /// From then on.
     pub from: Micros,
     /// The first link comes back then.
     pub until: Micros,
-    /// Whether links are reset, so that the platform publishes their wills.
+    /// True if links are reset, so that the platform publishes their wills.
     pub is_abrupt: bool,
 }
 

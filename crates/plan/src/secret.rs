@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What stands in place of a secret wherever people can read it.
+/// Text in place of a secret wherever people can read it.
 pub const MASK: &str = "***";
 
 /// A password or the like, resolved from the environment, a file or the scenario.

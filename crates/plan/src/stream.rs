@@ -13,45 +13,45 @@ pub struct StreamPlan {
     pub name: String,
     /// Its place in the plan, over all fleets.
     pub id: StreamId,
-    /// What the platform takes it for.
+    /// Its kind, as the platform takes it.
     pub kind: StreamKind,
-    /// What its devices subscribe to; none where it is not of kind `receive`.
+    /// Filter that its devices subscribe to; none where it is not of kind `receive`.
     pub filter: Option<Template>,
-    /// When its messages are due.
+    /// Schedule of its messages.
     pub schedule: ScheduleSpec,
-    /// What happens when a message is due and the device is busy.
+    /// Treatment of a message that is due while the device is busy.
     pub policy: Policy,
-    /// Where it is published.
+    /// Topic that it is published on.
     pub topic: Template,
-    /// Where its messages surface northbound: as a rule where they are published.
+    /// Topic of its messages northbound: as a rule the one they are published on.
     pub surface: Template,
     /// The quality of service; over CoAP 1 where an answer is waited for, else 0.
     pub qos: Qos,
-    /// Whether it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
+    /// True if it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
     pub is_confirmable: bool,
-    /// Whether the platform keeps the last message for later subscribers.
+    /// True if the platform keeps the last message for later subscribers.
     pub retain: bool,
-    /// Which answer makes a message accepted.
+    /// Answer that makes a message accepted.
     pub ack: Ack,
-    /// How long an answer may take, from sent.
+    /// Longest time that an answer may take, from sent.
     pub timeout: Micros,
     /// A later arrival is `late`; none if the stream has no deadline.
     pub deadline: Option<Micros>,
-    /// What is sent.
+    /// Its payload.
     pub payload: PayloadSpec,
     /// Bytes of the longest payload.
     pub largest: u32,
     /// Its MQTT 5 content type.
     pub content_type: Option<String>,
-    /// Where the message's id travels.
+    /// Carrier of the message's id.
     pub carrier: Carrier,
-    /// What the check of its stamp covers.
+    /// Part of a message that the check of its stamp covers.
     pub integrity: IntegrityLevel,
-    /// How often the application tries again.
+    /// Number of times that the application tries again.
     pub retry: u8,
 }
 
-/// What the platform takes a stream for.
+/// Kind of a stream, as the platform takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamKind {
     /// Many, none of them vital.
@@ -60,25 +60,25 @@ pub enum StreamKind {
     Event,
     /// Each asks for a command.
     CommandQuery {
-        /// How long a device waits for a command once its query was taken.
+        /// Time that a device waits for a command once its query was taken.
         ttd: Micros,
     },
     /// Commands to the devices; the schedule is that of the backend's commands.
     Command {
-        /// Whether a reply is wanted.
+        /// True if a reply is wanted.
         is_two_way: bool,
-        /// What a device says became of a command, as a status of HTTP; told where the dialect's replies
-        /// have one of the device's choice.
+        /// Outcome of a command as its device reports it, as a status of HTTP; sent where the
+        /// dialect's replies have one of the device's choice.
         status: u16,
-        /// Which devices the schedule is for.
+        /// Devices that the schedule is for.
         to: CommandTarget,
     },
-    /// What devices subscribe to.
+    /// Messages that devices subscribe to.
     Receive,
 }
 
 impl StreamPlan {
-    /// Whether its messages are the devices' own.
+    /// Returns true if its messages are the devices' own.
     pub const fn is_uplink(&self) -> bool {
         match self.kind {
             StreamKind::Telemetry | StreamKind::Event | StreamKind::CommandQuery { .. } => true,
@@ -95,37 +95,37 @@ impl StreamPlan {
         }
     }
 
-    /// Whether it takes commands.
+    /// Returns true if it takes commands.
     pub const fn is_command(&self) -> bool {
         matches!(self.kind, StreamKind::Command { .. })
     }
 
-    /// Whether its messages ask for commands.
+    /// Returns true if its messages ask for commands.
     pub const fn is_query(&self) -> bool {
         matches!(self.kind, StreamKind::CommandQuery { .. })
     }
 }
 
-/// What happens to a message when its device is busy or offline.
+/// Treatment of a message whose device is busy or offline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
-    /// It waits in a queue of at most so many a device.
+    /// Queues it, with a bound for each device.
     Queue {
         /// The queue's bound a device.
         bound: u32,
         /// The bound on unanswered messages a device; none: the protocol's own.
         in_flight: Option<u32>,
     },
-    /// It is shed.
+    /// Sheds it.
     Shed {
         /// The bound on unanswered messages a device.
         in_flight: u32,
     },
-    /// It is due only after the answer to the one before.
+    /// Makes it due only after the answer to the one before.
     Closed,
 }
 
-/// Which answer makes a message accepted.
+/// Answer that makes a message accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ack {
     /// None: it ends as unacknowledged.

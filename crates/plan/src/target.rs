@@ -11,40 +11,40 @@ use crate::{Endpoint, Scheme, Secret, TlsPlan};
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlatformPlan {
-    /// What it is.
+    /// Its kind.
     pub kind: PlatformKind,
-    /// Where devices connect; several are spread over the links. Never empty.
+    /// Addresses that devices connect to; several are spread over the links. Never empty.
     /// All of one scheme.
     pub endpoints: Vec<Endpoint>,
-    /// Whether links are spread over all addresses of a name, and not only over the names.
+    /// True if links are spread over all addresses of a name, and not only over the names.
     pub uses_all_addresses: bool,
-    /// How its certificate is checked, where the scheme has TLS.
+    /// Checks of its certificate, where the scheme has TLS.
     pub tls: TlsPlan,
     /// A file that says what the target is: its name and text, copied into the result.
     pub about: Option<(String, String)>,
 }
 
-/// What the system under test is.
+/// Kind of the system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PlatformKind {
     /// The reference gateway, started by the run itself.
     Gateway {
-        /// What it speaks.
+        /// Its dialect.
         dialect: Dialect,
-        /// How it misbehaves.
+        /// Its misbehaviour.
         behaviour: Box<Behaviour>,
         /// Bytes of the longest payload that it takes over CoAP; none is its dialect's own limit.
         max_payload: Option<u32>,
     },
     /// A platform that runs elsewhere.
     Deployed {
-        /// What it speaks.
+        /// Its dialect.
         dialect: Dialect,
     },
 }
 
 impl PlatformPlan {
-    /// How its devices and it speak to each other.
+    /// Dialect that its devices and it speak to each other.
     pub const fn dialect(&self) -> Dialect {
         match self.kind {
             PlatformKind::Gateway { dialect, .. } | PlatformKind::Deployed { dialect } => dialect,
@@ -67,28 +67,28 @@ impl PlatformPlan {
 pub struct BackendPlan {
     /// Its name in the result.
     pub name: String,
-    /// Where it connects: the embedded gateway's own address where the port is 0, and of several
+    /// Address that it connects to: the embedded gateway's own where the port is 0, and of several
     /// servers the first.
     pub endpoint: Endpoint,
-    /// How the certificate there is checked, where the scheme has TLS.
+    /// Checks of the certificate there, where the scheme has TLS.
     pub tls: TlsPlan,
-    /// What its consumers speak, and what they consume.
+    /// Subscription or topics of its consumers, by their protocol.
     pub northbound: Northbound,
     /// Its user name.
     pub user: Option<Secret>,
     /// Its password.
     pub password: Option<Secret<Vec<u8>>>,
-    /// How many consumer sessions share the account's messages; at least 1.
+    /// Number of consumer sessions that share the account's messages; at least 1.
     pub consumers: u16,
     /// The group of its shared subscription (MQTT 5 section 4.8.2), or Kafka's consumer group.
     pub shared: Option<String>,
-    /// When its consumers stop reading.
+    /// Pauses in which its consumers do not read.
     pub pause: Vec<Pause>,
-    /// Whether its consumer issues the commands of the run.
+    /// True if its consumer issues the commands of the run.
     pub issues_commands: bool,
 }
 
-/// What a backend's consumers speak, and what they consume.
+/// Subscription or topics of a backend's consumers, by their protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Northbound {
     /// MQTT.
@@ -115,14 +115,14 @@ pub struct KafkaNorthbound {
     pub servers: Vec<Endpoint>,
     /// The topics that are there before the load begins.
     pub topics: Vec<KafkaTopic>,
-    /// How a password is proved there, where the backend has one.
+    /// Mechanism that proves a password there, where the backend has one.
     pub sasl: Sasl,
 }
 
 /// A mechanism of SASL (RFC 4422) that proves a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Sasl {
-    /// It is sent as it is (RFC 4616).
+    /// Sends it as it is (RFC 4616).
     #[default]
     Plain,
     /// Neither side sends it (RFC 7677).
@@ -150,19 +150,19 @@ impl Sasl {
 pub struct KafkaTopic {
     /// Its name.
     pub name: String,
-    /// How many partitions it is created with where it is missing.
+    /// Number of partitions that it is created with where it is missing.
     pub partitions: u32,
-    /// How its records read as a topic of the dialect: this, and behind it the record's key. Empty
-    /// where the dialect says nothing of Kafka: then the key alone, or this topic's name.
+    /// Topic of the dialect for its records: this, and behind it the record's key. Empty where the
+    /// dialect says nothing of Kafka: then the key alone, or this topic's name.
     pub surface: String,
     /// The tenant of the platform whose it is; none where it is nobody's or everybody's.
     pub tenant: Option<String>,
-    /// What its records are.
+    /// Kind of its records.
     pub records: KafkaRecords,
 }
 
 impl BackendPlan {
-    /// What its consumers subscribe to, if they speak MQTT.
+    /// Subscription of its consumers, if they speak MQTT.
     pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
         match &self.northbound {
             Northbound::Mqtt(mqtt) => Some(mqtt),
@@ -200,7 +200,7 @@ impl KafkaNorthbound {
 /// A stretch in which a consumer does not read. `at` counts from the start of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// When it stops.
+    /// Instant at which it stops.
     pub at: Micros,
     /// For how long.
     pub lasts: Micros,

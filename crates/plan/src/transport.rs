@@ -1,4 +1,4 @@
-//! What lies between a session and the network: the scheme of an address, and TLS.
+//! Transport between a session and the network: the scheme of an address, and TLS.
 
 use muster_platform::Protocol;
 use std::fmt;
@@ -68,7 +68,7 @@ impl Scheme {
         }
     }
 
-    /// Whether TLS carries it.
+    /// Returns true if TLS carries it.
     pub const fn is_tls(self) -> bool {
         matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
     }
@@ -92,12 +92,12 @@ impl Scheme {
         }
     }
 
-    /// Whether DTLS carries it.
+    /// Returns true if DTLS carries it.
     pub const fn is_dtls(self) -> bool {
         matches!(self, Self::Coaps)
     }
 
-    /// Whether it is CoAP, which goes in datagrams.
+    /// Returns true if it is CoAP, which goes in datagrams.
     pub const fn is_coap(self) -> bool {
         matches!(self, Self::Coap | Self::Coaps)
     }
@@ -120,12 +120,12 @@ impl Scheme {
         }
     }
 
-    /// Whether WebSocket carries it.
+    /// Returns true if WebSocket carries it.
     pub const fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
     }
 
-    /// Whether it is Kafka's.
+    /// Returns true if it is Kafka's.
     pub const fn is_kafka(self) -> bool {
         matches!(self, Self::Kafka | Self::Kafkas)
     }
@@ -187,7 +187,7 @@ impl fmt::Display for Endpoint {
 pub struct PemFile {
     /// The file's name, as the scenario has it.
     pub name: String,
-    /// What stands in it.
+    /// Its content.
     pub text: Vec<u8>,
 }
 
@@ -203,25 +203,25 @@ pub enum TlsVersions {
     Only13,
 }
 
-/// How a platform's certificate is checked, and what is said of ourselves.
+/// Settings of TLS, among them the checks of the peer's certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TlsPlan {
-    /// Whom we trust; none trusts whom this machine trusts.
+    /// Authorities that we trust; none stands for those of this machine.
     pub ca: Option<PemFile>,
     /// The name that the certificate must have; none is the address's host.
     pub server_name: Option<String>,
-    /// Whether any certificate will do.
+    /// True if any certificate is accepted.
     pub insecure: bool,
     /// The versions that may be spoken.
     pub versions: TlsVersions,
     /// The protocol that is offered by ALPN (RFC 7301).
     pub alpn: Option<String>,
-    /// Whether a link that connects again resumes its own session; none leaves it to what carries
+    /// True if a link that connects again resumes its own session; none leaves it to what carries
     /// the link ([`TlsPlan::resumes`]).
     pub resumption: Option<bool>,
     /// The certificate and the key of a backend's consumers.
     pub own: Option<(PemFile, Secret<PemFile>)>,
-    /// Whom the embedded gateway trusts when a device shows a certificate.
+    /// Authorities that the embedded gateway trusts when a device shows a certificate.
     pub client_ca: Option<PemFile>,
 }
 
@@ -241,9 +241,9 @@ impl Default for TlsPlan {
 }
 
 impl TlsPlan {
-    /// Whether a link over this scheme that connects again resumes its own session. Where nothing is
-    /// said it does over TLS, and not over DTLS, where a device at rest would need half as much
-    /// memory again.
+    /// Returns true if a link over this scheme that connects again resumes its own session. By
+    /// default it does over TLS, and not over DTLS, where a device at rest would need half as
+    /// much memory again.
     pub fn resumes(&self, scheme: Scheme) -> bool {
         self.resumption.unwrap_or(!scheme.is_dtls())
     }

@@ -187,7 +187,7 @@ fn cold(root: &View<'_>) -> Option<Cold> {
     }
 }
 
-/// Where the next fleet begins.
+/// First ids of the next fleet.
 #[derive(Default)]
 struct Next {
     device: u32,

@@ -17,14 +17,14 @@ use crate::web;
 
 use self::owners::Given;
 
-/// What the check found, in the order of the file.
+/// Findings of the check, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What is wrong.
+    /// Mistakes.
     pub(crate) wrong: Vec<Problem>,
-    /// What is right and belongs to later work.
+    /// Keys and words that are right and belong to later work.
     pub(crate) not_yet: Vec<Problem>,
-    /// What is right and belongs to other protocols, dialects or kinds; of no use where anything is wrong.
+    /// Right keys of other protocols, dialects or kinds; of no use where anything is wrong.
     pub(crate) strays: Vec<Problem>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 
 struct Check<'a> {
     sources: &'a Sources,
-    /// Whether references to the environment have been replaced.
+    /// True if references to the environment have been replaced.
     is_expanded: bool,
     given: Given,
     findings: Findings,
@@ -367,7 +367,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether a text is a value of its form.
+/// Checks that a text is a value of its form.
 fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
     match scalar {
         Scalar::Text | Scalar::Template | Scalar::Secret | Scalar::Reference | Scalar::File => {
@@ -437,7 +437,7 @@ pub(crate) fn alternative(kinds: &'static [Kind], node: &Node) -> Option<&'stati
     kinds.iter().find(|kind| kind.form() == Some(node.form()))
 }
 
-/// Whether a key reads as a percentile: `p99`, `p99.9`.
+/// Returns true if a key reads as a percentile: `p99`, `p99.9`.
 fn is_percentile(key: &str) -> bool {
     let number = key.strip_prefix('p');
     number.is_some_and(|number| number.parse::<f64>().is_ok())
@@ -448,7 +448,7 @@ fn judges_percentiles(object: &Object) -> bool {
     keys.any(|key| matches!(key.kind, Kind::Percentiles))
 }
 
-/// Whether a word is none of these, and near to none of them.
+/// Returns true if a word is none of these, and near to none of them.
 fn is_stray(words: &[Word], node: &Node) -> bool {
     let known = || words.iter().map(|word| word.name);
     let text = node.text().unwrap_or_default();
@@ -480,7 +480,7 @@ fn lower(doc: &str) -> String {
     })
 }
 
-/// What is wrong with a default of the language itself, for its test.
+/// Problem of a default of the language itself, for its test.
 #[cfg(test)]
 pub(crate) fn wrong_default(kind: &'static Kind, default: &str) -> Option<String> {
     let sources = Sources::new("default", default);

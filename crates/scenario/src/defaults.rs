@@ -1,4 +1,4 @@
-//! What stands when a key is left out, filled into the tree, so that the plan is built from a
+//! Defaults of keys that are left out, filled into the tree, so that the plan is built from a
 //! complete scenario and the result shows the scenario as run.
 //!
 //! A filled value takes the place of the map it is missing in.
@@ -38,7 +38,7 @@ pub(crate) fn fill(root: &mut Node) {
     }
 }
 
-/// What the platform speaks, its own defaults included.
+/// Dialect of the platform, defaults included.
 fn dialect(root: &Node) -> Dialect {
     let word = |key: &str| root.get("platform")?.get(key)?.text();
     let name = match word("kind").unwrap_or("gateway") {
@@ -48,7 +48,7 @@ fn dialect(root: &Node) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
-/// Whether the devices speak CoAP.
+/// Returns true if the devices speak CoAP.
 fn is_coap(root: &Node) -> bool {
     let devices = root.get("platform").and_then(|it| it.get("devices"));
     let first = devices.and_then(|devices| devices.items().first());
@@ -111,9 +111,9 @@ fn fill_queries(root: &mut Node) {
     }
 }
 
-/// How long a device waits for a command where the scenario does not say.
+/// Time that a device waits for a command where the scenario does not say.
 const DEFAULT_TTD: &str = "10s";
-/// How much longer than that its query may go unanswered (docs/semantics.md#time-outs).
+/// Further time that its query may go unanswered (docs/semantics.md#time-outs).
 const QUERY_GRACE_US: u64 = 10_000_000;
 
 fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
@@ -206,7 +206,7 @@ fn leave_out_of_messages(stream: &mut Node) {
     }
 }
 
-/// What the topics begin with where the scenario names none.
+/// Beginning of the topics where the scenario names none.
 const OWN: &str = "muster/";
 
 /// Places in a device's queue where the scenario names none (docs/semantics.md#shed).
@@ -258,23 +258,23 @@ fn written(us: u64) -> String {
 /// A topic that nobody publishes on, for a backend that has nothing to consume.
 const NOTHING: &str = "muster/nothing";
 
-/// What a backend's defaults depend on.
+/// Properties of the scenario that a backend's defaults depend on.
 struct Traffic {
     /// A filter that takes every topic of the scenario.
     filter: String,
     /// The highest quality of service.
     qos: String,
-    /// Whether any stream's messages carry an id.
+    /// True if any stream's messages carry an id.
     carries_ids: bool,
-    /// Whether all of them surface northbound.
+    /// True if all of them surface northbound.
     surfaces: bool,
     /// The newest version of MQTT that a device speaks.
     version: &'static str,
-    /// Whether the devices speak CoAP.
+    /// True if the devices speak CoAP.
     is_coap: bool,
 }
 
-/// Where the business application finds an embedded gateway whose devices speak no MQTT.
+/// Northbound address of an embedded gateway whose devices speak no MQTT.
 const NORTHBOUND: &str = "mqtt://127.0.0.1:0";
 
 impl Traffic {
@@ -329,7 +329,7 @@ fn levels(topic: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What the addresses of Kafka begin with, whose consumers subscribe to nothing.
+/// Beginning of the addresses of Kafka, whose consumers subscribe to nothing.
 const KAFKA: &str = "kafka";
 
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {

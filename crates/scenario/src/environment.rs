@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use crate::source::Sources;
 use crate::tree::{Node, Value};
 
-/// How a reference to the environment begins.
+/// Beginning of a reference to the environment.
 pub(crate) const REFERENCE: &str = "${env:";
 
 /// Replaces every reference by what the environment holds. Returns a problem for each that is not set.
@@ -105,7 +105,7 @@ impl Expansion<'_> {
     }
 }
 
-/// What is wrong with a reference to a variable that is not set, and what would be right.
+/// Problem of a reference to a variable that is not set, and what would be right.
 pub(crate) fn unset(name: &str) -> (String, String) {
     (
         format!("the environment variable {name} is not set"),

@@ -1,4 +1,4 @@
-//! What a plan needs of the machine: descriptors, ports, memory and rates, as figures that the
+//! Demands of a plan on the machine: descriptors, ports, memory and rates, as figures that the
 //! caller compares with what the machine has.
 
 use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
@@ -22,7 +22,7 @@ const DTLS_SESSION_BYTES: u64 = 512;
 pub const WEBSOCKET_BYTES_PER_LINK: u64 = 64;
 /// The ledger's memory for one stream of one device in one account, while its messages are few.
 pub const LEDGER_BYTES_PER_STREAM: u64 = 96;
-/// What a TCP socket costs the kernel, measured at 4 to 5 KB.
+/// Kernel memory of a TCP socket, measured at 4 to 5 KB.
 pub const KERNEL_BYTES_PER_SOCKET: u64 = 5 * 1024;
 /// Due instants travel in 40 bits of microseconds (the stamp's layout), and the last value means
 /// "unknown": a run and its connect phase must stay below.
@@ -30,7 +30,7 @@ pub const LONGEST_RUN: Micros = Micros((1 << 40) - 2);
 /// A process without devices, the generator's or the gateway's: code, pools, histograms.
 pub const BASE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a plan needs.
+/// Needs of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Needs {
     /// Device links at once.
@@ -55,9 +55,9 @@ pub struct Needs {
     pub peak: Rate,
     /// The most bytes of payload that are due in a second, of all streams together.
     pub peak_bytes: f64,
-    /// How long the connect phase takes at the least.
+    /// Shortest time that the connect phase takes.
     pub connect: Micros,
-    /// How long all phases together take, if settling takes all of its time; a run cannot last
+    /// Time that all phases together take, if settling takes all of its time; a run cannot last
     /// longer than [`LONGEST_RUN`].
     pub run: Micros,
 }
@@ -65,9 +65,9 @@ pub struct Needs {
 /// Connections to one destination: each takes a port of its own per source address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortNeed {
-    /// Where they go.
+    /// Their destination.
     pub endpoint: Endpoint,
-    /// How many there are.
+    /// Number of connections.
     pub connections: u32,
     /// Source addresses that the scenario gives devices; none where it leaves them to the kernel.
     pub from: Option<u32>,
@@ -87,7 +87,7 @@ pub struct MemoryNeed {
 }
 
 impl Needs {
-    /// What one of so many equal parts needs; how long it takes is the same.
+    /// Needs of one of `of` equal parts; its times are the same.
     pub fn part(&self, of: u32) -> Needs {
         let of = of.max(1);
         let share = |all: u64| all.div_ceil(u64::from(of));
@@ -107,13 +107,13 @@ impl Needs {
         part
     }
 
-    /// How many processes the generator needs if each may open so many descriptors.
+    /// Number of processes that the generator needs if each may open this number of descriptors.
     pub fn processes(&self, descriptors_each: u64) -> u64 {
         let sockets = u64::from(self.device_sockets) + u64::from(self.consumers);
         sockets.div_ceil(sockets_each(descriptors_each)).max(1)
     }
 
-    /// How many processes the embedded gateway needs, likewise; 0 without one.
+    /// Number of processes that the embedded gateway needs, likewise; 0 without one.
     pub fn gateway_processes(&self, descriptors_each: u64) -> u64 {
         self.gateway_descriptors
             .div_ceil(sockets_each(descriptors_each))
@@ -136,7 +136,7 @@ fn sockets_each(descriptors_each: u64) -> u64 {
 }
 
 impl PortNeed {
-    /// How many source addresses the connections need at so many ports each.
+    /// Number of source addresses that the connections need at `ports_each` ports each.
     pub fn sources(&self, ports_each: u32) -> u32 {
         self.connections.div_ceil(ports_each.max(1)).max(1)
     }
@@ -219,7 +219,7 @@ fn lists_bytes(fleet: &muster_plan::FleetPlan) -> u64 {
     (fleet.names.memory() + links + table) as u64
 }
 
-/// What the layers of a link hold while it is idle.
+/// Bytes that the layers of a link hold while it is idle.
 fn layers_bytes(platform: &PlatformPlan) -> u64 {
     let scheme = platform.scheme();
     let tls = if scheme.is_tls() {

@@ -49,32 +49,32 @@ impl Object {
 pub(crate) struct Key {
     /// As it is written.
     pub(crate) name: &'static str,
-    /// What it means, one line.
+    /// Its meaning, one line.
     pub(crate) doc: &'static str,
-    /// What it takes.
+    /// Kind of its value.
     pub(crate) kind: Kind,
-    /// What stands when it is left out, as it would be written.
+    /// Its default, as it would be written.
     pub(crate) default: Option<&'static str>,
-    /// Whether it must stand.
+    /// True if it must be given.
     pub(crate) required: bool,
     /// The settings without any of which it has no meaning.
     pub(crate) owners: &'static [Owner],
-    /// Whether it is built.
+    /// Its status.
     pub(crate) status: Status,
 }
 
-/// Whether a key or a word is built.
+/// Status of a key or a word: built, not yet, or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It is.
+    /// Built.
     Built,
     /// Not yet; the text says what it belongs to.
     NotYet(&'static str),
     /// Known, and refused: what the user wants instead.
     Refused {
-        /// Why it is no key.
+        /// Reason why it is no key.
         why: &'static str,
-        /// What to do.
+        /// Advice to the user.
         help: &'static str,
     },
 }
@@ -101,7 +101,7 @@ const MQTT: Owner = Owner::Devices(&["MQTT"]);
 /// Devices that speak CoAP.
 const COAP: Owner = Owner::Devices(&["CoAP"]);
 
-/// What a key takes.
+/// Kind of a key's value.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A single value with a form of its own.
@@ -122,7 +122,7 @@ pub(crate) enum Kind {
     Either(&'static [Kind]),
 }
 
-/// What a single value holds.
+/// Form of a single value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scalar {
     /// Any text that is not empty.
@@ -172,7 +172,7 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// Whether any text may stand there.
+    /// Returns true if any text may stand there.
     pub(crate) const fn is_text(self) -> bool {
         matches!(
             self,
@@ -200,7 +200,7 @@ pub(crate) const fn one(scalar: Scalar) -> Kind {
 }
 
 impl Kind {
-    /// Which form of YAML it is written in; none where several are.
+    /// Form of YAML that it is written in; none where several are.
     pub(crate) fn form(&self) -> Option<Form> {
         match self {
             Self::One(_) | Self::Url(_) | Self::Word(_) => Some(Form::Single),
@@ -238,7 +238,7 @@ impl Form {
 pub(crate) struct Word {
     /// As it is written.
     pub(crate) name: &'static str,
-    /// Whether it is built.
+    /// Its status.
     pub(crate) status: Status,
 }
 

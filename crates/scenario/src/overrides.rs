@@ -21,11 +21,11 @@ pub struct Overrides(Vec<Override>);
 pub(crate) struct Override {
     /// The option of the command line that it was given by.
     pub(crate) flag: String,
-    /// Which key it replaces.
+    /// Path of the key that it replaces.
     pub(crate) path: String,
     /// By what, as YAML.
     pub(crate) value: String,
-    /// How much of what was given stands before the value.
+    /// Part of what was given before the value.
     pub(crate) prefix: String,
 }
 
@@ -42,7 +42,7 @@ impl Overrides {
     /// be named (`fleet.count`). The value is YAML, so `[a, b]` is a list.
     ///
     /// # Errors
-    /// If there is no `=`, or no path before it.
+    /// A missing `=`, or no path before it.
     pub fn add(&mut self, argument: &str) -> Result<(), Problems> {
         match argument.split_once('=') {
             Some((path, value)) if !path.trim().is_empty() => {
@@ -116,7 +116,7 @@ fn read_value(sources: &Sources, number: u16, value: &str) -> Result<Node, Box<P
     tree::read(sources, number)
 }
 
-/// What is wrong, and what would be right.
+/// The mistake, and advice on how to correct it.
 type Refusal = (String, String);
 
 /// One step of a path.
@@ -178,7 +178,7 @@ fn steps(path: &str) -> Result<Vec<Step<'_>>, Refusal> {
     }
 }
 
-/// Whether a map has the key; a list cannot be made by a number in brackets.
+/// Checks that a map has the key; a list cannot be made by a number in brackets.
 fn is_there(node: &Node, key: &str, path: &str) -> Result<(), Refusal> {
     let Value::Map(entries) = &node.value else {
         return Ok(());
@@ -266,7 +266,7 @@ fn named<'a>(
     Err((format!("`{path}`: nothing here is named `{key}`"), help))
 }
 
-/// What an item of a list is called: its name, or the kind that a stream is named after.
+/// Name of an item of a list: its own, or the kind that a stream is named after.
 fn name(item: &Node) -> Option<&str> {
     item.get("name")
         .or_else(|| item.get("kind"))

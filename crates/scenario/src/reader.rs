@@ -1,15 +1,15 @@
 //! Files and variables that a scenario names, read by the caller.
 
-/// Where files and environment variables come from. Paths are relative to the scenario's file.
+/// Source of files and environment variables. Paths are relative to the scenario's file.
 pub trait Reader {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// Why it cannot be read, for a sentence: "no such file".
+    /// Reason why it cannot be read, for a sentence: "no such file".
     fn file(&self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// What stands before a relative path when the file is opened later: the scenario's folder with
-    /// a slash at its end, or nothing.
+    /// Beginning of a relative path when the file is opened later: the scenario's folder with a
+    /// slash at its end, or nothing.
     fn folder(&self) -> String {
         String::new()
     }

@@ -153,8 +153,8 @@ mod tests {
     use crate::source::Sources;
     use crate::tree::{self, Node, Value as Tree};
 
-    /// Whether a value is of a schema, for the words of JSON schema that this one uses; patterns
-    /// are left to the check of the language.
+    /// Returns true if a value is of a schema, for the words of JSON schema that this one uses;
+    /// patterns are left to the check of the language.
     fn fits(schema: &Value, value: &Value) -> bool {
         let is_type = |name: &Value| match name.as_str().unwrap() {
             "object" => value.is_object(),

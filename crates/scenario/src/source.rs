@@ -1,4 +1,4 @@
-//! Where a value stands: in the scenario's file, or in one of the overrides.
+//! Places of values: in the scenario's file, or in one of the overrides.
 
 use muster_plan::Problem;
 
@@ -16,7 +16,7 @@ pub(crate) struct Place {
     pub(crate) line: u32,
     /// The column in characters, from 1; [`PATH_COLUMN`] for an override's path.
     pub(crate) column: u32,
-    /// How many characters are meant; at least 1.
+    /// Number of characters that are meant; at least 1.
     pub(crate) length: u32,
 }
 
@@ -47,7 +47,7 @@ impl Place {
 struct Given {
     flag: String,
     text: String,
-    /// How many characters stand before the value.
+    /// Number of characters before the value.
     before: u32,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Sources {
     texts: Vec<String>,
     /// Each override as it was given.
     given: Vec<Given>,
-    /// What no problem may show: the secrets that the scenario spells out.
+    /// Secrets that the scenario spells out; no problem may show them.
     hidden: Vec<Place>,
 }
 

@@ -18,22 +18,22 @@ const MAX_DEPTH: usize = 64;
 /// A value with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Where it stands.
+    /// Its place.
     pub(crate) place: Place,
-    /// What it is.
+    /// Its value.
     pub(crate) value: Value,
     /// The text as the author wrote it, where the environment has replaced a part of it.
     pub(crate) written: Option<String>,
 }
 
-/// What a node is.
+/// Value of a node.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     /// Text, a number, `true`, nothing: told apart by who reads it.
     Scalar {
         /// The text, escapes resolved.
         text: String,
-        /// Whether it was quoted, so that `"true"` stays text.
+        /// True if it was quoted, so that `"true"` stays text.
         quoted: bool,
     },
     /// `- a` or `[a]`.
@@ -47,7 +47,7 @@ pub(crate) enum Value {
 pub(crate) struct Entry {
     /// The key.
     pub(crate) key: String,
-    /// Where the key stands.
+    /// Place of the key.
     pub(crate) place: Place,
     /// Its value.
     pub(crate) node: Node,
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Whether it is written as nothing at all (`key:`, `~` or `null`).
+    /// Returns true if it is written as nothing at all (`key:`, `~` or `null`).
     pub(crate) fn is_nothing(&self) -> bool {
         let Value::Scalar {
             text,
@@ -130,7 +130,7 @@ impl Node {
             .map(|entry| &mut entry.node)
     }
 
-    /// Which form it is written in.
+    /// Form that it is written in.
     pub(crate) fn form(&self) -> Form {
         match &self.value {
             Value::Scalar { .. } => Form::Single,
@@ -143,7 +143,7 @@ impl Node {
 /// Reads the text of source number `source`.
 ///
 /// # Errors
-/// What the parser cannot read, and what a scenario must not hold, with its place.
+/// Text that the parser cannot read, or that a scenario must not hold, with its place.
 pub(crate) fn read(sources: &Sources, source: u16) -> Result<Node, Box<Problem>> {
     let text = sources.text(source);
     let mut reader = Reader {

@@ -5,12 +5,12 @@
 use muster_judge::{Allowance, Percentile, Share};
 use muster_model::{Micros, Rate};
 
-/// Why a text is no value of its kind, and what would be right.
+/// Mistake in a text that is no value of its kind, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// What is wrong.
+    /// The mistake.
     pub(crate) what: String,
-    /// What would be right.
+    /// Advice on how to correct it.
     pub(crate) help: String,
 }
 
@@ -31,7 +31,7 @@ const LONGEST: f64 = 1e15;
 /// A length of time as scenarios write it: `250ms`, `30s`, `15m`, `1h30m`.
 ///
 /// # Errors
-/// What is wrong with the text and what would be right, in words.
+/// The mistake and what would be right, in words.
 pub fn length_of_time(text: &str) -> Result<Micros, String> {
     time(text).map_err(|Unreadable { what, help }| format!("{what}; write {help}"))
 }
@@ -110,7 +110,7 @@ pub(crate) fn rate(text: &str) -> Read<Rate> {
     Ok(rate)
 }
 
-/// What stands between a count and its period: thousands and millions.
+/// Factor of a unit between a count and its period: thousands and millions.
 fn unit_of_count(unit: &str) -> Option<f64> {
     Some(match unit {
         "" => 1.0,

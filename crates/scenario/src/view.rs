@@ -13,7 +13,7 @@ use crate::source::{Place, Sources};
 use crate::tree::Node;
 use crate::units::{self, Demand, Unreadable};
 
-/// What building a plan needs besides the tree, and what it finds wrong.
+/// Inputs for building a plan besides the tree, and the problems found.
 pub(crate) struct Context<'a> {
     sources: &'a Sources,
     /// For files and the environment.
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether it is a map of keys.
+    /// Returns true if it is a map of keys.
     pub(crate) fn is_map(&self) -> bool {
         self.node.form() == Form::Map
     }
@@ -154,7 +154,7 @@ impl<'a> View<'a> {
         self.read(key, units::fraction)
     }
 
-    /// Whether a key is true.
+    /// Reads a key as true or false.
     pub(crate) fn truth(&self, key: &str) -> Option<bool> {
         self.read(key, units::truth)
     }

@@ -50,7 +50,7 @@ fn every_misbehaviour_of_the_gateway_has_a_row_with_its_keys() {
     assert_eq!(rows.len(), all.len(), "a row for each key, and no other");
 }
 
-/// What a value looks like, in words.
+/// Form of a value, in words.
 fn form(schema: &Value, place: &str, met: &BTreeMap<String, String>) -> String {
     let words = |list: &Value| -> Vec<String> {
         let texts = list.as_array().into_iter().flatten();

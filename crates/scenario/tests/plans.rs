@@ -1,4 +1,4 @@
-//! What a plan holds: ids, defaults, shapes, secrets, and what it needs of the machine.
+//! Contents of a plan: ids, defaults, shapes, secrets, and its demands on the machine.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -727,7 +727,7 @@ fn kafka_has_servers_and_topics_in_place_of_a_filter() {
     assert_eq!((backends.len(), backends[0].mqtt()), (1, None));
 }
 
-/// What a run creates where it is missing is what is documented, and each is created once for a tenant.
+/// Checks that missing topics are created as documented, and each once for a tenant.
 #[test]
 fn topics_of_hono_have_the_documented_partitions_unless_the_scenario_says_others() {
     let topics = |keys: &str| -> Vec<(String, u32)> {
@@ -1411,7 +1411,7 @@ fn devices_over_coap_that_never_ask_are_warned_of() {
     assert_eq!(plan(&absent).warnings, []);
 }
 
-/// What a Hono takes as it comes from its installation (`maxPayloadSize`, `max-ttd`).
+/// Limits of a Hono as it comes from its installation (`maxPayloadSize`, `max-ttd`).
 #[test]
 fn what_a_hono_takes_only_if_it_was_told_to_is_warned_of() {
     let text = |platform: &str, size: u32, ttd: &str| {

@@ -10,7 +10,7 @@ use muster_platform::Dialect;
 use crate::units;
 use crate::view::View;
 
-/// What a gateway does wrong with deliveries, which not every platform makes.
+/// Misbehaviour with deliveries, which not every platform makes.
 const OF_DELIVERY: [&str; 6] = [
     "lose-after-accept",
     "duplicate",
@@ -19,12 +19,12 @@ const OF_DELIVERY: [&str; 6] = [
     "corrupt",
     "reject-but-deliver",
 ];
-/// What it does wrong with acknowledgements by the application.
+/// Misbehaviour with acknowledgements by the application.
 const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answer-batch"];
 /// And with several of them in one message, where what has a northbound has no such messages.
 const OF_BATCHES: [&str; 1] = ["answer-batch"];
 
-/// What it does wrong with commands.
+/// Misbehaviour with commands.
 const OF_COMMANDS: [&str; 3] = ["lose-commands", "duplicate-commands", "delay-commands"];
 
 /// Refuses misbehaviour towards commands where no backend of the platform issues any.
@@ -110,7 +110,7 @@ pub(super) fn behaviour(
     })
 }
 
-/// Whether the dialect has what each misbehaviour is about.
+/// Checks that the dialect has what each misbehaviour is about.
 fn suits(view: &View<'_>, dialect: Dialect, is_acknowledged: bool) -> Option<()> {
     let (mut strays, why): (Vec<&str>, _) = match (dialect.has_northbound, is_acknowledged) {
         (false, _) => (OF_DELIVERY.to_vec(), "no message is delivered anywhere"),
@@ -188,7 +188,7 @@ fn delayed(view: &View<'_>) -> Option<Delayed> {
     })
 }
 
-/// So many: at once, or each late by so much.
+/// Reads a count, with or without a delay of each.
 fn perhaps_delayed(behaviour: &View<'_>, key: &str) -> Option<Delayed> {
     let view = behaviour.get(key)?;
     if view.text().is_empty() {

@@ -54,7 +54,7 @@ fn share(class: &Class<'_>, number: u8) -> BoardShare {
     }
 }
 
-/// Whether the messages of a stream are a payload of these names with a `ts`.
+/// Returns true if the messages of a stream are a payload of these names with a `ts`.
 fn says_ts(stream: &View<'_>) -> bool {
     let payload = stream.get("payload");
     let values = payload.as_ref().and_then(named);
@@ -99,8 +99,8 @@ fn values_of(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
     }
 }
 
-/// Which messages raise an alarm: of the k-th messages of all devices whole ones, so that their number
-/// is exact.
+/// Messages that raise an alarm: whole rounds of the k-th messages of all devices, so that their
+/// number is exact.
 fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> Option<Rare> {
     let (rate, from) = (view.rate("rate")?, view.time("from")?);
     let due_end = class.seat.phases.warm_up + class.seat.phases.measure;

@@ -23,10 +23,10 @@ const SAP_MEASURES: &str = "sap-measures";
 pub(crate) const DITTO_MODIFY: &str = "ditto-modify";
 /// A message without a body, by which a device of Hono says that it is there, and asks for a command.
 const EMPTY: &str = "empty";
-/// What CoAP can name; the media type of Ditto's own protocol has no number there.
+/// Media type that CoAP can name; that of Ditto's own protocol has no number there.
 const JSON: &str = "application/json";
 
-/// What a stream says, and where its id travels.
+/// Payload of a stream's messages, and the carrier of their id.
 pub(super) struct Body {
     pub(super) payload: PayloadSpec,
     pub(super) carrier: Carrier,
@@ -266,7 +266,7 @@ fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Opti
     )
 }
 
-/// Whether the payload names the message as the acknowledgement will.
+/// Checks that the payload names the message as the acknowledgement will.
 fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     let id = ApplicationId::template(lane);
     if payload
@@ -311,7 +311,7 @@ fn chooses_token(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
     view.refuse(what, &help)
 }
 
-/// What the check of a stamp covers.
+/// Reads the part of a message that the check of a stamp covers.
 fn integrity(view: &View<'_>, carrier: &Carrier) -> Option<IntegrityLevel> {
     let is_stamp = match carrier {
         Carrier::Payload | Carrier::Property | Carrier::Field(_) => true,
@@ -339,7 +339,7 @@ fn pointer(view: &View<'_>) -> Option<String> {
     Some(pointer.to_owned())
 }
 
-/// Whether every payload has room for what the carrier puts into it.
+/// Checks that every payload has room for what the carrier puts into it.
 fn fits(class: &Class<'_>, view: &View<'_>, payload: &Payload, carrier: &Carrier) -> Option<()> {
     let body = view.get("payload")?;
     match carrier {
@@ -408,7 +408,7 @@ fn too_small(
     view.refuse(what, &help)
 }
 
-/// Whether the template is JSON whose field is the stamp and nothing else.
+/// Checks that the template is JSON whose field is the stamp and nothing else.
 fn holds_field(view: &View<'_>, template: &Template, pointer: &str) -> Option<()> {
     let written = view.get("template");
     let view = written.as_ref().unwrap_or(view);

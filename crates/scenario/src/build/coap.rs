@@ -15,7 +15,7 @@ use crate::view::View;
 /// Message ids of a pair of endpoints (RFC 7252 section 3).
 const MESSAGE_IDS: f64 = 65_536.0;
 
-/// How devices speak CoAP, but for their sockets.
+/// Reads the devices' settings of CoAP, but for their sockets.
 pub(super) fn client(fleet: &View<'_>) -> Option<CoapSettings> {
     let view = fleet.get("client")?.get("coap")?;
     Some(CoapSettings::new(
@@ -53,7 +53,7 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
     Some(transmission)
 }
 
-/// How the messages of a stream are delivered.
+/// Reads the delivery of a stream's messages.
 pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
     let is_confirmable = view.truth("confirmable")?;
     let ack = match (view.text_of("ack"), is_confirmable) {
@@ -80,7 +80,7 @@ pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
     })
 }
 
-/// Whether messages have a form in CoAP, whole: nothing of them is left out on the way.
+/// Checks that messages have a form in CoAP, whole: nothing of them is left out on the way.
 pub(super) fn can_be_said(
     class: &Class<'_>,
     view: &View<'_>,
@@ -159,7 +159,7 @@ pub(super) fn deal(
     }))
 }
 
-/// How many links may share a socket if each uses so many message ids within their lifetime.
+/// Number of links that may share a socket if each uses `ids` message ids within their lifetime.
 ///
 /// Of the ids a block is always being used up ([`muster_protocol::coap`] counts them in blocks of 256), and
 /// how many are due within a lifetime varies: where arrivals are random, by the square root of their

@@ -13,7 +13,7 @@ use super::stream::{Class, timeout};
 use super::templates::device_template;
 use crate::view::View;
 
-/// What the one backend with commands does.
+/// Commands of the one backend that issues them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commands {
     is_two_way: bool,
@@ -64,7 +64,7 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
     Some(Some(commands))
 }
 
-/// What a backend issues would come back to it as a message that nobody sent.
+/// Refuses a filter that brings a backend its own commands, as messages that nobody sent.
 fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
     let issued = dialect
         .publishing()
@@ -198,7 +198,7 @@ pub(super) fn command_stream(
     })
 }
 
-/// What the devices say became of a command.
+/// Reads the status that devices report for a command.
 fn status(view: &View<'_>, is_two_way: bool) -> Option<u16> {
     let Some(written) = view.get("status") else {
         return Some(DONE);

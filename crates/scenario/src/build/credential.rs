@@ -1,4 +1,4 @@
-//! What a device logs in with.
+//! Credentials that devices log in with.
 
 use muster_load::{Octets, Template};
 use muster_plan::{Credential, Scheme, Secret};
@@ -22,8 +22,8 @@ pub(super) fn credential(
     }
 }
 
-/// Whether links can prove themselves so over the protocol that they speak. Where a certificate may
-/// be shown is looked at for all fleets together.
+/// Checks that links can prove themselves by this kind over their protocol. Where a certificate may
+/// be shown is checked for all fleets together.
 fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
     let (kind, name) = (view.text_of("kind"), scheme.name());
     let help = match (kind, scheme) {
@@ -81,7 +81,7 @@ const SECRET: Length = Length {
     help: "1 to 65535 bytes (MQTT 5 section 3.1.3.6)",
 };
 
-/// Whether the bytes of all devices are neither none nor too many. None of them is shown.
+/// Checks that the bytes of all devices are neither none nor too many. None of them is shown.
 fn has_length(
     view: &View<'_>,
     wanted: &Length,

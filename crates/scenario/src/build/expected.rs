@@ -1,4 +1,4 @@
-//! How many messages a stream will have.
+//! Number of messages that a stream will have.
 
 use muster_load::{Schedule, StreamSchedule};
 use muster_model::Micros;

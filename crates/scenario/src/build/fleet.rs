@@ -31,15 +31,15 @@ const LONGEST_KEEP_ALIVE: u32 = u16::MAX as u32;
 /// The session expiry travels in 32 bits, of which all ones means for ever (section 3.1.2.11.2).
 const LONGEST_EXPIRY: u32 = u32::MAX;
 
-/// Where a fleet's ids begin, and what it shares with the others.
+/// First ids of a fleet, and what it shares with the others.
 pub(super) struct Seat<'a> {
     pub(super) id: FleetId,
     pub(super) dialect: Dialect,
-    /// How all devices connect.
+    /// Scheme by which all devices connect.
     pub(super) scheme: Scheme,
-    /// Whether the platform is the embedded gateway.
+    /// True if the platform is the embedded gateway.
     pub(super) is_embedded: bool,
-    /// What the platform takes in a request; none where nothing is known of it.
+    /// Limits of the platform on a request; none where nothing is known of it.
     pub(super) request_limits: Option<RequestLimits>,
     pub(super) device: u32,
     pub(super) link: u32,
@@ -49,7 +49,7 @@ pub(super) struct Seat<'a> {
     pub(super) commands: Option<Commands>,
 }
 
-/// How many devices each link of a fleet carries.
+/// Number of devices that each link of a fleet carries.
 pub(super) fn devices_per_link(view: &View<'_>) -> u32 {
     view.get("gateway")
         .and_then(|gateway| gateway.whole("devices"))
@@ -159,7 +159,7 @@ fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
     Some(Devices { names, ..nameless })
 }
 
-/// How many devices each link carries, if the dialect allows for so many.
+/// Number of devices that each link carries, if the dialect allows for it.
 fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     let devices = devices_per_link(view);
     if devices > 1 && !dialect.shares_links {
@@ -173,7 +173,7 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     Some(devices)
 }
 
-/// Whether the last device has an index.
+/// Checks that the last device has an index.
 fn is_in_range(view: &View<'_>, first: u32, devices: u32) -> Option<()> {
     let last = first.checked_add(devices - 1);
     if last.is_none() {
@@ -356,7 +356,7 @@ pub(super) fn topic_template(view: &View<'_>, variables: &Variables<'_>) -> Opti
     is_topic(view, &template, variables).then_some(template)
 }
 
-/// Whether the texts of a template are topic names for every device.
+/// Returns whether the texts of a template are topic names for every device.
 pub(super) fn is_topic(view: &View<'_>, template: &Template, variables: &Variables<'_>) -> bool {
     for place in variables.places(template) {
         let topic = variables.render(template, place);

@@ -53,8 +53,8 @@ pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<(
     Some(())
 }
 
-/// What the platform takes in a request: the embedded gateway as it was told to, and Hono's adapter
-/// as it comes from its installation.
+/// Limits of the platform on a request: the embedded gateway's as configured, and those of Hono's
+/// adapter as it comes from its installation.
 pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<RequestLimits> {
     let usual = dialect
         .requests(target::scheme(platform).protocol())

@@ -51,14 +51,14 @@ pub(super) fn within_strings(text: &str, is_inside: bool, variables: &Variables<
     escape_json(text, is_inside, &|name| variables.need_escapes(name))
 }
 
-/// Whether a media type is JSON's (RFC 8259 section 11, RFC 6839 section 3.1).
+/// Returns true if a media type is JSON's (RFC 8259 section 11, RFC 6839 section 3.1).
 fn is_json_type(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let essence = essence.to_ascii_lowercase();
     matches!(essence.as_str(), "application/json" | "text/json") || essence.ends_with("+json")
 }
 
-/// Whether a template is an object or a list of JSON once each variable is a digit.
+/// Returns true if a template is an object or a list of JSON once each variable is a digit.
 fn is_json(text: &str) -> bool {
     let begins = text.trim_start().starts_with(['{', '[']);
     begins && serde_json::from_str::<IgnoredAny>(&with_digits(text)).is_ok()

@@ -1,4 +1,4 @@
-//! What is watched of the target: its own counters.
+//! Counters of the target that are watched.
 
 use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan};
 

@@ -139,7 +139,7 @@ fn listed(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<N
     None
 }
 
-/// Where the row of a device stands: ` (meters.csv:5)`.
+/// Place of a device's row: ` (meters.csv:5)`.
 pub(super) fn line(fleet: &View<'_>, row: u32, has_columns: bool) -> String {
     let place = || {
         let data = fleet.get("data").filter(|_| has_columns)?;
@@ -295,8 +295,8 @@ fn common(one: &FleetPlan, other: &FleetPlan) -> Option<(u32, u32)> {
     })
 }
 
-/// Where a device is known by its link, the embedded gateway takes what the link logs in as for its
-/// name, by which alone messages without an id are told.
+/// Checks what links log in with. Where a device is known by its link, the embedded gateway takes
+/// it for the device's name, and matches messages without an id by it alone.
 pub(super) fn links_are_named(
     view: &View<'_>,
     seat: &Seat<'_>,
@@ -359,7 +359,7 @@ pub(super) fn clients_are_registered(
     Some(())
 }
 
-/// Whether the texts of all devices stand for bytes; if not, the first that does not is named.
+/// Checks that the texts of all devices stand for bytes; the first that does not is named.
 pub(super) fn is_decodable(
     view: &View<'_>,
     octets: &Octets,

@@ -1,4 +1,4 @@
-//! What a backend's consumers speak: MQTT's subscriptions, and the topics of Kafka.
+//! Sources of a backend's consumers: MQTT's subscriptions, and the topics of Kafka.
 
 use std::collections::BTreeSet;
 

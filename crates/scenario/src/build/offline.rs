@@ -1,4 +1,4 @@
-//! When the devices of a fleet are offline on purpose.
+//! Time in which the devices of a fleet are offline on purpose.
 
 use muster_model::Micros;
 use muster_plan::{ConnectPlan, MqttSettings, Offline, Phases, StreamKind, StreamPlan};
@@ -30,7 +30,7 @@ pub(super) fn offline(fleet: &View<'_>, phases: &Phases) -> Option<Option<Offlin
     }))
 }
 
-/// How long it takes until all links of a fleet have come back.
+/// Time until all links of a fleet have come back.
 fn ramp(links: u32, connect: &ConnectPlan) -> Micros {
     Micros::from_secs_f64(f64::from(links) / connect.rate.get())
 }

@@ -1,4 +1,4 @@
-//! What the platform is told of the devices.
+//! Registration of the devices with the platform.
 
 mod login;
 
@@ -14,12 +14,12 @@ use super::transport;
 use crate::view::View;
 use crate::web;
 
-/// What is missing where the platform could be told, and what to do about it.
+/// Problem of a management API without an address, and what to do about it.
 const NO_URL: (&str, &str) = (
     "`provision` has no `url`",
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
-/// What to do where there is nobody to tell.
+/// Remedy where nothing can be registered.
 const NO_PROVISION: &str = "`mode: none`, or no `provision` at all";
 /// Keys of a management API, of which the first says where it is, and last what is there in its place.
 const OF_PLATFORMS: [&str; 8] = [
@@ -81,7 +81,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     }))
 }
 
-/// Which gateway the devices belong to there, with platforms whose devices do.
+/// Reads the gateway that the devices belong to there, with platforms whose devices do.
 fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
     if dialect == Dialect::Hono {
         return Some(String::new());
@@ -93,7 +93,7 @@ fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
     Some(gateway.text().to_owned())
 }
 
-/// Which management API it is, with platforms that have had several.
+/// Reads the version of the management API, with platforms that have had several.
 fn registry(view: &View<'_>) -> RegistryApi {
     match view.text_of("api") {
         "pre-1.0" => RegistryApi::Legacy,
@@ -101,7 +101,7 @@ fn registry(view: &View<'_>) -> RegistryApi {
     }
 }
 
-/// What does not depend on where the management API is.
+/// Settings that do not depend on where the management API is.
 fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<ProvisionPlan> {
     let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
     if rate.get() < SLOWEST {
@@ -164,7 +164,7 @@ fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan
     rest(view, mode, view.text_of("gateway")).map(Some)
 }
 
-/// Whose certificate is taken, and whether any is.
+/// Authorities that are trusted, and whether any certificate is accepted.
 fn trust(
     view: &View<'_>,
     api: &WebAddress,

@@ -11,7 +11,7 @@ use super::hono;
 use super::stream::{Class, in_flight};
 use crate::view::View;
 
-/// How long a device waits for a command: what a query's time-out adds to.
+/// Reads the time that a device waits for a command; a query's time-out adds to it.
 pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
     let ttd_view = view.get("ttd")?;
     let ttd = view.time("ttd")?;
@@ -49,7 +49,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     Some(StreamKind::CommandQuery { ttd })
 }
 
-/// Whether each device of a link may ask for commands of its own.
+/// Checks that each device of a link may ask for commands by itself.
 fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     if !class.seat.scheme.protocol().asks() {
         return one_device_a_link(class, view, "queries");

@@ -15,17 +15,17 @@ use covered::Covered;
 use crate::units::{self, Demand};
 use crate::view::View;
 
-/// What the rules are about.
+/// Parts of the plan that the rules are about.
 pub(super) struct Judged<'a> {
     /// The fleets with their streams.
     pub(super) fleets: &'a [FleetPlan],
     /// The words of devices and platform.
     pub(super) dialect: Dialect,
-    /// Whether the platform's own counters are read.
+    /// True if the platform's own counters are read.
     pub(super) is_watched: bool,
     /// The northbound accounts.
     pub(super) backends: &'a [BackendPlan],
-    /// How long each phase lasts.
+    /// Lengths of the phases.
     pub(super) phases: &'a Phases,
 }
 
@@ -113,7 +113,7 @@ fn warn_of_rules_without_object(rules: &Rules, scopes: &[(Scope, View<'_>)], fle
 
 /// One `slo` of the scenario.
 struct Place<'a, 'v> {
-    /// What it is about.
+    /// Its scope.
     scope: &'a Scope,
     /// Its keys.
     view: &'a View<'v>,
@@ -245,7 +245,7 @@ impl Place<'_, '_> {
     }
 }
 
-/// Whether a percentile has a bound that is not `any`.
+/// Returns true if a percentile has a bound that is not `any`.
 fn has_bound(percentiles: &View<'_>) -> bool {
     percentiles
         .entries()

@@ -69,7 +69,7 @@ enum Form<'a> {
     File(View<'a>),
 }
 
-/// The one of the three forms that a map of bytes is.
+/// Reads a map of bytes, which has one of three forms.
 fn form<'a>(view: &View<'a>) -> Option<Form<'a>> {
     let hex = view.get("hex").map(|text| Form::Text(Encoding::Hex, text));
     let base64 = view.get("base64");
@@ -159,7 +159,7 @@ fn resolve(view: &View<'_>, is_template: bool) -> Option<String> {
     Some(resolved + rest)
 }
 
-/// What a reference holds; `Some(None)` if it is no reference but another variable.
+/// Content of a reference; `Some(None)` if it is no reference but another variable.
 fn reference(view: &View<'_>, name: &str) -> Option<Option<String>> {
     if let Some(name) = name.strip_prefix("env:") {
         let value = view.reader().variable(name.trim());

@@ -1,4 +1,4 @@
-//! When a stream's messages are due: rate, period, shape, phase and count.
+//! Schedule of a stream's messages: rate, period, shape, phase and count.
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use muster_platform::Dialect;
 
 use crate::view::View;
 
-/// Where messages do not surface, a backend has nothing to consume, and commands to issue or no
-/// meaning.
+/// Checks that each backend issues commands: where messages do not surface, it has nothing to
+/// consume.
 pub(super) fn commands_only(
     views: &[View<'_>],
     dialect: Dialect,

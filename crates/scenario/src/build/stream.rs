@@ -18,7 +18,7 @@ use super::templates::Variables;
 use super::thingsboard;
 use crate::view::View;
 
-/// What the streams of a fleet have in common.
+/// Common properties of the streams of a fleet.
 pub(super) struct Class<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) seat: &'a Seat<'a>,
@@ -59,8 +59,8 @@ fn by_topic(stream: &StreamPlan) -> Option<&'static str> {
     }
 }
 
-/// Where messages carry no stamp, the topic alone tells whose they are: it must lead back to one
-/// device and one stream.
+/// Checks that a topic leads back to one device and one stream: without a stamp it alone says whose
+/// messages they are.
 fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Option<()> {
     let carrier = by_topic(stream)?;
     let topic = view.get("topic")?;
@@ -92,12 +92,12 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
     Some(())
 }
 
-/// How the messages of a stream are delivered.
+/// Delivery of the messages of a stream.
 pub(super) struct Delivery {
     pub(super) qos: Qos,
     pub(super) is_confirmable: bool,
     pub(super) ack: Ack,
-    /// What has no answer, and how it would have one.
+    /// Messages without an answer, and how they would have one.
     pub(super) unanswered: (&'static str, &'static str),
 }
 
@@ -178,7 +178,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     })
 }
 
-/// How long an answer may take.
+/// Reads the longest time that an answer may take.
 pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
     let timeout = view.time("timeout")?;
     if timeout == Micros::ZERO {
@@ -211,13 +211,13 @@ fn numbered(
     Template::parse(&written).ok()
 }
 
-/// Where the messages surface northbound, which for every device is a topic too.
+/// Topic of the messages northbound, which for every device is a topic name too.
 fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
     let surface = Template::parse(class.seat.dialect.surface(topic.source())).ok()?;
     is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
 }
 
-/// Whether a topic is for links of the kind that the fleet has, and its devices can be named there.
+/// Checks that a topic is for links of the fleet's kind, and its devices can be named there.
 fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let topic = view.get("topic")?;
     let is_gateway = class.view.get("gateway").is_some();

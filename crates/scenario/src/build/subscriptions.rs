@@ -1,4 +1,4 @@
-//! What a fleet's links subscribe to: within the bound, and each filter apart from the others.
+//! Subscriptions of a fleet's links: within the bound, and each filter apart from the others.
 
 use muster_load::Template;
 use muster_measure::PAIRS_MAX;
@@ -12,10 +12,10 @@ use crate::view::View;
 
 /// One of them.
 struct Wanted<'a> {
-    /// Whose it is, in words.
+    /// Its owner, in words.
     whose: String,
     filter: Filter<'a>,
-    /// Where it stands; none where the dialect has it.
+    /// Its place; none where the dialect has it.
     stands: Option<View<'a>>,
 }
 
@@ -103,7 +103,7 @@ fn overlap(class: &Class<'_>, one: &Wanted<'_>, other: &Wanted<'_>) -> Option<(S
 }
 
 impl Wanted<'_> {
-    /// Whether it is the same text for every device.
+    /// Returns true if it is the same text for every device.
     fn is_fixed(&self) -> bool {
         match &self.filter {
             Filter::OfDialect(filter) => !filter.contains("${"),
@@ -173,8 +173,8 @@ pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Opt
     Some(())
 }
 
-/// Whether several devices may have one filter in common, or one with wildcards: only a name or a
-/// number is a device's own.
+/// Returns true if several devices may have one filter in common, or one with wildcards: only a
+/// name or a number is a device's own.
 fn has_common_filter(fleets: &[FleetPlan]) -> bool {
     let mut filters = fleets
         .iter()

@@ -53,7 +53,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     })
 }
 
-/// What the platform speaks.
+/// Dialect of the platform.
 pub(super) fn dialect(platform: &View<'_>) -> Dialect {
     let name = match platform.text_of("kind") {
         "gateway" => platform.text_of("dialect"),
@@ -62,7 +62,7 @@ pub(super) fn dialect(platform: &View<'_>) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
-/// How the devices connect; MQTT where no address can be read, which is said elsewhere.
+/// Scheme of the devices' addresses; MQTT where none can be read, which is said elsewhere.
 pub(super) fn scheme(platform: &View<'_>) -> Scheme {
     let devices = platform.list("devices");
     let first = devices.first().map(|view| endpoint::read(view.text()));
@@ -70,7 +70,7 @@ pub(super) fn scheme(platform: &View<'_>) -> Scheme {
     first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
 }
 
-/// Whether the platform can be spoken to over the protocol that the addresses name.
+/// Checks that the platform speaks the protocol that the addresses name.
 fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
     let scheme = scheme(platform);
     if dialect.speaks(scheme.protocol()) {
@@ -169,7 +169,7 @@ fn max_payload(platform: &View<'_>) -> Option<Option<u32>> {
     Some(Some(bytes))
 }
 
-/// What closes links wants an address over which devices have some.
+/// Refuses `close-links` over addresses where devices have no links.
 fn has_links(behaviour: &View<'_>, scheme: Scheme) -> Option<()> {
     let stray = behaviour.get("close-links");
     let Some(stray) = stray.filter(|_| scheme == Scheme::Coap) else {
@@ -181,7 +181,7 @@ fn has_links(behaviour: &View<'_>, scheme: Scheme) -> Option<()> {
     )
 }
 
-/// Whether a host is written as an address (RFC 3986 section 3.2.2) and needs no look-up.
+/// Returns true if a host is written as an address (RFC 3986 section 3.2.2) and needs no look-up.
 fn is_address(host: &str) -> bool {
     let is_version_4 =
         host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok());
@@ -371,8 +371,8 @@ fn pauses(view: &View<'_>, phases: &Phases) -> Option<Vec<Pause>> {
     Some(pauses)
 }
 
-/// Where messages carry no id, the n-th arrival is the n-th message, which only one consumer sees.
-/// A stream without ids could only be lost as a whole, or arrive as somebody else's.
+/// Refuses streams of `carrier: none`: their messages could only be lost as a whole, or arrive as
+/// somebody else's. With `order`, the n-th arrival is the n-th message for a single consumer.
 fn joins_arrivals(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
     let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
     let Some(blind) = streams.find(|stream| stream.carrier == Carrier::None) else {

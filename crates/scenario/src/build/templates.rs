@@ -10,7 +10,7 @@ use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 use crate::nearest::nearest;
 use crate::view::View;
 
-/// What the variables of a fleet's templates stand for.
+/// Values of the variables of a fleet's templates.
 pub(super) struct Variables<'a> {
     /// `${id}`.
     pub(super) names: &'a Names,
@@ -42,12 +42,12 @@ const OF_MESSAGE: [&str; 12] = [
     "choice",
 ];
 
-/// Whether a variable of this name stands for something else than a column.
+/// Returns true if a variable of this name stands for something else than a column.
 pub(super) fn is_built_in(name: &str) -> bool {
     OF_DEVICE.contains(&name) || OF_MESSAGE.contains(&name)
 }
 
-/// Whether a variable, as it is written, differs from message to message.
+/// Returns true if a variable, as it is written, differs from message to message.
 pub(super) fn differs_by_message(variable: &str) -> bool {
     let name = variable.trim_start_matches("${").trim_end_matches('}');
     let name = name.strip_prefix("json:").unwrap_or(name);
@@ -109,7 +109,7 @@ pub(super) fn refuse(view: &View<'_>, error: &TemplateError) {
 }
 
 impl Variables<'_> {
-    /// Whether every variable of a template has a value, these among them beside those of a device.
+    /// Returns whether every variable of a template has a value, given by its device or `further`.
     fn know(&self, view: &View<'_>, template: &Template, further: &[&str]) -> bool {
         let columns = self.table.map_or(&[][..], Table::columns);
         let unknown = template
@@ -142,7 +142,7 @@ impl Variables<'_> {
         true
     }
 
-    /// What is known of the size of a text.
+    /// Known bounds on the size of a text.
     pub(super) fn bounds(&self) -> Bounds<'_> {
         Bounds {
             name: self.names.lengths(self.index.0, self.index.1),
@@ -195,7 +195,7 @@ impl Variables<'_> {
         Ok(bytes)
     }
 
-    /// Whether a value of a variable differs from itself in a string of JSON.
+    /// Returns true if a value of a variable needs escapes in a string of JSON.
     pub(super) fn need_escapes(&self, name: &str) -> bool {
         match name {
             "id" => self.names.need_escapes(),

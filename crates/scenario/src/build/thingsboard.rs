@@ -160,10 +160,10 @@ struct Points {
     keys: BTreeSet<String>,
 }
 
-/// Where the `ts` of a point comes from.
+/// Origin of the `ts` of a point.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Instant {
-    /// There is none: it is the time of arrival.
+    /// No `ts`: it is the time of arrival.
     Arrival,
     /// Every message of a device has the same one.
     Same,
@@ -256,7 +256,7 @@ impl Instant {
         }
     }
 
-    /// Whether messages of two streams may have this and the other instant at once.
+    /// Returns true if messages of two streams may have this and the other instant at once.
     fn may_equal(&self, other: &Self) -> bool {
         let step = |variable: &str| {
             let parts = variable.trim_end_matches('}').split(':');

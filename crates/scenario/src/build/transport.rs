@@ -28,7 +28,7 @@ pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
     })
 }
 
-/// Whether any certificate will do, which is said aloud.
+/// Reads whether any certificate is accepted, and warns if so.
 pub(super) fn insecure(view: &View<'_>, help: &str) -> Option<bool> {
     let insecure = view.truth("insecure")?;
     if insecure {

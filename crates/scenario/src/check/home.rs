@@ -3,7 +3,7 @@
 use super::join;
 use crate::language::{Kind, Object, SCENARIO};
 
-/// Where in the language a key of this name lives: the path of its map.
+/// Place in the language where a key of this name lives: the path of its map.
 pub(super) fn home(name: &str) -> Option<String> {
     homes(&SCENARIO, "", name)
 }

@@ -41,7 +41,7 @@ impl Given {
         }
     }
 
-    /// What is given within a map.
+    /// Settings that are given within a map.
     pub(super) fn within(mut self, object: &'static Object, node: &Node) -> Self {
         for key in object.keys {
             let text = node.get(key.name).and_then(Node::text).or(key.default);

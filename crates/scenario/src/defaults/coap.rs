@@ -1,4 +1,4 @@
-//! What stands where devices speak CoAP and a key is left out.
+//! Defaults of keys that are left out where devices speak CoAP.
 
 use muster_model::Micros;
 use muster_platform::{Dialect, Endpoint, Protocol, Who};
@@ -31,7 +31,7 @@ pub(super) fn fill(root: &mut Node, dialect: Dialect) {
     }
 }
 
-/// Where devices send to, and what they call themselves, on a platform that takes requests.
+/// Fills in the topics and identities of devices, on a platform that takes requests.
 fn fill_names(fleet: &mut Node, dialect: Dialect) {
     if !dialect.speaks(Protocol::Coap) {
         return;
@@ -61,7 +61,7 @@ fn fill_names(fleet: &mut Node, dialect: Dialect) {
     }
 }
 
-/// Who waits for an answer waits for as long as the message layer does (docs/semantics.md#time-outs).
+/// Fills in a stream; answers have as long as the message layer (docs/semantics.md#time-outs).
 fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
     default(stream, "confirmable", "true");
     let is_confirmable = text(stream, "confirmable") != "false";

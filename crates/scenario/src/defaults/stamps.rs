@@ -6,7 +6,7 @@ use super::{default, is_embedded, is_uplink, list_mut, text};
 use crate::build::{DITTO_MODIFY, board};
 use crate::tree::Node;
 
-/// Where no backend looks for a stamp, no message has one that would only add to it.
+/// Leaves out stamps that would only add to messages, where no backend looks for them.
 pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
     let streams = root.get("fleet").map_or(&[][..], Node::items).iter();
     let mut streams = streams.flat_map(|it| it.get("streams").map_or(&[][..], Node::items));
@@ -26,8 +26,8 @@ pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
     }
 }
 
-/// Whether the stamp of a stream would be an addition to its payload: to one that has a name, or, where the
-/// platform reads the fields of a payload, to a template that has no place for it.
+/// Returns true if the stamp of a stream would be an addition to its payload: to one that has a
+/// name, or, where the platform reads a payload's fields, to a template that has no place for it.
 fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
     let Some(payload) = stream.get("payload") else {
         return false;

@@ -1,5 +1,5 @@
-//! What authorises the calls of a management API. What is wrong with it is never shown: it may be half of a
-//! secret.
+//! Authorisation of the calls of a management API. What is wrong with it is never shown: it may be
+//! half of a secret.
 
 use muster_plan::{ApiCredential, Secret, WebAddress};
 

@@ -9,7 +9,7 @@ use crate::build::expected::due_from;
 use crate::units::{self, Demand};
 use crate::view::View;
 
-/// How a bound on a count becomes one of the rules.
+/// Function that turns a bound on a count into one of the rules.
 pub(super) type Counted = fn(Allowance) -> SloBound;
 
 /// The keys about percentiles.
@@ -30,7 +30,7 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
 ];
 /// The key about a share.
 const QUERIES: &str = "queries-with-command";
-/// What a stream without messages of its own cannot be asked for.
+/// Keys that a stream without messages of its own cannot have.
 const SLOS_OF_MESSAGES: [&str; 9] = [
     "loss",
     "duplicates",
@@ -43,7 +43,7 @@ const SLOS_OF_MESSAGES: [&str; 9] = [
     "stable",
 ];
 
-/// What a key is about, and so what its scope must have.
+/// Streams that a key needs in its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Queries,
@@ -119,7 +119,7 @@ fn is_possible(view: &View<'_>, key: &str, needs: Needs, having: &[&StreamPlan])
     !having.is_empty()
 }
 
-/// How many are due while measuring; as many as may be where they follow queries.
+/// Number of messages due while measuring; as many as may be where they follow queries.
 fn messages(having: &[&StreamPlan]) -> u64 {
     let due = having.iter().map(|stream| match stream.kind {
         StreamKind::Command {

@@ -13,7 +13,7 @@ use crate::view::View;
 pub(super) struct Covered<'a> {
     pub(super) streams: Vec<(&'a FleetPlan, &'a StreamPlan)>,
     has_backend: bool,
-    /// How many messages are due while measuring.
+    /// Number of messages due while measuring.
     pub(super) messages: u64,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Covered<'a> {
         }
     }
 
-    /// Whether the streams have the latency at all.
+    /// Checks that the streams have the latency at all.
     pub(super) fn can_measure(&self, view: &View<'_>, latency: Latency) {
         match latency {
             Latency::EndToEnd => self.needs_arrivals(view, "end-to-end"),
