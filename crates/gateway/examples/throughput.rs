@@ -1,5 +1,5 @@
-//! What a message costs the gateway, beside a sink that only reads: CPU time of the receiving
-//! thread for each message of 100 bytes, one write a message, over 500 connections.
+//! Cost of a message in the gateway, compared with a sink that only reads: CPU time of the
+//! receiving thread for each message of 100 bytes, one write a message, over 500 connections.
 //!
 //! `cargo run --release -p muster-gateway --example throughput`
 

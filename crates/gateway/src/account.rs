@@ -1,4 +1,4 @@
-//! What the gateway says it did, on raw payload bytes.
+//! The gateway's own account of its work, on raw payload bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -61,13 +61,13 @@ mod hexadecimal {
     }
 }
 
-/// What a client did that showed a certificate.
+/// Actions of a client that showed a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Subject {
     /// Connections that were admitted.
     pub connected: u64,
-    /// Those of them whose TLS session was resumed: the certificate is that of the session.
+    /// Of these, connections that resumed a TLS session: the certificate is that of the session.
     pub resumed: u64,
     /// Names that the client gave itself, at most [`Subject::CLIENT_IDS_MAX`] of them.
     pub client_ids: BTreeSet<String>,
@@ -116,7 +116,7 @@ impl GatewayAccount {
         }
     }
 
-    /// How many uplinks a misbehaviour befell, by its name in the scenario.
+    /// Number of uplinks that a misbehaviour befell, by its name in the scenario.
     pub fn befell(&self, misbehaviour: &str) -> u64 {
         self.misbehaved
             .get(misbehaviour)
@@ -173,7 +173,7 @@ counts! {
     announced,
     /// Devices that it said are gone.
     announced_gone,
-    /// Those of them that said "no matching subscribers" (0x10).
+    /// Positive answers that said "no matching subscribers" (0x10).
     no_subscriber,
     /// Uplinks that went on after their service time, to whoever subscribed or to the rule engine;
     /// one for each device that they have data of.
@@ -255,19 +255,20 @@ counts! {
     stray,
     /// Answers over CoAP in a message of their own.
     separate,
-    /// Those of them that were acknowledged.
+    /// Of these, the ones that were acknowledged.
     separate_acknowledged,
-    /// Those that were reset, or never acknowledged.
+    /// Of these, the ones that were reset, or never acknowledged.
     separate_refused,
     /// Copies of them after the first.
     retransmitted,
-    /// Those of which no more copies are sent, for want of memory; their acknowledgements are stray.
+    /// Separate answers without further copies, for want of memory; their acknowledgements are
+    /// stray.
     separate_given_up,
     /// Requests that waited for a command.
     queries,
-    /// Those of them that got none in time.
+    /// Of these requests, the ones that got no command in time.
     queries_without_command,
-    /// Those whose peer was gone before they were answered.
+    /// Of these requests, the ones whose peer was gone before the answer.
     queries_abandoned,
     /// Commands put into the answers to them.
     commands_handed,
@@ -283,9 +284,9 @@ counts! {
     dtls_cookies,
     /// DTLS handshakes that were completed.
     dtls_handshakes,
-    /// Those of them that resumed an earlier session.
+    /// Of these, the ones that resumed an earlier session.
     dtls_resumed,
-    /// Those of them that agreed upon connection ids.
+    /// Of these, the ones that agreed upon connection ids.
     dtls_connection_ids,
     /// Times that a peer of DTLS was found to have moved to another address.
     dtls_moved,

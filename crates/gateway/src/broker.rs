@@ -39,7 +39,7 @@ struct Match {
     gauge: Option<Arc<Gauge>>,
 }
 
-/// What became of a message.
+/// Result of routing a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Routed {
     /// Copies it is due to, dropped ones included.

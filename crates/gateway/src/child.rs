@@ -20,22 +20,23 @@ use crate::{Gateway, GatewayAccount, GatewayConfig, ListenAddresses, StartError}
 const ASK: &str = "account";
 const STOP: &str = "stop";
 
-/// How long a gateway process has for an answer; the longest is a final account with hashes.
+/// Longest wait for an answer of a gateway process; the longest answer is a final account with
+/// hashes.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Lines that may wait to be heard: each is the answer to one that was told, one at a time.
 const ANSWERS_MAX: usize = 4;
 
-/// What a child says first.
+/// First message of a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listening {
-    /// It listens.
+    /// Listens on these addresses.
     At(ListenAddresses),
-    /// It could not start, for this reason.
+    /// Failed to start, for this reason.
     Failed(String),
 }
 
-/// Why the pipe between a gateway and its parent broke.
+/// Reasons for which the pipe between a gateway and its parent broke.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
     /// The child could not start its gateway.
@@ -134,7 +135,7 @@ impl ChildGateway {
         self.child.id()
     }
 
-    /// What it did so far.
+    /// Its account up to now.
     ///
     /// # Errors
     /// [`ChildError`] if the process is gone.

@@ -12,7 +12,7 @@ use crate::config::GatewayConfig;
 pub(crate) struct ClientCertificates(DtlsCertificates);
 
 impl ClientCertificates {
-    /// What a gateway has for DTLS; none if it knows devices by shared keys alone.
+    /// Certificates of a gateway for DTLS; none if it knows devices by shared keys alone.
     ///
     /// # Errors
     /// [`TransportError`], which names what cannot be used.
@@ -42,7 +42,7 @@ impl Certificates for ClientCertificates {
         self.0.sign(message)
     }
 
-    /// Who would be nobody's device is refused.
+    /// Rejects certificates that name no known device.
     fn judge(&self, chain: &[&[u8]], peer: Peer<'_>) -> Result<(), CertificateFault> {
         self.0.judge(chain, peer)?;
         let subject = chain.first().and_then(|leaf| self.identity(leaf));

@@ -45,7 +45,7 @@ const UNKNOWN: Refusal = Refusal {
     why: "the device is not registered",
 };
 
-/// What one thread knows of its devices over CoAP.
+/// State of one thread's devices over CoAP.
 #[derive(Debug)]
 pub(crate) struct Coap {
     endpoint: Endpoint,
@@ -148,14 +148,14 @@ impl Coap {
         self.end_gone(ctx);
     }
 
-    /// What peers asked that are gone waits no more: commands find nobody.
+    /// Ends the queries of peers that are gone: commands find nobody.
     fn end_gone(&mut self, ctx: &mut Ctx<'_>) {
         for peer in self.endpoint.take_gone() {
             self.end_queries(ctx, peer);
         }
     }
 
-    /// What the session of a peer tells of.
+    /// Handles an event of a peer's session.
     fn handle(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -334,7 +334,7 @@ impl Coap {
         self.respond_with(ctx, to, pending, &content)
     }
 
-    /// Whether the answer could be said.
+    /// Sends the answer; returns whether it could be sent.
     fn respond_with(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -353,7 +353,7 @@ impl Coap {
     }
 }
 
-/// What is wanted, if it is of a device that is known.
+/// Returns the request, or its refusal if the device is not known.
 fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
     let (tenant, device) = match &wanted {
         Wanted::Upload(upload) => (upload.tenant, upload.device),

@@ -1,4 +1,4 @@
-//! What happens to commands on their way to devices.
+//! Treatment of commands on their way to devices.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a gateway is told before it starts.
+//! Configuration of a gateway.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct User {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownDevice {
-    /// Whose it is.
+    /// Its tenant.
     pub tenant: String,
     /// Its name.
     pub device: String,
@@ -36,23 +36,23 @@ pub struct KnownDevice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demand {
-    /// What the CONNECT has to name.
+    /// Method that the CONNECT has to name.
     pub method: String,
-    /// What has to follow the gateway's challenge in the client's answer.
+    /// Secret that has to follow the gateway's challenge in the client's answer.
     pub secret: String,
 }
 
-/// How a gateway is told of devices (dialect SAP Edge).
+/// Configuration of the management API (dialect SAP Edge).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ManagementConfig {
-    /// Where the management API listens; port 0 is a free port.
+    /// Address of the management API; port 0 is a free port.
     pub listen: SocketAddr,
     /// The bearer token that every call must show; none asks for none.
     pub token: Option<String>,
     /// The alternate id of the gateway itself, to which devices belong.
     pub gateway: String,
-    /// Whether a device that it was not told of is refused.
+    /// True if a device that was not provisioned is refused.
     pub only_provisioned: bool,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for ManagementConfig {
     }
 }
 
-/// How slowly a publisher is read.
+/// Limit on the rate at which a publisher is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowReader {
@@ -89,7 +89,7 @@ pub struct SlowReader {
     pub every: Micros,
 }
 
-/// How a gateway opens TLS.
+/// Configuration of TLS.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayTls {
@@ -99,7 +99,7 @@ pub struct GatewayTls {
     pub key: String,
     /// The text of the certificates that vouch for clients; without it no client is asked for one.
     pub client_ca: Option<String>,
-    /// Whether a client that shows no certificate is sent away.
+    /// True if a client that shows no certificate is sent away.
     pub needs_client_cert: bool,
 }
 
@@ -128,14 +128,14 @@ impl GatewayTls {
     }
 }
 
-/// How a gateway opens DTLS: by keys that it shares with its devices, whose identities and keys are the
-/// names and passwords of [`GatewayConfig::users`], and by certificates.
+/// Configuration of DTLS: by keys that it shares with its devices, whose identities and keys are
+/// the names and passwords of [`GatewayConfig::users`], and by certificates.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayDtls {
-    /// Where it hears; port 0 is a free port.
+    /// Address for DTLS; port 0 is a free port.
     pub listen: SocketAddr,
-    /// Whether it agrees upon connection ids (RFC 9146), without which devices cannot share a
+    /// True if it agrees upon connection ids (RFC 9146), without which devices cannot share a
     /// socket; Hono does not.
     pub connection_id: bool,
     /// The key of identities that no user has as a name; none leaves them without an answer.
@@ -155,19 +155,19 @@ impl fmt::Debug for GatewayDtls {
     }
 }
 
-/// What a gateway is told before it starts.
+/// Configuration of a gateway.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayConfig {
-    /// Where it listens; port 0 is a free port.
+    /// Address for MQTT; port 0 is a free port.
     pub listen: SocketAddr,
-    /// Where it hears CoAP over UDP, if the dialect's devices speak that; none does not. Port 0 is a
+    /// Address for CoAP over UDP, if the dialect's devices speak that; none does not. Port 0 is a
     /// free port.
     pub coap: Option<SocketAddr>,
     /// The same over DTLS, and how.
     pub coaps: Option<GatewayDtls>,
-    /// When what it says by itself over CoAP is said again and given up, and for how long copies of
-    /// requests are known (RFC 7252 section 4.8).
+    /// Times after which its own messages over CoAP are sent again and given up, and for which
+    /// copies of requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
     /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
     /// refused (4.13). None is the dialect's own, `Server::limits` of its table.
@@ -177,13 +177,13 @@ pub struct GatewayConfig {
     pub max_packet: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
-    /// What it speaks.
+    /// Dialect of its devices.
     pub dialect: Dialect,
-    /// Whether MQTT comes over WebSocket; any path is served.
+    /// True if MQTT comes over WebSocket; any path is served.
     pub websocket: bool,
-    /// Whether all comes over TLS, and how.
+    /// Configuration of TLS; none if it does not use TLS.
     pub tls: Option<GatewayTls>,
-    /// What it does wrong.
+    /// Misbehaviour.
     pub behaviour: Behaviour,
     /// Chooses the uplinks that are treated badly, and service times.
     pub seed: u64,
@@ -197,12 +197,12 @@ pub struct GatewayConfig {
     pub users: Vec<User>,
     /// The user of northbound consumers, whose links are never closed by `close-links`.
     pub northbound: Option<User>,
-    /// How devices have to authenticate beyond name and password; none asks for nothing more.
+    /// Authentication of devices beyond name and password; none asks for nothing more.
     pub authentication: Option<Demand>,
     /// Uplinks at QoS 1 and 2 that a client may have without an answer (MQTT 5 section
     /// 3.2.2.3.3); at least one.
     pub receive_maximum: u16,
-    /// How it is told of devices; none is not told, and admits any.
+    /// Management API, for provisioning; without it, any device is admitted.
     pub management: Option<ManagementConfig>,
     /// Reads each publisher slowly, through a small receive buffer; none reads as fast as it can.
     pub slow_reader: Option<SlowReader>,
@@ -240,7 +240,7 @@ impl Default for GatewayConfig {
     }
 }
 
-/// Whom a link logged in as.
+/// Role of a link, by its login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A device, or anyone where no users are declared.
@@ -296,7 +296,7 @@ impl GatewayConfig {
         config
     }
 
-    /// What stands between its sockets and its sessions.
+    /// The layers between its sockets and its sessions.
     pub(crate) fn layers(&self) -> ServerSpec {
         let tls = self.tls.as_ref().map(GatewayTls::server);
         ServerSpec {
@@ -320,7 +320,7 @@ impl GatewayConfig {
         self.max_packet.unwrap_or(MAXIMUM_PACKET_SIZE)
     }
 
-    /// How its addresses begin.
+    /// Scheme of its addresses.
     pub fn scheme(&self) -> &'static str {
         match (self.websocket, self.tls.is_some()) {
             (false, false) => "mqtt",
@@ -336,7 +336,7 @@ impl GatewayConfig {
         self.behaviour.reject.map_or(refusal, |reject| reject.code)
     }
 
-    /// Whether devices that it was not told of are refused.
+    /// True if devices that were not provisioned are refused.
     pub(crate) fn admits_only_provisioned(&self) -> bool {
         let management = self.management.as_ref();
         management.is_some_and(|management| management.only_provisioned)
@@ -346,7 +346,7 @@ impl GatewayConfig {
         self.t0_ns.map_or_else(Clock::start, Clock::at)
     }
 
-    /// Whom the credentials belong to; none if they are wrong.
+    /// Role of the user with these credentials; none if they are wrong.
     pub(crate) fn role(&self, user: Option<&str>, password: Option<&[u8]>) -> Option<Role> {
         let password = password.unwrap_or_default();
         let is =

@@ -10,13 +10,13 @@ const POINTS_MAX: usize = 100_000;
 /// Points of an answer where the call does not say.
 const LIMIT: usize = 100;
 
-/// What was counted each second: when on the wall clock, in milliseconds, and how much.
+/// Counts of each second: the instant on the wall clock, in milliseconds, and the count.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     points: VecDeque<(u64, u64)>,
 }
 
-/// Which points are asked for.
+/// Points that a call asks for.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Wanted {

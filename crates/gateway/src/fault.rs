@@ -1,9 +1,9 @@
-//! Which uplink is treated how: exact counts at positions that the seed chooses.
+//! Choice of a fault for each uplink: exact counts at positions that the seed chooses.
 
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_model::{Micros, mix, unit};
 
-/// What subscribers get of an uplink.
+/// Copies of an uplink that subscribers get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Never,
@@ -16,7 +16,7 @@ pub(crate) enum Delivery {
     Late(Micros),
 }
 
-/// What the sender of an uplink gets.
+/// Response to the sender of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Response {
     Accept,
@@ -37,7 +37,7 @@ struct Spec {
     fault: Fault,
     /// The name in the scenario and in the account.
     name: &'static str,
-    /// How many of the expected uplinks.
+    /// Number of the expected uplinks that get it.
     wanted: fn(&Behaviour, u64) -> u64,
     delivery: fn(&Behaviour) -> Delivery,
     /// By the code of a negative answer.
@@ -46,7 +46,7 @@ struct Spec {
 
 macro_rules! faults {
     ($($fault:ident $name:literal $wanted:expr, $delivery:expr, $response:expr;)*) => {
-        /// How one uplink is treated.
+        /// A way to treat one uplink.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub(crate) enum Fault {
             $($fault,)*
@@ -95,7 +95,7 @@ faults! {
 }
 
 impl Fault {
-    /// Those that can befall a command, by their names there.
+    /// Faults that can befall a command, by their names there.
     const OF_COMMANDS: [(Fault, &'static str); 3] = [
         (Fault::LoseAfterAccept, "lose-commands"),
         (Fault::Duplicate, "duplicate-commands"),
@@ -125,13 +125,13 @@ impl Fault {
         (self.spec().response)(behaviour, code)
     }
 
-    /// Whether only the answer is wrong.
+    /// True if only the answer is wrong.
     pub(crate) const fn is_about_answer(self) -> bool {
         matches!(self, Self::Ignore | Self::AnswerLate | Self::AnswerTwice)
     }
 
-    /// Whether a second transmission of the same message must meet the same end, so that what
-    /// was lost or refused stays so.
+    /// True if a second transmission of the same message must get the same treatment, so that a
+    /// message that was lost or refused stays so.
     pub(crate) const fn is_lasting(self) -> bool {
         matches!(self, Self::LoseAfterAccept | Self::Drop | Self::Reject)
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        /// When the expected uplinks have come, each fault was picked exactly as often as asked.
+        /// Once the expected uplinks have come, each fault was picked exactly as often as asked.
         #[test]
         fn counts_are_exact(
             seed: u64, lose in 0u32..40, drop in 0u32..40, late in 0u32..40, reject in 0u32..40,

@@ -1,4 +1,4 @@
-//! What is going to happen to each uplink: its fault, and when the gateway is done with it.
+//! Plan for each uplink: its fault, and the instant at which the gateway is done with it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::server::{Admission, OneServer, own_time};
 #[derive(Debug)]
 pub(crate) struct FaultPlan {
     uplink_faults: FaultLog,
-    /// What befell commands.
+    /// Faults of commands.
     command_faults: FaultLog,
     behaviour: Behaviour,
     seed: u64,
@@ -22,17 +22,17 @@ pub(crate) struct FaultPlan {
     command_picks: FaultPicks,
     server: Option<OneServer>,
     arrivals: u64,
-    /// When the first uplink came.
+    /// Instant at which the first uplink came.
     begun: Option<Micros>,
     /// Faults that a second transmission must meet again, by payload hash: no more than were asked
     /// for.
     lasting: FxHashMap<u64, Fault>,
 }
 
-/// Which uplinks misbehaviours befell.
+/// Hashes of uplinks or commands, by the fault that befell them.
 type FaultLog = BTreeMap<Fault, Vec<u64>>;
 
-/// What is going to happen to one uplink.
+/// Plan for one uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Treatment {
     /// Its fault comes true at that instant.

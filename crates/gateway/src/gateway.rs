@@ -50,7 +50,7 @@ impl ListenAddresses {
     }
 }
 
-/// Why a gateway could not be started.
+/// Reasons for which a gateway could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address is not to be had.
@@ -59,7 +59,7 @@ pub enum StartError {
     /// The management API cannot listen.
     #[error("the management API cannot listen on {addr}: {why}")]
     Management {
-        /// Where it was to listen.
+        /// Address on which it was to listen.
         addr: SocketAddr,
         /// The system's reason.
         why: std::io::Error,
@@ -140,12 +140,12 @@ impl Gateway {
         self.addresses
     }
 
-    /// Where it listens for MQTT.
+    /// Address on which it listens for MQTT.
     pub fn addr(&self) -> SocketAddr {
         self.addresses.devices
     }
 
-    /// What it did so far. Threads count on meanwhile: ask when nothing is under way for figures
+    /// Account up to now. Threads count on meanwhile: ask when nothing is under way for figures
     /// that add up.
     pub fn account(&self) -> GatewayAccount {
         self.shared.account()

@@ -12,7 +12,7 @@ use crate::lock::locked;
 use crate::message::Message;
 use crate::routes::{Claim, Grant, SessionRef};
 
-/// What one thread tells another.
+/// Message from one thread to another.
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// A copy for a session that lives there; the sender has counted it in the session's gauge,
@@ -37,7 +37,7 @@ pub(crate) enum Mail {
     Command { to: Waiter, message: Arc<Message> },
 }
 
-/// Where a thread gets its mail.
+/// Inbox of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     inbox: Mutex<VecDeque<Mail>>,

@@ -1,8 +1,8 @@
-//! The management API: how the gateway is told of devices, over HTTP.
+//! The management API: provisioning of the gateway's devices, over HTTP.
 //!
-//! It is the server end of the calls by which SAP Edge is provisioned, and of those by which the
-//! counts of ThingsBoard's rule engine are read, on a port and a thread of its own, and counts for
-//! nothing in the gateway's account.
+//! The server end of two sets of calls: for the provisioning of SAP Edge, and for the counts of
+//! ThingsBoard's rule engine. The API has its own port and thread, and counts for nothing in the
+//! gateway's account.
 
 mod counted;
 
@@ -26,7 +26,7 @@ use crate::lock::locked;
 use crate::registry::{Kind, Page, Refusal, Registry};
 use crate::shared::Shared;
 
-/// What stands before every path.
+/// Beginning of every path.
 pub const MANAGEMENT_PATH: &str = "/api/v1";
 
 /// A running management API; dropping it stops it.
@@ -69,7 +69,7 @@ impl Management {
         })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub(crate) const fn addr(&self) -> SocketAddr {
         self.addr
     }

@@ -16,12 +16,12 @@ pub(crate) struct Message {
     pub(crate) payload: Box<[u8]>,
     pub(crate) qos: Qos,
     pub(crate) retain: bool,
-    /// When it is void.
+    /// Instant at which it is void.
     expires: Option<Micros>,
     extras: Option<Box<Extras>>,
 }
 
-/// What few messages have.
+/// Properties that few messages have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Extras {
     is_text: bool,
@@ -99,7 +99,7 @@ impl Message {
 #[derive(Debug)]
 pub(crate) struct Parcel<'a> {
     pub(crate) publish: &'a Publish<'a>,
-    /// Whose subscriptions with "no local" get no copy.
+    /// Session that published it: its subscriptions with "no local" get no copy.
     pub(crate) from: Option<SessionRef>,
     /// The same message in memory of its own.
     pub(crate) kept: Option<Arc<Message>>,
@@ -114,7 +114,7 @@ impl<'a> Parcel<'a> {
         }
     }
 
-    /// Whether the message has waited too long to be sent to anybody (MQTT-3.3.2-5).
+    /// True if the message has waited too long to be sent to anybody (MQTT-3.3.2-5).
     pub(crate) fn is_void(&self, now: Micros) -> bool {
         self.kept
             .as_ref()

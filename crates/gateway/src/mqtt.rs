@@ -149,7 +149,7 @@ impl<'a> Received<'a> {
         }
     }
 
-    /// Whether a link that is no gateway's speaks for other devices.
+    /// True if a link that is no gateway's speaks for other devices.
     fn is_silent(&self, ctx: &Ctx<'_>) -> bool {
         let config = &ctx.shared.config;
         config.behaviour.no_gateways

@@ -1,4 +1,4 @@
-//! What the gateway was told of: capabilities, sensor types and devices, in memory.
+//! Provisioned capabilities, sensor types and devices, in memory.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const PAGE: usize = 100;
 /// The gateway's own id.
 const GATEWAY_ID: &str = "1";
 
-/// What the gateway was told of.
+/// Provisioned things.
 #[derive(Debug)]
 pub(crate) struct Registry {
     /// The gateway's own alternate id.
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Gateway,
 }
 
-/// What of a list is wanted.
+/// Part of a list that a call asks for.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Page {
     filter: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Page {
     top: Option<usize>,
 }
 
-/// Why not.
+/// Reason for which a call is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// Where its things are; none where they cannot be altered.
+    /// Index of its shelf; a refusal if its things cannot be altered.
     fn shelf(self) -> Result<usize, Refusal> {
         match self {
             Self::Capability => Ok(0),
@@ -108,7 +108,7 @@ impl Registry {
         }
     }
 
-    /// Whether a device of this alternate id is known.
+    /// True if a device of this alternate id is known.
     pub(crate) fn has_device(&self, name: &str) -> bool {
         self.shelves[2].by_name.contains_key(name)
     }
@@ -182,7 +182,7 @@ impl Registry {
         Ok(json!({ "message": "removed" }))
     }
 
-    /// What a thing names must be there.
+    /// Refuses a body if a thing that it names does not exist.
     fn check_references(&self, kind: Kind, body: &Value) -> Result<(), Refusal> {
         let named = |list: &str, key: &str| -> Vec<Value> {
             let items = body[list].as_array().into_iter().flatten();
@@ -388,8 +388,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for: each answer is a value or a refusal of the caller's doing, what was
-        /// taken in is found by its id and its name, and nothing by a name that was forgotten.
+        /// Each answer is a value or a refusal of the caller's doing, whatever is asked for. A
+        /// thing that was taken in is found by its id and its name, and nothing by a name that was
+        /// forgotten.
         #[test]
         fn any_calls_leave_names_and_ids_in_step(
             calls in prop::collection::vec((kinds(), bodies(), "[0-9a-c' eq]{0,8}", 0u8..4), 1..40)

@@ -24,7 +24,7 @@ struct Kept {
     order: VecDeque<Box<[u8]>>,
 }
 
-/// What resumes a session is nobody's to read.
+/// Prints no secret of a session.
 impl fmt::Debug for Resumable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Resumable")

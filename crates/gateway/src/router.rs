@@ -1,5 +1,5 @@
-//! What happens to an uplink between the protocol end that took it and those who subscribed: it is
-//! treated as the fault plan says.
+//! Path of an uplink between the protocol end that received it and its subscribers: it is treated
+//! as the fault plan says.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::message::{Message, Parcel};
 use crate::thread::{Ctx, Pause};
 use crate::uplink::{Alarm, Answer, Origin, Sender, Uplink};
 
-/// How often it is looked whether uplinks wait in vain to be overtaken.
+/// Interval of the search for uplinks that wait in vain to be overtaken.
 const OVERTAKING_LOOK: Micros = Micros::from_millis(250);
-/// How long no uplink came when they do: then the traffic has ended.
+/// Time without an uplink after which the traffic counts as ended.
 const OVERTAKING_QUIET: Micros = Micros::from_secs(1);
 
 /// Takes uplinks of all protocol ends.

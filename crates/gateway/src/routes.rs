@@ -1,4 +1,4 @@
-//! Who gets a message: subscriptions by topic filter, in a tree of levels (section 4.7).
+//! Subscriptions by topic filter, in a tree of levels (section 4.7).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,20 +27,20 @@ pub(crate) const QUEUE_LOW: usize = QUEUE_HIGH / 2;
 /// Most copies in a queue: beyond it, copies at QoS 0 are dropped, and for an absent session all.
 pub(crate) const QUEUE_MAX: usize = 100_000;
 
-/// How full a session is, known to the threads that send to it.
+/// Fill level of a session's queue, known to the threads that send to it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     /// Copies that wait for the session, on their way between threads or in its queue.
     pub(crate) waiting: AtomicUsize,
-    /// Whether its client is connected.
+    /// True if its client is connected.
     pub(crate) online: AtomicBool,
-    /// Whether a publisher waits for room.
+    /// True if a publisher waits for room.
     pub(crate) congested: AtomicBool,
 }
 
 impl Gauge {
-    /// Whether publishers are to wait. The flag is set before the count is read again, and the reader
-    /// lowers the count before it looks at the flag: one of the two sees the other.
+    /// True if publishers are to wait. The flag is set before the count is read again, and the
+    /// reader lowers the count before it looks at the flag: one of the two sees the other.
     pub(crate) fn is_congested(&self) -> bool {
         if self.waiting.load(Ordering::SeqCst) < QUEUE_HIGH {
             return false;
@@ -59,11 +59,11 @@ pub(crate) struct Claim {
     pub(crate) by: SessionRef,
     /// The gauge of that one.
     pub(crate) gauge: Arc<Gauge>,
-    /// Whether it is to be thrown away (section 3.1.2.4).
+    /// True if the session is to be thrown away (section 3.1.2.4).
     pub(crate) discard: bool,
 }
 
-/// How one copy goes to its subscriber.
+/// Options of one copy to its subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) qos: Qos,
@@ -72,7 +72,7 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Whether a copy is dropped rather than waited for.
+    /// True if a copy is dropped rather than waited for.
     pub(crate) fn may_be_dropped(self) -> bool {
         self.qos == Qos::AtMostOnce
     }
@@ -101,7 +101,7 @@ struct Node {
     children: FxHashMap<Box<str>, Node>,
     any: Option<Box<Node>>,
     here: Subscribers,
-    /// Those with `#` behind this level: they match it and all below.
+    /// Subscribers with `#` behind this level: their filters match it and all below.
     below: Subscribers,
 }
 

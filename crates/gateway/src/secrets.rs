@@ -28,7 +28,7 @@ impl Secrets {
         }
     }
 
-    /// Whether nobody shares a key.
+    /// True if nobody shares a key.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty() && self.of_others.is_none()
     }

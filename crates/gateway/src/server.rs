@@ -22,16 +22,17 @@ pub(crate) struct OneServer {
     begins: VecDeque<Micros>,
 }
 
-/// What becomes of an uplink at the server's door.
+/// Decision on an uplink at the server's door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is done at that instant.
+    /// Served at that instant.
     Done(Micros),
-    /// It is done at that instant; its link must not be read before it has a place in the queue.
+    /// Served at `done`; its link must not be read before `until`, when the queue has a place for
+    /// it.
     Blocked { done: Micros, until: Micros },
-    /// There is no room: neither answered nor delivered.
+    /// No room: neither answered nor delivered.
     Dropped,
-    /// There is no room: answered no.
+    /// No room: answered no.
     Rejected,
 }
 
@@ -88,7 +89,7 @@ impl OneServer {
     }
 }
 
-/// How long an uplink takes by itself that comes so long after the first.
+/// Service time of one uplink, which comes at `after` since the first.
 pub(crate) fn own_time(time: ServiceTime, seed: u64, position: u64, after: Micros) -> Micros {
     match time {
         ServiceTime::Drift { from, to, over } => {

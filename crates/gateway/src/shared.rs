@@ -1,4 +1,4 @@
-//! What the gateway's threads share.
+//! State that the gateway's threads share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -25,14 +25,14 @@ use crate::routes::{Routes, SessionRef};
 /// commands.
 const ANNOUNCED_MAX: usize = 1_000_000;
 
-/// What the threads of one gateway share.
+/// State that the threads of one gateway share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
-    /// Whether there is no misbehaviour to plan, so that uplinks take the short way.
+    /// True if there is no misbehaviour to plan, so that uplinks take the short way.
     pub(crate) behaves: bool,
     pub(crate) routes: RwLock<Routes>,
-    /// Where the session of a client id lives.
+    /// Session of each client id.
     pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
     pub(crate) retained: Mutex<Retained>,
     pub(crate) fault_plan: Mutex<FaultPlan>,
@@ -44,9 +44,9 @@ pub(crate) struct Shared {
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
     requests: AtomicU32,
-    /// What it was told of, where it has a management API.
+    /// Provisioned things, if there is a management API.
     pub(crate) registered: Mutex<Registry>,
-    /// What was processed each second, where a count node stores it.
+    /// Uplinks processed each second, if a count node stores them.
     pub(crate) counted: Mutex<Counted>,
     pub(crate) account: Book,
     pub(crate) stopping: AtomicBool,
@@ -97,7 +97,7 @@ impl Shared {
         before % (i32::MAX as u32) + 1
     }
 
-    /// How many uplinks went on so far.
+    /// Number of uplinks processed so far.
     pub(crate) fn processed(&self) -> u64 {
         self.account.read_counts().processed
     }
@@ -106,7 +106,7 @@ impl Shared {
         self.posts.len() as u16
     }
 
-    /// Where a thread gets its mail.
+    /// Inbox of a thread.
     pub(crate) fn post(&self, shard: u16) -> &Post {
         &self.posts[usize::from(shard)]
     }
@@ -116,7 +116,7 @@ impl Shared {
         self.posts.iter().for_each(Post::wake);
     }
 
-    /// Whether a device was told of, or need not be.
+    /// True if a device was provisioned, or need not be.
     pub(crate) fn is_registered(&self, name: &str) -> bool {
         !self.config.admits_only_provisioned() || locked(&self.registered).has_device(name)
     }

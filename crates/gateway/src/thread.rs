@@ -1,5 +1,5 @@
-//! What all parts of one thread use: its clock and sockets, its alarms, its counts, its mail to other
-//! threads, and which sockets are not read.
+//! State that all parts of one thread use: its clock and sockets, its alarms, its counts, its mail
+//! to other threads, and the sockets that are not read.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::mail::Mail;
 use crate::shared::Shared;
 use crate::uplink::{Alarm, AlarmId, Sender};
 
-/// Why a socket is not read.
+/// Reasons for which a socket is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Pause {
@@ -27,13 +27,14 @@ pub(crate) enum Pause {
     Output = 1 << 3,
 }
 
-/// What all parts of one thread use.
+/// State that all parts of one thread use.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     index: u16,
     alarms: SlotMap<DefaultKey, Alarm>,
     outboxes: Vec<Vec<Mail>>,
-    /// Why sockets are not read, as bits of [`Pause`]; none of those that are.
+    /// Reasons for which sockets are not read, as bits of [`Pause`]; sockets that are read have no
+    /// entry.
     paused: FxHashMap<Key, u8>,
     /// Publishers that wait for room in a full queue.
     waiting: Vec<Key>,
@@ -215,7 +216,7 @@ impl<'a> Ctx<'a> {
 
 #[cfg(test)]
 impl Thread {
-    /// How many alarms are set.
+    /// Number of alarms that are set.
     pub(crate) fn alarms(&self) -> usize {
         self.alarms.len()
     }

@@ -12,7 +12,7 @@ use crate::fault::{Fault, Response};
 use crate::message::Message;
 use crate::routes::SessionRef;
 
-/// Where the answer to an uplink goes: one variant for each way to answer.
+/// Receiver of the answer to an uplink: one variant for each way to answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Asker {
     /// A PUBLISH, answered by its acknowledgement.
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     pub(crate) id: Option<Arc<[u8]>>,
 }
 
-/// Whose messages keep their order.
+/// Sender of messages that keep their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
     Link(Key),
@@ -47,7 +47,8 @@ pub(crate) enum Sender {
 }
 
 impl Asker {
-    /// Whether an answer is waited for. A NON has one too, but nobody can tell whether it was lost.
+    /// True if the sender waits for an answer. A NON has one too, but nobody can know whether it
+    /// was lost.
     pub(crate) fn is_answered(&self) -> bool {
         match self {
             Self::Publish(publish) => publish.pending.is_some(),
@@ -56,7 +57,7 @@ impl Asker {
         }
     }
 
-    /// Whether the uplink goes to subscribers: the application that acknowledges one keeps it.
+    /// True if the uplink goes to subscribers: the application that acknowledges one keeps it.
     pub(crate) fn is_routed(&self) -> bool {
         !matches!(self, Self::Application(_))
     }
@@ -71,15 +72,15 @@ impl Asker {
     }
 }
 
-/// Where an uplink comes from.
+/// Origin of an uplink.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) asker: Asker,
     /// The socket that is not read while the uplink has no room.
     pub(crate) socket: Key,
-    /// Whose subscriptions with "no local" get no copy.
+    /// Session of the sender: its subscriptions with "no local" get no copy.
     pub(crate) session: Option<SessionRef>,
-    /// Whether the sender marked it as sent before.
+    /// True if the sender marked it as sent before.
     pub(crate) is_again: bool,
 }
 
@@ -100,7 +101,7 @@ pub(crate) struct Answer {
     pub(crate) copies: usize,
 }
 
-/// What the gateway does later.
+/// Action that the gateway takes later.
 #[derive(Debug)]
 pub(crate) enum Alarm {
     /// A link's CONNECT or next packet is due.

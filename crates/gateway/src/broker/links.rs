@@ -178,7 +178,7 @@ impl Links {
     }
 }
 
-/// Whether a client that refuses a copy may take it later.
+/// Returns whether a client that refuses a copy may take it later.
 pub(super) fn must_wait(refused: Refused) -> bool {
     matches!(
         refused,
@@ -193,14 +193,14 @@ pub(crate) struct Link {
     pub(crate) server: Server,
     pub(crate) wire: Wire,
     pub(crate) role: Role,
-    /// What it logged in as, where the dialect knows devices by that.
+    /// The name it logged in with, if the dialect knows devices by that.
     pub(crate) name: Option<Arc<str>>,
-    /// Whether it has published: then it is a device, whatever it subscribes to.
+    /// True if it has published: then it is a device, whatever it subscribes to.
     pub(crate) has_published: bool,
     pub(crate) has_subscribed: bool,
     /// None until CONNECT was answered.
     pub(crate) session: Option<SessionRef>,
-    /// What CONNECT asked for, while another thread is asked for the session.
+    /// The fields of CONNECT, while another thread is asked for the session.
     pub(crate) opening: Option<Box<Opening>>,
     /// An authentication under way.
     pub(crate) challenge: Option<Box<Challenge>>,
@@ -214,7 +214,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) struct Challenge {
     pub(crate) bytes: [u8; Challenge::BYTES],
-    /// What the CONNECT asked for; none on an open connection.
+    /// The fields of the CONNECT; none on an open connection.
     pub(crate) opening: Option<Box<Opening>>,
 }
 
@@ -227,7 +227,7 @@ impl Challenge {
 pub(crate) struct Acknowledgement {
     pub(crate) id: Option<Arc<[u8]>>,
     pub(crate) code: u16,
-    /// Whether it is the answer to an uplink, and not a second or a wrong one.
+    /// True if it is the answer to an uplink, and not a second or a wrong one.
     pub(crate) is_counted: bool,
 }
 
@@ -239,7 +239,7 @@ pub(crate) struct Batch {
 }
 
 impl Link {
-    /// How long a connection may stay silent before its CONNECT.
+    /// Longest silence of a connection before its CONNECT.
     pub(crate) const CONNECT_TIMEOUT: Micros = Micros::from_secs(10);
 
     pub(crate) fn new(key: Key, limits: &ServerLimits, layer: Any<TlsServer>) -> Self {
@@ -264,8 +264,8 @@ impl Link {
         self.server.version() == Version::V5
     }
 
-    /// Whether it is a device's as far as can be told: not logged in as a consumer, and not one
-    /// that only ever subscribed, unless the dialect's devices do so at first.
+    /// True if it seems to be a device's: not logged in as a consumer, and not one that only ever
+    /// subscribed, unless the dialect's devices do so at first.
     pub(crate) fn is_device(&self, devices_subscribe: bool) -> bool {
         let only_listens = self.has_subscribed && !self.has_published && !devices_subscribe;
         self.session.is_some() && self.role == Role::Device && !only_listens
@@ -286,7 +286,7 @@ pub(crate) struct Wire {
     pipe: Pipe<Any<TlsServer>>,
     /// Gathered for the next write.
     pub(crate) out: Vec<u8>,
-    /// How many bytes of it, from the first, are as they go over the wire.
+    /// Number of bytes at the start of `out` that are as they go over the wire.
     wrapped: usize,
     /// The layer has come to its end: the link ends when all before that has been read.
     pub(crate) has_ended: bool,

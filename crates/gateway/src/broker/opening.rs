@@ -392,7 +392,7 @@ fn login_refusal(shared: &Shared, connect: &Connect<'_>) -> u8 {
     }
 }
 
-/// Whether a link has to answer a challenge before it is opened, or why it is refused.
+/// Returns whether a link has to answer a challenge first, or the code if it is refused.
 fn wants_challenge(shared: &Shared, role: Role, connect: &Connect<'_>) -> Result<bool, u8> {
     let demand = shared.config.authentication.as_ref();
     let demand = demand.filter(|_| role == Role::Device);

@@ -1,4 +1,4 @@
-//! What the gateway knows of a client beyond its connection (section 4.1).
+//! State of a client that outlives its connection (section 4.1).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::routes::{Claim, Gauge, Grant, QUEUE_LOW, SessionRef, Subscription};
 use crate::uplink::AlarmId;
 
-/// What the gateway knows of a client beyond its connection.
+/// State of a client that outlives its connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) me: SessionRef,
@@ -29,21 +29,21 @@ pub(crate) struct Session {
     pub(crate) state: SessionState,
     /// A will that waits out its delay.
     pub(crate) pending_will: Option<(AlarmId, Box<Message>)>,
-    /// When it ends, if its client is away.
+    /// Alarm at its end, if its client is away.
     pub(crate) expiring: Option<AlarmId>,
     /// A claim that came while the session itself was being claimed.
     pub(crate) claim: Option<Claim>,
     next_token: u32,
 }
 
-/// What a CONNECT asked for.
+/// Fields of a CONNECT.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) client_id: Box<str>,
     pub(crate) is_assigned: bool,
     pub(crate) clean_start: bool,
     pub(crate) expiry: u32,
-    /// Whether a session was found.
+    /// True if a session was found.
     pub(crate) is_present: bool,
 }
 

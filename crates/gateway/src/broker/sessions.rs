@@ -29,7 +29,7 @@ const SUBSCRIPTIONS_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     all: SlotMap<SessionKey, Session>,
-    /// Those that moved to another thread lately, for mail that was under way to them.
+    /// Sessions that moved to another thread lately, for mail that was under way to them.
     moved: VecDeque<(SessionRef, SessionRef, Arc<Gauge>)>,
 }
 
@@ -147,7 +147,7 @@ impl Sessions {
         Some(Box::new(session))
     }
 
-    /// Where a session went.
+    /// The session that replaced a moved one, and its gauge.
     pub(super) fn moved_to(&self, old: SessionRef) -> Option<(SessionRef, Arc<Gauge>)> {
         let moved = self.moved.iter().find(|(moved, ..)| *moved == old);
         moved.map(|(_, new, gauge)| (*new, Arc::clone(gauge)))

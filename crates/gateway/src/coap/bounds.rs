@@ -1,4 +1,4 @@
-//! What peers may make the gateway keep; told to users in `docs/hono.md#bounds`.
+//! Bounds of the memory that peers can take; documented for users in `docs/hono.md#bounds`.
 //!
 //! A peer is an address, or a session of DTLS. Behind one may stand thousands of devices, which share a
 //! socket or have a gateway speak for them, and all of them may speak at once. So one peer is bounded by

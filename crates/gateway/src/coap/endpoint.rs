@@ -31,7 +31,7 @@ pub(super) struct Endpoint {
     sockets: Vec<(Key, bool)>,
     peers: Peers,
     settings: Arc<ServerSettings>,
-    /// What DTLS needs, if there is a socket of it.
+    /// State for DTLS, if there is a socket of it.
     secure: Option<Box<Secure>>,
     /// Peers that were forgotten lately.
     gone: Vec<PeerRef>,
@@ -47,7 +47,7 @@ pub(crate) struct Datagram<'a> {
     pub(crate) bytes: &'a mut [u8],
 }
 
-/// Whether a datagram will be sent. What finds no room is lost, as on a network.
+/// Returns whether a datagram will be sent. One without room is lost, as on a network.
 fn is_sent(written: Written) -> bool {
     match written {
         Written::Whole | Written::Held => true,
@@ -80,7 +80,7 @@ impl Endpoint {
         self.secure = Some(Box::new(secure));
     }
 
-    /// What the kernel did with datagrams, for the account.
+    /// Counts what the kernel did with datagrams, for the account.
     pub(super) fn count_datagrams(&self, ctx: &mut Ctx<'_>, is_last: bool) {
         if self.sockets.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What DTLS needs, for a thread and for a peer.
+//! State for DTLS, of a thread and of a peer.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::config::{GatewayConfig, GatewayDtls};
 use crate::resumable::Resumable;
 use crate::secrets::Secrets;
 
-/// How the gateway and its devices know each other over DTLS.
+/// Credentials by which the gateway and its devices know each other over DTLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     secrets: Arc<Secrets>,
@@ -34,14 +34,14 @@ impl Credentials {
     }
 }
 
-/// What a thread needs for DTLS.
+/// State of a thread for DTLS.
 pub(crate) struct Secure {
     crypto: AwsLc,
     settings: Settings,
     credentials: Credentials,
-    /// Whether connection ids are agreed upon.
+    /// True if connection ids are agreed upon.
     pub(super) gives_ids: bool,
-    /// What is to be sent of handshakes and alerts.
+    /// Datagrams of handshakes and alerts that are to be sent.
     pub(super) out: Datagrams,
     /// A message on its way into a record.
     sealed: Vec<u8>,
@@ -84,7 +84,7 @@ impl Secure {
         })
     }
 
-    /// What a call to a session may use, and where it writes.
+    /// The context for a call to a session, and the datagrams it writes to.
     pub(super) fn parts(&mut self) -> (Context<'_, AwsLc>, &mut Datagrams) {
         let Credentials {
             secrets,

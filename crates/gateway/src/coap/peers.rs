@@ -194,19 +194,19 @@ pub(super) struct Peer {
     pub(super) coap: Server,
     /// Its session of DTLS, where it has one.
     pub(super) guard: Option<Box<Guard>>,
-    /// When it was heard last by that.
+    /// Instant at which its session of DTLS last received a datagram.
     pub(super) last_received: Micros,
-    /// What its credentials call it; none without any.
+    /// Name in its credentials; none without any.
     pub(super) name: Option<Arc<str>>,
     /// Bytes that its session kept for duplicates when that was last looked at.
     pub(super) kept: usize,
-    /// When something is due of it.
+    /// Next instant at which something is due of it, and its alarm.
     pub(super) alarm: Option<(Micros, AlarmId)>,
 }
 
 impl Peer {
-    /// How long a session of DTLS has to be silent before it is forgotten for another's sake: longer
-    /// than duplicates of its requests can come.
+    /// Silence after which a session of DTLS may be forgotten for another's sake: longer than
+    /// duplicates of its requests can come.
     const STALE: Micros = Micros::from_secs(300);
 
     pub(super) fn new(
@@ -228,14 +228,14 @@ impl Peer {
         }
     }
 
-    /// Whether nothing is lost if it is forgotten. A session of DTLS is lost with it, and so it has to
-    /// be silent for long.
+    /// True if nothing is lost by forgetting it. A session of DTLS is lost with it, and so it has
+    /// to be silent for long.
     pub(super) fn is_idle(&self, now: Micros) -> bool {
         let is_guarded = self.guard.is_some() && self.last_received + Self::STALE > now;
         !is_guarded && self.coap.is_idle(now)
     }
 
-    /// Whether its records name it.
+    /// True if its records name it.
     pub(super) fn has_connection_id(&self) -> bool {
         let guard = self.guard.as_ref();
         guard.is_some_and(|guard| !guard.dtls.own_id().is_empty())

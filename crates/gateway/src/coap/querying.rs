@@ -20,14 +20,14 @@ use crate::message::{Message, Parcel};
 use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
-/// How long an answer may wait for a command before the request is acknowledged; Hono's own default
+/// Longest wait of an answer for a command before the request is acknowledged; Hono's own default
 /// (`timeoutToAck`).
 const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
 /// The status, as in HTTP, of a command whose device does not wait.
 const NOBODY_WAITS: u16 = 503;
-/// That of a command which cannot be told to any device, or not be put into an answer.
+/// The status of a command that cannot be sent to any device, or not be put into an answer.
 const MALFORMED: u16 = 400;
-/// Why a command comes back whose device waits and cannot be answered.
+/// Reason for the return of a command if its device waits and cannot be answered.
 const UNANSWERABLE: &str = "the device's request cannot be answered";
 
 impl Coap {

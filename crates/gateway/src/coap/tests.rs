@@ -81,7 +81,7 @@ impl Rig {
         coap.datagram(&mut ctx, router, datagram);
     }
 
-    /// How many copies of a command to a device went on.
+    /// Number of copies of a command to a device that went on.
     fn command(&mut self, device: &str) -> usize {
         let topic = format!("command/T1/{device}/7f3a/set");
         let publish = Publish {

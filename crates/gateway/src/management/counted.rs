@@ -21,7 +21,7 @@ use crate::counted::Wanted;
 use crate::lock::locked;
 use crate::shared::Shared;
 
-/// How often the node stores its count.
+/// Interval at which the node stores its count.
 const TICK: Duration = Duration::from_secs(1);
 /// The prefix of the published rule chain.
 const PREFIX: &str = "messageCount";

@@ -11,7 +11,7 @@ use crate::message::Parcel;
 use crate::thread::Ctx;
 use crate::uplink::{Alarm, Answer, Asked, Asker, PublishRef};
 
-/// What cannot be read as acknowledgements.
+/// Bytes that cannot be read as acknowledgements.
 const GARBLED: &[u8] = b"[{\"id\":\"";
 /// The code for a message that cannot be read.
 const UNREADABLE: u16 = 400;

@@ -17,7 +17,7 @@ use crate::told::{befell, delayed};
 const DEVICES: usize = 4;
 const UPLINKS: usize = 200;
 
-/// What both sides saw of one run.
+/// Results of one run, on both sides.
 struct Run {
     account: GatewayAccount,
     /// By payload hash: what the device side saw, and the copies that arrived.

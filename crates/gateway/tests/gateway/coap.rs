@@ -290,7 +290,8 @@ fn a_device_that_waits_in_vain_is_told_after_its_time() {
     assert_eq!((counts.commands_handed, counts.commands_routed), (0, 0));
 }
 
-/// What no device can be told comes back with its reason, and whoever waits goes on waiting.
+/// A command that no device can receive comes back with its reason, and whoever waits goes on
+/// waiting.
 #[test]
 fn a_command_whose_id_is_too_long_comes_back_and_the_next_is_handed_over() {
     let mut rig = Rig::new();

@@ -22,7 +22,7 @@ use crate::wire::Wire;
 const DEVICES: usize = 4;
 const UPLINKS: usize = 200;
 
-/// What both sides saw of one run.
+/// Results of one run, on both sides.
 struct Run {
     account: GatewayAccount,
     /// By payload hash.
@@ -173,7 +173,7 @@ fn settle(
     }
 }
 
-/// How many messages are to arrive, once each request was answered or given up.
+/// Number of messages that are to arrive, once each request was answered or given up.
 pub(crate) fn due(behaviour: &Behaviour, counts: &GatewayCounts) -> usize {
     let all = UPLINKS as u64;
     let rejected = behaviour.reject.map_or(0, |reject| reject.amount.of(all));
@@ -183,13 +183,13 @@ pub(crate) fn due(behaviour: &Behaviour, counts: &GatewayCounts) -> usize {
     (all + doubled - lost - refused) as usize
 }
 
-/// Whether the gateway has heard the copies and acknowledgements that it was sent.
+/// True if the gateway has received the copies and acknowledgements that it was sent.
 fn has_heard_all(counts: &GatewayCounts, again: u32) -> bool {
     counts.received_again >= u64::from(again)
         && counts.separate_acknowledged + counts.separate_refused >= counts.separate
 }
 
-/// Where some are never answered, they are given up after 2.1 s; elsewhere nothing is sent again.
+/// Requests that are never answered are given up after 2.1 s; elsewhere nothing is sent again.
 fn transmission(behaviour: &Behaviour) -> Transmission {
     let is_full = behaviour.capacity.is_some_and(|it| it.full == Full::Drop);
     let ack_timeout = if is_full || behaviour.drop + behaviour.ignore > 0 {

@@ -16,7 +16,7 @@ use crate::wire::Wire;
 /// Longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Micros = Micros::from_secs(20);
 
-/// What a device asks.
+/// A request of a device.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) method: Code,
@@ -137,7 +137,7 @@ impl Device {
         self.answers[&name].clone()
     }
 
-    /// Whether each request was answered or given up.
+    /// True if each request was answered or given up.
     pub(crate) fn is_done(&self) -> bool {
         self.answers.len() + self.failed.len() == self.asks.len()
     }

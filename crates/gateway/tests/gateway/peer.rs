@@ -77,7 +77,7 @@ pub(crate) struct Peer {
     input: Vec<u8>,
     out: Vec<u8>,
     next_token: u32,
-    /// What it puts behind the challenge when it is asked to authenticate.
+    /// Bytes that it puts behind the challenge when it is asked to authenticate.
     pub(crate) secret: &'static [u8],
     /// The client id that the gateway chose.
     pub(crate) assigned: Option<String>,

@@ -1,4 +1,4 @@
-//! What MQTT 5 demands of a server beyond a single connection: sessions, retained messages, wills,
+//! Demands of MQTT 5 on a server beyond a single connection: sessions, retained messages, wills,
 //! subscriptions, expiry.
 
 use muster_gateway::{Gateway, GatewayConfig};
@@ -59,7 +59,7 @@ fn payloads(got: &[Got]) -> Vec<&[u8]> {
     got.iter().map(|got| got.payload.as_slice()).collect()
 }
 
-/// What a new subscriber gets at once.
+/// Messages that a new subscriber gets at once.
 fn kept(gateway: &Gateway, topic: &str) -> Vec<Got> {
     let mut consumer = peer(gateway, "who comes late");
     consumer.subscribe(topic, Qos::ExactlyOnce);

@@ -1,4 +1,4 @@
-//! What was seen from outside, held against the gateway's account.
+//! Comparison of the gateway's account with what was seen from outside.
 
 use muster_gateway::GatewayAccount;
 use muster_model::Micros;
@@ -19,9 +19,9 @@ pub(crate) fn befell(
     assert_eq!(&hashes, said, "{misbehaviour}");
 }
 
-/// Those that the account says were delayed by so much were: by half of it at least, since the gateway
+/// Checks that each uplink in the account's list was delayed by at least half of `by`. The gateway
 /// reads its clock once for all that it finds, which may be well before a message came. Most of the
-/// others were not, however busy the machine.
+/// others were not delayed, however busy the machine.
 pub(crate) fn delayed(
     account: &GatewayAccount,
     misbehaviour: &str,

@@ -1,4 +1,4 @@
-//! What carries a device's messages: UDP, or DTLS over it.
+//! Carrier of a device's messages: UDP, or DTLS over it.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use muster_transport::AwsLc;
 
 use crate::device::Device;
 
-/// What carries a device's messages.
+/// Carrier of a device's messages.
 pub(crate) struct Wire {
     pub(crate) socket: UdpSocket,
     guard: Option<Guard>,
@@ -27,7 +27,7 @@ struct Guard {
     ended: Option<Ended>,
 }
 
-/// How a session ended.
+/// End of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Closed,
@@ -109,7 +109,7 @@ impl Wire {
         wire
     }
 
-    /// What was agreed upon; none before, and without DTLS.
+    /// Result of the handshake; none before, and without DTLS.
     pub(crate) fn connected(&self) -> Option<Connected> {
         self.guard.as_ref()?.connected
     }
