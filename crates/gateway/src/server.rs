@@ -89,7 +89,7 @@ impl OneServer {
     }
 }
 
-/// Service time of one uplink, which comes at `after` since the first.
+/// Service time of one uplink; `after` is its time since the first.
 pub(crate) fn own_time(time: ServiceTime, seed: u64, position: u64, after: Micros) -> Micros {
     match time {
         ServiceTime::Drift { from, to, over } => {

@@ -12,7 +12,7 @@ const TURN: u64 = 0x7475_726e;
 
 /// Messages of several kinds, each the source text of a template, and rare ones in their place.
 ///
-/// Which kind a message is of depends on the seed and its id alone.
+/// The kind of a message depends on the seed and its id alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MixSpec {
     /// The kinds, each with its share; the shares are taken of their sum.

@@ -112,8 +112,8 @@ impl GeneratorMonitor {
     /// Opens the files of this process and takes the first readings.
     ///
     /// # Errors
-    /// If `/proc/self/status` cannot be read. The host's files may be missing, as in some
-    /// containers: what they would tell is then not known.
+    /// [`MonitorError`] if `/proc/self/status` cannot be read. The host's files may be missing, as
+    /// in some containers: what they would tell is then not known.
     pub fn open() -> Result<Self, MonitorError> {
         let mut monitor = Self {
             threads: Vec::new(),
@@ -128,7 +128,7 @@ impl GeneratorMonitor {
     /// Watches one more thread of this process.
     ///
     /// # Errors
-    /// If the thread is gone, or the kernel keeps no scheduler statistics.
+    /// [`MonitorError`] if the thread is gone, or the kernel keeps no scheduler statistics.
     pub fn watch(&mut self, role: Role, index: u16, thread: ThreadId) -> Result<(), MonitorError> {
         let mut file = Reread::open(format!("/proc/self/task/{}/schedstat", thread.0))?;
         let last = file.read().and_then(SchedStat::parse).unwrap_or_default();

@@ -59,7 +59,7 @@ impl HealthLog {
 
     /// Adds something that must not happen and that the samples do not tell.
     ///
-    /// What happens again and again is one incident with a count, from its first to its last time.
+    /// Repetitions are one incident with a count, from its first to its last time.
     pub fn incident(&mut self, incident: Incident) {
         let mut known = self.health.incidents.iter_mut().rev();
         let same =

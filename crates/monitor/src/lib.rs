@@ -5,9 +5,10 @@
 //! the generator may be believed (`judge` decides, this crate only reads) and what the target
 //! paid for the load. It must never know a protocol, a scenario or a verdict.
 //!
-//! What is used comes from procfs, sysfs and the clocks of the kernel; what the target counts from a
-//! page over HTTP ([`CounterPage`]). The parsers of [`procfs`] and [`prometheus`] are pure functions
-//! of a text, so that they are tested on captured ones; the monitors keep their files open and read them again in place.
+//! Usage comes from procfs, sysfs and the clocks of the kernel; the target's counters come from a
+//! page over HTTP ([`CounterPage`]). The parsers of [`procfs`] and [`prometheus`] are pure
+//! functions of a text, so that they are tested on captured ones; the monitors keep their files
+//! open and read them again in place.
 //!
 //! ```
 //! use muster_monitor::{GeneratorMonitor, Role, current_thread};

@@ -1,7 +1,7 @@
 //! The text format in which Prometheus and its like are told samples: one a line
 //! (`name{label="value"} 1`), beside comments.
 //!
-//! What is no such line is passed over, since a page holds much that nobody here asks for.
+//! Other lines are passed over, since a page holds much that nobody here asks for.
 
 /// One sample of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -58,7 +58,7 @@ impl TargetMonitor {
     /// Watches one process that the caller knows, such as a gateway it started.
     ///
     /// # Errors
-    /// If there is no such process.
+    /// [`MonitorError`] if there is no such process.
     pub fn of_process(name: &str, pid: u32) -> Result<Self, MonitorError> {
         Ok(Self::new(name, false, vec![Process::open(pid)?]))
     }
@@ -66,7 +66,7 @@ impl TargetMonitor {
     /// Watches all processes whose command has the name (`/proc/<pid>/comm`).
     ///
     /// # Errors
-    /// If there is none.
+    /// [`MonitorError`] if there is none.
     pub fn named(name: &str) -> Result<Self, MonitorError> {
         let processes: Vec<_> = pids_named(name)
             .into_iter()

@@ -31,7 +31,7 @@ impl Waker {
 
     /// Wakes the loop soon; costs no system call while an earlier call waits to be noticed.
     ///
-    /// What the caller wrote before is visible to the loop's thread in `woken`.
+    /// Everything that the caller wrote before is visible to the loop's thread in `woken`.
     pub fn wake(&self) {
         if !self.shared.pending.swap(true, Ordering::AcqRel) {
             // The counter cannot overflow: each write is followed by a wake-up before the next.

@@ -9,7 +9,7 @@ use crate::BlindField;
 
 /// Carrier of a message's id from the device to the backend.
 ///
-/// Where it is a stamp, [`IntegrityLevel`] says what the stamp's check covers.
+/// For a stamp, [`IntegrityLevel`] says what its check covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carrier {
     /// A stamp in the payload: 22 bytes at its head, or 30 characters at `${stamp}`.

@@ -11,7 +11,7 @@
 //! id (RFC 5246 section 7.3) and, on the client, by ticket (RFC 5077). Nothing is negotiated twice:
 //! a renegotiation is refused, and RFC 5746 is signalled.
 //!
-//! # What is invalid is discarded
+//! # Invalid input is discarded
 //!
 //! A record that does not open, is replayed, is cut short or has no place is discarded without a
 //! word (RFC 6347 section 4.1.2.7) and counted. A message of the handshake that came whole and in its
@@ -20,14 +20,13 @@
 //!
 //! # Memory
 //!
-//! What a handshake needs is in memory of its own, which is given back once it is over and, for
-//! the end that spoke last, once the other has been heard to know that. Sealing and opening
-//! allocate nothing.
+//! A handshake has memory of its own, which is given back once it is over and, for the end that
+//! spoke last, once the other has been heard to know that. Sealing and opening allocate nothing.
 //!
-//! # Which session a datagram is for
+//! # Session of a datagram
 //!
-//! is the caller's to find: by address, or by connection id with [`peek`]. A server asks [`greet`]
-//! about datagrams that are for no session of its own.
+//! The caller finds the session of a datagram: by address, or by connection id with [`peek`]. A
+//! server asks [`greet`] about datagrams that are for no session of its own.
 
 mod client;
 mod crypto;

@@ -11,7 +11,7 @@
 //!
 //! # Nonce and masking keys
 //!
-//! They are values of [`mix`] of the seed that the caller gives and a counter: a frame's key is
+//! Both are values of [`mix`] of the seed that the caller gives and a counter: a frame's key is
 //! made from the number of the frame. A seed serves one connection, so that no two connections
 //! share their keys. The standard wants keys that a script's author cannot predict (section 10.3),
 //! since a browser sends what strangers wrote; here nobody chooses the payload who does not also

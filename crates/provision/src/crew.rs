@@ -9,7 +9,7 @@ use crate::ProvisionError;
 /// Does the work for each item on so many threads; the first error ends it.
 ///
 /// # Errors
-/// That error.
+/// The first error.
 pub(crate) fn each<T: Send>(
     items: impl Iterator<Item = T> + Send,
     threads: u16,

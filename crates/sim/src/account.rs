@@ -1,6 +1,6 @@
-//! What the model platform did, by its own count.
+//! The model platform's own count of its actions.
 
-/// What the platform did, by its own count.
+/// The platform's own count of its actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
     /// Publishes it took, those sent again among them.
@@ -43,11 +43,11 @@ pub struct Account {
     pub unheard: u64,
     /// Bytes that were not the protocol.
     pub malformed: u64,
-    /// What it did with commands and their replies.
+    /// Counts of commands and their replies.
     pub commands: CommandAccount,
 }
 
-/// What the platform did with commands and their replies, by its own count.
+/// The platform's own count of commands and their replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CommandAccount {
     /// Commands it took.
@@ -76,7 +76,7 @@ pub struct CommandAccount {
     pub replies_doubled: u64,
 }
 
-/// What the platform handed to one link that had subscribed to it, copy by copy.
+/// Copies that the platform handed to one link that had subscribed to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Told {
     /// Commands.

@@ -1,4 +1,4 @@
-//! How the model platform and its network misbehave.
+//! Misbehaviour of the model platform and its network.
 
 use std::ops::Range;
 
@@ -10,23 +10,23 @@ const KNOWN_AFTER: Micros = Micros::from_secs(3);
 /// A model platform's ways. Shares are chances between 0 and 1, each decided by the seed alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Behaviour {
-    /// How long bytes travel, in either direction.
+    /// Time that bytes travel, in either direction.
     pub latency: Micros,
-    /// How long the platform takes to answer a publish.
+    /// Time that the platform takes to answer a publish.
     pub answer_after: Micros,
-    /// How long it takes to deliver a message to the backends.
+    /// Time that it takes to deliver a message to the backends.
     pub deliver_after: Micros,
-    /// How many unanswered publishes it takes on one link (MQTT 5).
+    /// Number of unanswered publishes that it takes on one link (MQTT 5).
     pub receive_maximum: u16,
     /// The largest packet that it takes, in bytes (MQTT 5).
     pub maximum_packet_size: u32,
-    /// Whether it keeps the sessions of clients that ask for it.
+    /// True if it keeps the sessions of clients that ask for it.
     pub keeps_sessions: bool,
     /// Connects that the network refuses.
     pub refuse_connect: f64,
     /// CONNECTs that are never answered.
     pub deaf: f64,
-    /// What clients have to answer behind its challenge, if they have to.
+    /// Secret that clients have to put behind its challenge; without one, nobody is challenged.
     pub secret: Option<&'static str>,
     /// CONNECTs that are answered with a refusal.
     pub refuse_session: f64,
@@ -52,21 +52,22 @@ pub struct Behaviour {
     pub corrupt: f64,
     /// Publishes answered later, by [`Behaviour::late_by`].
     pub late: f64,
-    /// How much later.
+    /// Delay of these answers.
     pub late_by: Micros,
     /// Publishes answered with bytes that are not the protocol.
     pub garbage: f64,
-    /// Whether it completes what it accepted at QoS 2 (PUBCOMP).
+    /// True if it completes what it accepted at QoS 2 (PUBCOMP).
     pub completes: bool,
     /// Writes of the device side of which the socket takes only a half at once.
     pub hold: f64,
-    /// How long the other half waits.
+    /// Time that the other half waits.
     pub hold_for: Micros,
-    /// When the consumers of the backends hear nothing; what is for them waits until they are back.
+    /// Span in which the consumers of the backends receive nothing; messages for them wait until it
+    /// ends.
     pub consumers_away: Option<Range<Micros>>,
-    /// What happens to links, and when.
+    /// Events that befall links, and their instants.
     pub incidents: Vec<Incident>,
-    /// How it treats commands and replies; the ways above that are of publishes do not concern them.
+    /// Treatment of commands and replies; the shares of publishes above do not concern them.
     pub commands: CommandWays,
 }
 
@@ -100,11 +101,11 @@ pub struct Incident {
     pub at: Micros,
     /// The chance of each link to be met.
     pub share: f64,
-    /// What happens.
+    /// The event.
     pub what: What,
 }
 
-/// What can happen to a link.
+/// Events that can befall a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The platform closes it in order.
@@ -155,13 +156,13 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// When consumers that hear nothing now are back.
+    /// Instant at which consumers that receive nothing now are back.
     pub(crate) fn consumers_back(&self, now: Micros) -> Option<Micros> {
         let away = self.consumers_away.as_ref()?;
         away.contains(&now).then_some(away.end)
     }
 
-    /// How consumers listen, as far as is known.
+    /// Listening state of the consumers, as known at this instant.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
         let Some(Range { start, end }) = self.consumers_away.clone() else {
             return Listening::until(now);
@@ -189,7 +190,7 @@ impl Dice {
         Self { seed, thrown: 0 }
     }
 
-    /// Whether something of this chance happens.
+    /// Returns whether something of this chance happens.
     pub(crate) fn hits(&mut self, share: f64) -> bool {
         self.thrown += 1;
         unit(mix(self.seed, self.thrown)) < share

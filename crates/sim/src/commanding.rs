@@ -18,10 +18,10 @@ use crate::witness::Witness;
 /// Short, so that the application finds a link that was forgotten within the run.
 const KEEP_ALIVE_S: u16 = 1;
 const PING_TIMEOUT: Micros = Micros::from_secs(1);
-/// How long it waits before it connects again.
+/// Wait before it connects again.
 const RETRY: Micros = Micros::from_millis(100);
 
-/// Who issues the commands.
+/// The application that issues the commands.
 #[derive(Debug)]
 pub(crate) struct Commanding {
     commander: Commander,
@@ -36,7 +36,7 @@ pub(crate) struct Commanding {
     replies: Option<&'static str>,
     /// Since when it is connected and hears replies.
     up_since: Option<Micros>,
-    /// When it connects again, if it is not.
+    /// Instant at which it connects again, if it is not connected.
     again: Option<Micros>,
 }
 
@@ -71,7 +71,7 @@ impl Commanding {
         self.up_since.is_some()
     }
 
-    /// How it listens for replies.
+    /// Its listening state for replies.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
         let heard = |since| Listening { since, until: now };
         self.up_since.map_or(Listening::deaf(now), heard)
@@ -90,7 +90,7 @@ impl Commanding {
         self.commander.open()
     }
 
-    /// When the next command may be issued; none while the session cannot take one.
+    /// Instant at which the next command may be issued; none while the session cannot take one.
     pub(crate) fn next(&mut self) -> Option<Micros> {
         let is_up = self.is_up();
         let sender = MqttSender {
@@ -102,12 +102,12 @@ impl Commanding {
         self.commander.next_issue(is_up.then_some(&sender))
     }
 
-    /// When something of the session's own is due.
+    /// Instant at which the session needs its next call.
     pub(crate) fn deadline(&self) -> Option<Micros> {
         self.again.or(self.session.deadline())
     }
 
-    /// Whether it is time to connect again.
+    /// Returns whether it is time to connect again.
     pub(crate) fn is_to_connect(&mut self, now: Micros) -> bool {
         self.again.take_if(|at| *at <= now).is_some()
     }

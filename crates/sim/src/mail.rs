@@ -1,4 +1,4 @@
-//! What the model platform keeps for one link that subscribes: its filters, and what it is to get.
+//! Mail of one link that subscribes: its filters, and the messages that it is still to get.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ pub(crate) struct Mail {
     /// Handed over at QoS 1 or 2 and not acknowledged, by token.
     open: BTreeMap<u32, Copy>,
     tokens: u32,
-    /// What was handed over, over all sessions of the link.
+    /// Copies handed over, over all sessions of the link.
     pub(crate) told: Told,
 }
 

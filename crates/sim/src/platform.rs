@@ -31,38 +31,38 @@ pub(crate) struct Platform {
 /// The platform's end of one link.
 #[derive(Debug, Default)]
 pub(crate) struct End {
-    /// Which connection of the device side this is; 0 is none.
+    /// Number of the connection of the device side; 0 is none.
     conn: u32,
     pub(crate) server: Option<Server>,
-    /// What its CONNECT gave as user name, or else as client id.
+    /// Name that its CONNECT gave: the user name, or else the client id.
     pub(crate) name: String,
     /// The devices that it said are there on this connection.
     announced: BTreeSet<String>,
-    /// What the dialect wants was subscribed to on this connection.
+    /// True if it has subscribed on this connection, as the dialect wants.
     pub(crate) has_subscribed: bool,
     unread: Vec<u8>,
-    /// What an earlier connection left.
+    /// Session that an earlier connection left.
     kept: Option<SessionState>,
     /// Counts the sessions, so that an answer never reaches a later one.
     session: u32,
-    /// Whether the client asked for a session that outlives the connection.
+    /// True if the client asked for a session that outlives the connection.
     outlives: bool,
-    /// What the CONNECT asked for whose challenge waits for its answer.
+    /// Session options of a CONNECT whose challenge waits for its answer.
     asked: Option<Asked>,
     /// The link is forgotten: nothing is read and nothing said.
     pub(crate) is_mute: bool,
-    /// What it subscribed to, and what it is still to get.
+    /// Its subscriptions, and the messages that it is still to get.
     pub(crate) mail: Mail,
 }
 
-/// What a CONNECT asked for.
+/// Session options of a CONNECT.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     is_clean: bool,
     outlives: bool,
 }
 
-/// What goes before the secret in every answer; a platform would choose it anew each time.
+/// Challenge that precedes the secret in every answer; a platform would choose it anew each time.
 const CHALLENGE: &[u8] = b"challenge";
 
 /// One side of a conversation that is under way.
@@ -72,7 +72,7 @@ struct Talk<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// What becomes of one publish.
+/// Treatment of one publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fate {
     answer: Option<u8>,
@@ -99,7 +99,7 @@ impl Platform {
         }
     }
 
-    /// Whether a link is a device's, and not the application's.
+    /// True if a link is a device's, and not the application's.
     pub(crate) fn is_device(&self, link: u32) -> bool {
         self.application != Some(link)
     }
@@ -108,7 +108,7 @@ impl Platform {
         &self.behaviour
     }
 
-    /// Whether the socket takes only a half of a write.
+    /// Returns whether the socket takes only a half of a write.
     pub(crate) fn holds(&mut self) -> bool {
         self.dice.hits(self.behaviour.hold)
     }

@@ -1,4 +1,4 @@
-//! What is on its way, by the instant at which it comes.
+//! Events on their way, by the instant at which they come.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -56,13 +56,13 @@ pub(crate) enum Event {
     Incident { what: What, share: f64 },
 }
 
-/// What the platform's application says on a publish.
+/// Acknowledgement of a publish by the platform's application.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) device: String,
     pub(crate) id: Option<Vec<u8>>,
     pub(crate) code: u16,
-    /// Whether only a part of it comes.
+    /// True if only a part of it comes.
     pub(crate) is_garbled: bool,
 }
 
@@ -125,13 +125,13 @@ impl Queue {
         self.heap.peek().map(|waiting| waiting.at)
     }
 
-    /// What has come.
+    /// Takes the next event, if it has come.
     pub(crate) fn pop(&mut self) -> Option<Event> {
         self.next().filter(|at| *at <= self.now)?;
         self.take_next()
     }
 
-    /// What comes next, before its instant.
+    /// Takes the next event, even before its instant.
     pub(crate) fn take_next(&mut self) -> Option<Event> {
         self.heap.pop().map(|waiting| waiting.event)
     }

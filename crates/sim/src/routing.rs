@@ -1,4 +1,4 @@
-//! What the model platform does with commands, replies, and what devices subscribe to.
+//! Routing of commands, replies and the messages that devices subscribe to, in the model platform.
 
 use muster_model::Micros;
 use muster_protocol::mqtt::{Incoming, reason};
@@ -7,7 +7,7 @@ use crate::account::Told;
 use crate::platform::Platform;
 use crate::queue::{Copy, Event, Queue};
 
-/// What becomes of one command or reply.
+/// Treatment of one command or reply.
 struct Fate {
     answer: Option<u8>,
     copies: u8,
@@ -122,7 +122,7 @@ impl Platform {
         self.say(link, out, queue);
     }
 
-    /// What was handed to each link.
+    /// Copies that were handed to each link.
     pub(crate) fn told(&self) -> Vec<Told> {
         self.ends.iter().map(|end| end.mail.told).collect()
     }

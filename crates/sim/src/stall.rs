@@ -11,11 +11,11 @@ use crate::queue::Event;
 pub struct Stall {
     /// Since T0.
     pub at: Micros,
-    /// How long.
+    /// Its length.
     pub lasts: Micros,
-    /// Which thread.
+    /// Its thread.
     pub whose: Whose,
-    /// Why.
+    /// Its cause.
     pub why: Why,
 }
 
@@ -28,10 +28,10 @@ pub enum Whose {
     Consumers,
 }
 
-/// Why a thread does not run.
+/// Cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It waits for a CPU, as the scheduler tells.
+    /// Waits for a CPU, as the scheduler reports.
     CpuWait,
     /// One of its turns takes long.
     LongTurn,
@@ -55,19 +55,19 @@ impl Thread {
         self.stalls.push(stall);
     }
 
-    /// When the stall ends in which the thread is.
+    /// Instant at which the present stall of the thread ends.
     pub(crate) fn stalled_until(&self, now: Micros) -> Option<Micros> {
         let here = self.stalls.iter();
         let here = here.filter(|stall| stall.at <= now && now < stall.end());
         here.map(Stall::end).max()
     }
 
-    /// What comes waits for the end of the stall.
+    /// Keeps an event until the end of the stall.
     pub(crate) fn wait(&mut self, event: Event) {
         self.waiting.push_back(event);
     }
 
-    /// What waited for the end of a stall that is over.
+    /// Takes the next event that waited for the end of a stall, once it is over.
     pub(crate) fn waited(&mut self, now: Micros) -> Option<Event> {
         match self.stalled_until(now) {
             Some(_) => None,
@@ -86,7 +86,7 @@ impl Thread {
         }
     }
 
-    /// When the stalls began that end now, one in the other, if a turn among them took long.
+    /// Beginning of the adjoining stalls that end now, if one of them is a long turn; else now.
     fn turn_began(&self, now: Micros) -> Micros {
         let (mut began, mut is_long) = (now, false);
         let touches = |began: Micros| {

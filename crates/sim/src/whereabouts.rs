@@ -10,7 +10,7 @@ use muster_plan::{Plan, StreamKind};
 /// So long after it came up again a link has just done so (glossary, *presence*).
 const RECENT: Micros = Micros::from_secs(1);
 
-/// Where the devices of a plan stand.
+/// Presence of the devices of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Whereabouts {
     fleets: Vec<Fleet>,
@@ -26,7 +26,7 @@ struct Fleet {
     devices_per_link: u32,
 }
 
-/// How often a link came up, and since when it is.
+/// Number of times that a link came up, and the instant since which it is up.
 #[derive(Debug, Default)]
 struct Ups {
     count: u32,
@@ -67,7 +67,7 @@ impl Whereabouts {
         }
     }
 
-    /// Where the device of a command stands, which came due just now.
+    /// Presence of the device of a command, which came due just now.
     pub(crate) fn presence(&self, met: &Met) -> Presence {
         let target = self.targets.get(&met.id.stream);
         let is_absent = target.is_some_and(|target| target.is_absent(met.id.device, met.id.seq));

@@ -5,7 +5,7 @@ use muster_model::Micros;
 /// One link's socket, or none.
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
-    /// Which connection this is, from 1.
+    /// Number of this connection, from 1.
     pub(crate) conn: u32,
     pub(crate) is_open: bool,
     /// The rest of a write of which the kernel took a half.
@@ -14,7 +14,7 @@ pub(crate) struct Wire {
     pub(crate) waiting: Vec<u8>,
     /// Read, and not yet used up.
     pub(crate) unread: Vec<u8>,
-    /// When the link's timer runs out.
+    /// Instant at which the link's timer runs out.
     pub(crate) timer: Option<Micros>,
 }
 
@@ -26,7 +26,7 @@ impl Wire {
         self.conn
     }
 
-    /// Whether the connection is this one and still there.
+    /// True if the connection is this one and still there.
     pub(crate) fn is(&self, conn: u32) -> bool {
         self.is_open && self.conn == conn
     }

@@ -12,7 +12,7 @@ use muster_plan::Plan;
 
 use crate::whereabouts::Whereabouts;
 
-/// How often messages were told to be final, counted apart from the recorder.
+/// Counts of final messages, kept apart from the recorder's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Finals {
     /// Messages with a final state.
@@ -27,7 +27,7 @@ pub struct Finals {
     pub commands: CommandFinals,
 }
 
-/// What was told of commands, counted apart from the recorder.
+/// Counts of commands and queries, kept apart from the recorder's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CommandFinals {
     /// Commands of which the application knows the last.
@@ -57,7 +57,7 @@ pub(crate) struct Witness {
     whereabouts: Whereabouts,
 }
 
-/// What is told once of a command or a query.
+/// A report that comes once for a command or a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Issue,
@@ -106,7 +106,7 @@ impl Witness {
 }
 
 impl Finals {
-    /// These and what another witness saw.
+    /// The counts of this witness and another one, added up.
     pub fn and(self, other: &Self) -> Self {
         Self {
             messages: self.messages + other.messages,

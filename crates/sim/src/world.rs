@@ -44,13 +44,13 @@ pub struct World {
     platform: Platform,
     shard: Shard<Mqtt, Witness>,
     consumers: Consumers,
-    /// Who issues commands, if anybody does.
+    /// The application that issues commands, if the plan has any.
     commanding: Option<Commanding>,
     conductor: Conductor,
     windows: WindowDelta,
     timeline: Timeline,
     next_dispatch: Micros,
-    /// How consumers listened when the conductor was last asked.
+    /// Listening state of the consumers when the conductor was last asked.
     listening: Listening,
     interrupt_at: Option<Micros>,
     /// The threads of the generator: that of the shard, and that of the consumers.
@@ -62,25 +62,25 @@ pub struct World {
     steps: u64,
 }
 
-/// What a run came to; two runs of one seed are equal.
+/// Result of a run; two runs of one seed are equal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Ledgers, rates and latencies.
     pub summary: Summary,
-    /// Why the due messages ended.
+    /// Reason for which the due messages ended.
     pub ending: Ending,
-    /// What the platform did, by its own count.
+    /// The platform's own count of its actions.
     pub platform: Account,
-    /// What it handed to each link that subscribed, by its own count; last to the application, if
-    /// the plan has commands.
+    /// The platform's own count of the copies for each link that subscribed; the last is the
+    /// application, if the plan has commands.
     pub told: Vec<Told>,
-    /// What the second witness saw.
+    /// Counts of the second witness.
     pub finals: Finals,
     /// Wake-ups.
     pub steps: u64,
 }
 
-/// Why there is no run.
+/// Reasons for which there is no run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// A schedule that the scenario's checks let through.
@@ -92,7 +92,7 @@ pub enum SimError {
     /// Something was due again and again at one instant.
     #[error("the world stands still at {at}: something is due there for ever")]
     Stuck {
-        /// When.
+        /// The instant.
         at: Micros,
     },
 }
@@ -217,7 +217,7 @@ impl World {
         next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))
     }
 
-    /// What came for a thread that did not run is handed over now that it does.
+    /// Hands over events that waited for a thread, now that it runs again.
     fn threads_wake(&mut self) {
         let now = self.queue.now();
         if self.devices_thread.stalled_until(now).is_none() {
@@ -375,7 +375,7 @@ impl World {
         self.is_over = true;
     }
 
-    /// What was written before the end still reaches the platform, and only its account.
+    /// Delivers the bytes written before the end to the platform, for its account only.
     fn drain(&mut self) {
         while let Some(at) = self.queue.next() {
             if at > self.queue.now() + self.platform.behaviour().latency {

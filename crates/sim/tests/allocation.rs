@@ -29,10 +29,10 @@ const WARM_UP_S: u64 = 8;
 const MEASURED_S: u64 = 8;
 /// Every path is taken in so many seconds.
 const CYCLE_S: u64 = 4;
-/// What the windows of a new second may allocate outside the flush: a constant, whatever the
+/// Most allocations of the windows of a new second outside the flush: a constant, whatever the
 /// number of messages.
 const PER_SECOND_MAX: usize = 16;
-/// What a flush may allocate: the maps of the delta that it hands over.
+/// Most allocations of a flush: the maps of the delta that it hands over.
 const PER_FLUSH_MAX: usize = 64;
 
 struct NoFiles;
@@ -47,7 +47,7 @@ impl muster_scenario::Reader for NoFiles {
     }
 }
 
-/// What a line is made of.
+/// Configuration of a line.
 #[derive(Clone, Copy)]
 struct Way {
     platform: &'static str,
@@ -115,7 +115,7 @@ fn acknowledgement(dialect: Dialect, id: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What the line allocated, in its calls and in its flushes.
+/// Allocations of the line, in its calls and in its flushes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Allocated {
     calls: usize,
@@ -233,7 +233,7 @@ impl Line {
         });
     }
 
-    /// What the device wrote goes to the platform, and what that says comes back.
+    /// Passes the device's bytes to the platform, and the platform's answers back.
     fn exchange(&mut self, link: u32) {
         let up = std::mem::take(&mut self.up);
         let mut input = Input::new(&up);
@@ -374,7 +374,7 @@ impl Line {
     }
 }
 
-/// What a line allocates in so many seconds once its buffers have grown.
+/// Allocations of a line in `MEASURED_S` seconds, once its buffers have grown.
 fn measured(way: Way) -> Allocated {
     let mut line = Line::new(&plan(way));
     // The connect phase.

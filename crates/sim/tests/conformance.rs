@@ -1,6 +1,6 @@
-//! What every dialect keeps to. A dialect that stands in [`Dialect::ALL`] is tested here without
-//! another line: each of its messages is encoded, heard by its own server end, answered, read
-//! back and accounted, and so it is under each misbehaviour of a model platform.
+//! Laws that every dialect keeps. A dialect in [`Dialect::ALL`] is tested here without another
+//! line: each of its messages is encoded, received by its own server end, answered, read back and
+//! accounted, and so it is under each misbehaviour of a model platform.
 
 use muster_conduct::{directory, uplink};
 use muster_measure::Ledger;
@@ -11,10 +11,10 @@ use muster_protocol::mqtt::topic;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
 
-/// What 12 devices with two streams send in 4 s.
+/// Messages of 12 devices with two streams in 4 s.
 const MESSAGES: u64 = 480;
 
-/// What the links that ask for devices log in as.
+/// Login of the links that ask for devices.
 const PROVISION: &str = "provision";
 
 /// The dialects whose devices publish: the model platform of the simulator speaks MQTT.
@@ -24,12 +24,13 @@ fn over_mqtt() -> impl Iterator<Item = Dialect> {
         .filter(|dialect| dialect.speaks(Protocol::Mqtt))
 }
 
-/// What a dialect is asked of: nothing, so that its defaults stand, and each topic of requests.
+/// Topics to test a dialect with: the empty one, so that its defaults stand, and each topic of
+/// requests.
 fn topics(dialect: Dialect) -> Vec<&'static str> {
     [&[""], dialect.publishing().requests].concat()
 }
 
-/// What links log in as, where requests on the topic want it.
+/// Login of links, if requests on the topic want one.
 fn user(topic: &str) -> Option<&'static str> {
     topic.starts_with("/provision").then_some(PROVISION)
 }
@@ -175,7 +176,7 @@ fn acknowledged(
     }
 }
 
-/// Whether a link hears what comes on a topic.
+/// Returns whether a link receives messages on a topic.
 fn listens(dialect: Dialect, (name, asked): (&str, &str), topic: &str) -> bool {
     let mut filter = String::new();
     let mut subscriptions = dialect.publishing().subscriptions.iter();
@@ -312,7 +313,7 @@ fn closes(dialect: Dialect, fleet: &str, topic: &str) -> Run {
     well.expect("the first misbehaviour is none")
 }
 
-/// What holds while every link stays up.
+/// Checks the laws that hold while every link stays up.
 fn agrees(ledger: &Ledger, run: &Run, is_acknowledged: bool, what: &str) {
     let platform = &run.platform;
     assert_eq!(ledger.sent, platform.received, "{what}");

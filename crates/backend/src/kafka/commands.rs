@@ -53,7 +53,7 @@ impl KafkaCommands {
     /// waits.
     ///
     /// # Errors
-    /// What this machine, or the library, does not have.
+    /// Reason for which this machine, or the library, could not set up the sender.
     pub(crate) fn open(&mut self, waker: Waker) -> Result<(), String> {
         if self.sender.is_none() {
             self.sender = Some(KafkaSender::open(&self.config, self.dialect, waker)?);

@@ -148,7 +148,7 @@ impl<'a> Record<'a> {
 }
 
 /// # Safety
-/// Where it is not null, so many bytes are there, as long as the result is used.
+/// `at` is null or points to `length` bytes, which stay valid while the result is used.
 unsafe fn bytes<'a>(at: *const c_void, length: usize) -> &'a [u8] {
     if at.is_null() {
         return &[];

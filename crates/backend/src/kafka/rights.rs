@@ -31,7 +31,7 @@ const LOOKS: u32 = (REQUEST_MAX.as_millis() / LOOK.as_millis()) as u32;
 /// Fetches once from beyond the end of each topic, by a client that is in no group and takes nothing from others.
 ///
 /// # Errors
-/// What a broker refuses for good. Silence is none: whoever consumes finds out itself.
+/// A broker's refusal for good. Silence is none: whoever consumes finds out itself.
 pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), Refusal> {
     let mut config = config.clone();
     for (key, value) in HEARD {

@@ -10,7 +10,7 @@ use crate::config::{GatewayConfig, GatewayDtls};
 use crate::resumable::Resumable;
 use crate::secrets::Secrets;
 
-/// Credentials by which the gateway and its devices know each other over DTLS.
+/// Credentials of the gateway and its devices for DTLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     secrets: Arc<Secrets>,

@@ -1,6 +1,6 @@
 //! Several datagrams with one system call: `sendmmsg` and `recvmmsg`, which rustix does not have.
 //!
-//! Why not others' wrappers: `docs/adr/0013-udp-by-batches.md`.
+//! Reasons against others' wrappers: `docs/adr/0013-udp-by-batches.md`.
 
 #![expect(
     unsafe_code,

@@ -80,8 +80,8 @@ impl Outbound {
     /// The other side goes on with the session: all that waits is to be sent again, in its old
     /// order (MQTT-4.4.0-1, MQTT-4.6.0-1).
     ///
-    /// What the caller has forgotten is not rendered again: at QoS 1 its id is free, at QoS 2 it
-    /// is released, so that the other side gives the id up before another message uses it.
+    /// A message that the caller has forgotten is not rendered again: at QoS 1 its id is free, at
+    /// QoS 2 it is released, so that the other side gives the id up before another message uses it.
     pub(super) fn resume(&mut self) {
         self.inflight.retain(|entry| {
             if entry.is_forgotten() && entry.wait == Wait::Pubrec {

@@ -106,7 +106,7 @@ impl World {
         self.with_application(|application, now, sink, _| application.finish(now, sink));
     }
 
-    /// How far it has come, as a thread of consumers tells it.
+    /// Progress of the application, as a thread of consumers reports it.
     pub(super) fn application_progress(&mut self) -> Option<Progress> {
         let (application, now) = (self.commanding.as_mut()?, self.queue.now());
         Some(Progress {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::laws::{checked, config, incident, parsed, seed, shares, uplink};
 
-/// What 12 devices send in 4 s.
+/// Messages of 12 devices in 4 s.
 const MESSAGES: u64 = 480;
 
 fn plan(fleet: &str, stream: &str) -> Plan {
@@ -143,7 +143,7 @@ fn a_link_that_ends_breaks_its_attempts_and_subscribes_again() {
     assert_eq!(run.platform.unheard, ledger.broken - unread(&run));
 }
 
-/// What was sent and reached the platform on no connection any more.
+/// Number of messages that were sent and did not reach the platform before their connection ended.
 fn unread(run: &Run) -> u64 {
     uplink(run).sent - run.platform.received
 }
@@ -241,8 +241,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever a platform whose application acknowledges and its network do, every scheduled
-    /// message has exactly one final state, and every equation of the ledger holds.
+    /// Every scheduled message has exactly one final state, and every equation of the ledger holds,
+    /// whatever a platform whose application acknowledges and its network do.
     #[test]
     fn the_ledger_always_closes(
         ways in behaviours(),

@@ -82,7 +82,8 @@ fn checked(run: Run) -> Run {
     run
 }
 
-/// What holds besides while no link ends: what the platform did is what the ledger says, to the unit.
+/// Checks the law of runs without an ended link: the platform's counts are the ledger's, to the
+/// unit.
 fn agrees(run: &Run) {
     let (ledger, platform) = (ledger(run), run.platform.commands);
     assert_eq!(ledger.issued, platform.taken);
@@ -489,9 +490,9 @@ prop_compose! {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever a platform and its network do, every issued command has exactly one final state on
-    /// either side, every presence is the one that the facts of the links tell, and every equation of
-    /// both ledgers holds.
+    /// Every issued command has exactly one final state on either side, every presence is the one
+    /// that the facts of the links give, and every equation of both ledgers holds, whatever a
+    /// platform and its network do.
     #[test]
     fn the_ledgers_of_commands_and_subscribers_always_close(
         plan in plans(), behaviour in behaviours(), seed: u64,

@@ -1,4 +1,4 @@
-//! What holds for every run, and what the tests of runs are made of.
+//! Laws that hold for every run, and the building blocks of the tests of runs.
 
 use muster_measure::Ledger;
 use muster_model::Micros;

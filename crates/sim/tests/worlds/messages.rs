@@ -728,8 +728,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever a platform and its network do, every scheduled message has exactly one final
-    /// state, its instants are in order, and every equation of the ledger holds.
+    /// Every scheduled message has exactly one final state, its instants are in order, and every
+    /// equation of the ledger holds, whatever a platform and its network do.
     #[test]
     fn the_ledger_always_closes((fleet, stream) in scenarios(), ways in behaviours(), seed: u64) {
         let world = World::new(plan(&fleet, &stream), ways, seed).unwrap();

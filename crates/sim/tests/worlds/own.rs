@@ -1,4 +1,4 @@
-//! What of a time is the generator's own, and what is the platform's.
+//! Split of a time into the generator's own part and the platform's.
 
 use muster_measure::{Latency, Leg, ScopeSummary};
 use muster_model::{BackendId, Micros};
@@ -69,7 +69,7 @@ fn a_stalled_shard_raises_upper_times_alone() {
     }
 }
 
-/// What the platform takes is in both times.
+/// Time that the platform takes is in both times.
 #[test]
 fn a_slow_platform_raises_both_times() {
     let slow = Behaviour {
@@ -109,7 +109,7 @@ fn the_time_that_slowed_a_closed_loop_is_the_platforms_or_our_own() {
     );
 }
 
-/// Where both are slow the lower time keeps what is the platform's.
+/// The lower time keeps the platform's part, even if both are slow.
 #[test]
 fn a_stall_beside_a_slow_platform_hides_nothing_of_it() {
     let slow = Behaviour {
@@ -263,8 +263,8 @@ slo: { command-request: { p99: '<= 100ms' }, command-response: { p99: '<= 100ms'
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever stalls, no lower time exceeds the upper one, the ledger closes, and against a
-    /// platform that answers each message by itself no lower time exceeds the platform's own.
+    /// No lower time exceeds the upper one, and the ledger closes, whatever stalls. If a platform
+    /// answers each message by itself, no lower time exceeds the platform's own.
     #[test]
     fn lower_times_are_never_the_generators(
         stalls in prop::collection::vec((1_000u64..5_000, 1u64..600, any::<bool>(), any::<bool>()), 0..6),
