@@ -26,11 +26,11 @@ use crate::consuming::consumer_threads;
 use crate::facts::FactsTally;
 use crate::{Assignment, FactsLog, LayersError, News, link_lines};
 
-/// How often the process looks at itself.
+/// Interval at which the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);
 
-/// How long before its consumer's absence is told a message may have been due and still be missed
-/// by it: a dispatch comes four times a second, and the message is on its way for a while.
+/// Time before a consumer's absence is reported in which a due message may still be missed: a
+/// dispatch comes four times a second, and the message is on its way for a while.
 const UNDER_WAY: Micros = Micros::from_secs(1);
 
 /// Orders that may wait for a thread; a run gives five.
@@ -68,7 +68,7 @@ pub(crate) struct Running {
     cpu_us: u64,
 }
 
-/// Why an agent cannot start.
+/// Reason for which an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A schedule that the scenario's checks let through.
@@ -96,13 +96,13 @@ pub enum AgentError {
 
 type Ready = Result<(Waker, ThreadId), AgentError>;
 
-/// What a thread hears and tells by.
+/// Channels of a thread: the writer of its facts, and its mailbox.
 pub(crate) type CommandSink = (Option<Box<dyn FactWriter>>, Mailbox<Order, Box<Dispatch>>);
 
 /// Makes the writer of a thread's facts; none where nobody wants them.
 pub type Scribes<'a> = &'a dyn Fn() -> Option<Box<dyn FactWriter>>;
 
-/// What the desks of all threads are made from.
+/// Parts that the channels of all threads are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Office<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,

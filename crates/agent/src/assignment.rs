@@ -1,4 +1,4 @@
-//! What one agent is to do.
+//! Work of one agent.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub struct Assignment {
     pub name: String,
     /// The plan of the whole run.
     pub plan: Plan,
-    /// Which run it is.
+    /// Run that this is a share of.
     pub run: RunId,
     /// The share of the links; none where the process has consumers alone, and so no shards.
     pub slice: Option<Slice>,
@@ -25,7 +25,7 @@ pub struct Assignment {
     pub wall_ms_at_t0: u64,
     /// Device shards, one thread each; at least 1 where there are links.
     pub shards: u32,
-    /// Where devices connect.
+    /// Addresses that devices connect to.
     #[serde(with = "scoped::targets")]
     pub targets: Vec<SocketAddr>,
     /// The consumers: of which backend, which number, and where each connects.
@@ -33,7 +33,7 @@ pub struct Assignment {
     pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
-    /// What only tests set.
+    /// Settings that only tests change.
     pub trial: Trial,
 }
 

@@ -10,7 +10,7 @@ use muster_transport::Clients;
 use crate::agent::{Agent, AgentError, Office};
 use crate::{Assignment, LayersError, consumer_layers};
 
-/// What the threads of librdkafka are called, which does a good part of a consumer's work.
+/// Start of the names of librdkafka's threads, which do a good part of a consumer's work.
 const LIBRARY_THREADS: &str = "rdk:";
 /// Their numbers begin here, above those of the consumers' own threads.
 const LIBRARY_FIRST: u16 = 10_000;
@@ -73,7 +73,7 @@ pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     of_kafka.count() + 1
 }
 
-/// Where the layers of the consumers come from, one a backend.
+/// Sets up the layers of the consumers, one for each backend.
 fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
     let backends = (0u8..).zip(&plan.backends);
     let layers = backends.map(|(id, backend)| {

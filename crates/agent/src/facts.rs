@@ -26,7 +26,7 @@ pub struct FactsLog {
     writer: JoinHandle<io::Result<()>>,
 }
 
-/// Why not every fact is in the file.
+/// Reason for which the file does not hold every fact.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
     /// More were told than were wanted.
@@ -43,7 +43,7 @@ pub enum FactsError {
     Gone,
 }
 
-/// How many facts were told, and what was not written of them.
+/// Numbers of facts: the most to be written, those that came, and those that were missed.
 #[derive(Debug)]
 pub(crate) struct FactsTally {
     most: u64,
@@ -89,7 +89,7 @@ impl FactsLog {
         }
     }
 
-    /// What one thread writes its facts with.
+    /// Writer for the facts of one thread.
     pub(crate) fn pen(&self) -> Box<dyn FactWriter> {
         Box::new(Pen {
             page: String::new(),
@@ -99,7 +99,7 @@ impl FactsLog {
         })
     }
 
-    /// How the facts fare, for who watches over the process.
+    /// Numbers of facts, for who watches over the process.
     pub(crate) fn tally(&self) -> Arc<FactsTally> {
         Arc::clone(&self.tally)
     }
@@ -115,7 +115,7 @@ impl FactsTally {
         self.told.load(Ordering::Relaxed).saturating_sub(self.most)
     }
 
-    /// Whether there is room for one more, which is then taken.
+    /// Claims room for one more fact, and returns whether there was any.
     fn claim(&self) -> bool {
         self.told.fetch_add(1, Ordering::Relaxed) < self.most
     }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 /// The longest frame: a plan with its tables, or the identity of a run.
 const FRAME_MAX: usize = 1 << 30;
 
-/// Why a frame could not be passed.
+/// Reason for which a frame could not be passed.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The pipe.

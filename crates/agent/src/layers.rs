@@ -1,4 +1,4 @@
-//! What stands between the sockets and the sessions of a plan.
+//! Layers between the sockets and the sessions of a plan.
 
 use muster_conduct::{Slice, directory};
 use muster_fleet::LinkCertificates;
@@ -11,18 +11,18 @@ use muster_transport::{
     ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, TlsSpec, TransportError, Versions,
 };
 
-/// What HTTP over TLS is called (RFC 7301): a server that speaks more than HTTP wants to know.
+/// Name of HTTP over TLS (RFC 7301): a server that speaks more than HTTP wants to know.
 const HTTP: &str = "http/1.1";
 
-/// What a link or a backend cannot use.
+/// Setting that a link or a backend cannot use.
 #[derive(Debug, thiserror::Error)]
 pub enum LayersError {
-    /// What the addresses have in common cannot be used.
+    /// Common settings of the addresses cannot be used.
     #[error("{who}: {error}")]
     Transport {
-        /// Whose it is: the devices, or a backend.
+        /// Owner of the addresses: the devices, or a backend.
         who: String,
-        /// What is wrong with it.
+        /// Fault of the settings.
         error: TransportError,
     },
     /// A fleet that the addresses of the platform do not fit: no loop would carry it.
@@ -35,12 +35,12 @@ pub enum LayersError {
     Credential {
         /// The device.
         device: String,
-        /// What is wrong with it.
+        /// Fault of the certificate or key.
         error: TransportError,
     },
 }
 
-/// What lies between the sockets of links and their sessions.
+/// Kind of line between the sockets of links and their sessions.
 #[derive(Debug)]
 pub enum LinkLines {
     /// Streams of bytes, with these layers.
@@ -51,7 +51,7 @@ pub enum LinkLines {
     Secured(LinkCertificates),
 }
 
-/// What lies between the sockets and the sessions of a share of a plan's links.
+/// Returns the lines between the sockets and the sessions of a share of a plan's links.
 ///
 /// # Errors
 /// [`LayersError`], which names the device and the file.
@@ -101,7 +101,7 @@ fn own_certificates(plan: &Plan, slice: Slice) -> Result<Vec<(u32, Own)>, Layers
     Ok(own)
 }
 
-/// Where the layers of a backend's consumers come from; `consumers` are their numbers.
+/// Sets up the layers of a backend's consumers; `consumers` are their numbers.
 ///
 /// # Errors
 /// [`LayersError`], which names the file.

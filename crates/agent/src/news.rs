@@ -1,4 +1,4 @@
-//! What an agent tells the one that conducts the run.
+//! News from an agent to the one that conducts the run.
 
 use muster_conduct::{Afterlife, Dispatch, Pulse};
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// One piece of news.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum News {
-    /// What the threads recorded, with the progress of all of them together; with a handover, the
+    /// Records of the threads, with the progress of all of them together; with a handover, the
     /// last one.
     Dispatch(Box<Dispatch>),
-    /// How the process fares, once a second.
+    /// Health of the process, once a second.
     Pulse(Pulse),
     /// The process has done its work.
     Ended(Box<Afterlife>),

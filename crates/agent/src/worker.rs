@@ -9,7 +9,7 @@ use muster_conduct::Order;
 use crate::agent::ORDERS_MAX;
 use crate::{Agent, Assignment, FrameError, News, read_frame, write_frame};
 
-/// How long the worker waits for news before it looks for orders again.
+/// Time that the worker waits for news before it looks for orders again.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// Serves as a worker: reads its assignment and then orders from `input`, writes news to `out`.

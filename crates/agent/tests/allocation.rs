@@ -32,7 +32,7 @@ phases: { measure: 600s }
 /// Buffers and windows grow.
 const WARM_UP: Micros = Micros::from_secs(3);
 const MEASURED: Micros = Micros::from_secs(3);
-/// What one dispatch may cost: the maps of its windows, whatever the number of messages.
+/// Most allocations for one dispatch: the maps of its windows, whatever the number of messages.
 const PER_DISPATCH_MAX: usize = 150;
 /// Far longer than the test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -129,7 +129,7 @@ impl Thread {
     }
 }
 
-/// What the dispatches have told.
+/// Figures that the dispatches have reported.
 #[derive(Debug, Default, Clone, Copy)]
 struct Told {
     consumed: u64,

@@ -1,4 +1,4 @@
-//! Which messages the application may acknowledge, and which it has.
+//! Messages that the application may acknowledge, and those that it has acknowledged.
 
 use muster_measure::SeqSet;
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ pub(crate) struct Acknowledged {
     over: Vec<Over>,
 }
 
-/// What is over on one lane.
+/// Messages of one stream on one link that were acknowledged or given up.
 #[derive(Debug, Default, Clone)]
 struct Over {
     acknowledged: SeqSet,
@@ -25,7 +25,7 @@ struct Over {
     given_up: SeqSet,
 }
 
-/// What an acknowledgement meets.
+/// Result of matching an acknowledgement to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Met {
     /// An open attempt.

@@ -1,4 +1,4 @@
-//! What is due next on one shard: the open streams by their schedules, the closed ones by their
+//! Next due messages of one shard: of open streams by their schedules, of closed streams by their
 //! devices' answers.
 
 use std::cmp::Reverse;
@@ -100,7 +100,7 @@ impl Agenda {
         self.entries[index].take(origin)
     }
 
-    /// When the next message is due.
+    /// Instant at which the next message is due.
     pub fn next(&self) -> Option<Micros> {
         let origin = self.origin?;
         self.entries

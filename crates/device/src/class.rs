@@ -1,4 +1,4 @@
-//! What the links of one fleet share, so that a link holds only its own state.
+//! Data that the links of one fleet share, so that a link holds only its own state.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::client::Client;
 pub struct Class<C> {
     /// Its devices by formula.
     pub directory: Directory,
-    /// How its devices and the platform speak to each other.
+    /// Dialect that its devices and the platform speak.
     pub dialect: Dialect,
     /// The link that carries the fleet's first device.
     pub first_link: LinkId,
     /// The links of the fleet that this shard carries.
     pub links: Range<u32>,
-    /// How many devices each link carries; the last one may carry fewer.
+    /// Number of devices on each link; the last link may carry fewer.
     pub devices_per_link: u32,
     /// The topic on which a link says of each device that it is there, before any of them publishes.
     pub announces: Option<Announcement>,
-    /// What the devices send.
+    /// Streams of its devices.
     pub streams: Vec<ClassStream>,
-    /// How sessions are opened.
+    /// Settings of its sessions.
     pub client: Client<C>,
     /// The waits between tries to connect.
     pub back_off: BackOff,
@@ -38,47 +38,47 @@ pub struct Class<C> {
 pub struct ClassStream {
     /// Its place in the plan.
     pub id: StreamId,
-    /// What its messages are.
+    /// Kind of its messages.
     pub kind: Kind,
-    /// What is sent, and where the id travels.
+    /// Template of its messages, with the place of the id.
     pub uplink: Uplink,
     /// The quality of service; over CoAP 1 where an answer is waited for, else 0.
     pub qos: Qos,
-    /// Whether it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
+    /// True if it is sent until it is acknowledged (CoAP: CON, not NON); of no meaning in MQTT.
     pub is_confirmable: bool,
-    /// Whether the platform keeps the last message.
+    /// True if the platform keeps the last message.
     pub retain: bool,
     /// Its MQTT 5 content type.
     pub content_type: Option<String>,
-    /// Whose word ends an attempt.
+    /// Party whose answer ends an attempt.
     pub answer: Answer,
-    /// How long an answer may take, from sent.
+    /// Longest time from sent to the answer.
     pub timeout: Micros,
-    /// What happens to a message when the device is busy.
+    /// Treatment of a message when the device is busy.
     pub policy: Policy,
-    /// How often a failed attempt is tried again.
+    /// Number of times that a failed attempt is tried again.
     pub retry: u8,
-    /// When its messages are due.
+    /// Instants at which its messages are due.
     pub schedule: Arc<StreamSchedule>,
 }
 
-/// What the messages of a stream are.
+/// Kind of a stream's messages.
 #[derive(Debug)]
 pub enum Kind {
     /// The devices' own.
     Uplink,
     /// The devices' own, each of which asks for a command.
     Query {
-        /// How long a device waits for a command once the platform has taken the query.
+        /// Time that a device waits for a command once the platform has taken the query.
         ttd: Micros,
     },
     /// Commands to the devices, and their replies.
     Command {
-        /// Whether a reply is wanted.
+        /// True if a reply is wanted.
         is_two_way: bool,
-        /// What a device says became of a command, as a status of HTTP, where the dialect's replies tell.
+        /// HTTP status that a device reports for a command, if the dialect's replies carry one.
         status: u16,
-        /// Which devices the schedule is for.
+        /// Devices that the schedule is for.
         to: CommandTarget,
         /// The numbers of a device's commands are all below this.
         most_per_device: u32,
@@ -101,7 +101,7 @@ pub enum Qos {
     ExactlyOnce,
 }
 
-/// Whose word ends an attempt.
+/// Party whose answer ends an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Nobody's: being sent does.
@@ -110,38 +110,38 @@ pub enum Answer {
     Transport,
     /// The application's; the protocol's is counted beside it.
     Application {
-        /// Whether its time-out begins anew with each acknowledgement that the device gets.
+        /// True if its time-out begins anew with each acknowledgement that the device gets.
         slides: bool,
     },
 }
 
 impl ClassStream {
-    /// Whether an attempt waits for an answer once it is sent.
+    /// Returns whether an attempt waits for an answer once it is sent.
     pub(crate) fn is_answered(&self) -> bool {
         self.answer != Answer::None
     }
 
-    /// Whether that answer is the application's.
+    /// Returns whether that answer is the application's.
     pub(crate) fn is_acknowledged(&self) -> bool {
         matches!(self.answer, Answer::Application { .. })
     }
 
-    /// Whether its messages ask for a command.
+    /// Returns whether its messages ask for a command.
     pub(crate) fn is_query(&self) -> bool {
         matches!(self.kind, Kind::Query { .. })
     }
 
-    /// Whether its messages are replies to commands.
+    /// Returns whether its messages are replies to commands.
     pub(crate) fn is_command(&self) -> bool {
         matches!(self.kind, Kind::Command { .. })
     }
 
-    /// Whether its devices subscribe to other devices' messages.
+    /// Returns whether its devices subscribe to other devices' messages.
     pub(crate) fn is_receive(&self) -> bool {
         matches!(self.kind, Kind::Receive { .. })
     }
 
-    /// How long a device waits for a command once the platform has taken its query.
+    /// Time that a device waits for a command once the platform has taken its query.
     pub(crate) fn ttd(&self) -> Option<Micros> {
         match self.kind {
             Kind::Query { ttd } => Some(ttd),
@@ -149,7 +149,7 @@ impl ClassStream {
         }
     }
 
-    /// Whether the session tracks a message until the protocol has answered it.
+    /// Returns whether the session tracks a message until the protocol has answered it.
     pub(crate) fn is_tracked(&self) -> bool {
         self.is_answered() && self.qos != Qos::AtMostOnce
     }

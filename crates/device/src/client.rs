@@ -5,25 +5,25 @@ use muster_model::{DeviceId, Micros};
 use muster_plan::{Login, Offline};
 use muster_platform::Directory;
 
-/// How the sessions of a fleet are opened.
+/// Settings of a fleet's sessions.
 #[derive(Debug)]
 pub struct Client<C> {
     /// The settings of the protocol.
     pub settings: C,
     /// The user name and password of its links.
     pub login: Option<Login>,
-    /// What its links are called, where not by their first devices.
+    /// Names of its links; if none, each link is named by its first device.
     pub gateway: Option<Gateway>,
-    /// How long a handshake may take, from the SYN.
+    /// Longest time that a handshake may take, from the SYN.
     pub handshake_timeout: Micros,
     /// A link is closed on purpose after this long.
     pub lifetime: Option<Micros>,
-    /// When its devices are offline on purpose.
+    /// Time in which its devices are offline on purpose.
     pub offline: Option<Offline>,
 }
 
 impl<C> Client<C> {
-    /// What the link is called whose first device this is, into `out`, which is emptied first.
+    /// Renders a link's name into `out`, which is emptied first; `device` is the link's first.
     pub fn render_name(&self, directory: &Directory, device: DeviceId, out: &mut String) {
         let Some(gateway) = &self.gateway else {
             return directory.render_name(device, out);
@@ -39,6 +39,6 @@ impl<C> Client<C> {
 pub struct Gateway {
     /// Their names, by the number of the link in its fleet from 0.
     pub names: Names,
-    /// How many devices each carries.
+    /// Number of devices on each link.
     pub devices: u32,
 }

@@ -1,4 +1,4 @@
-//! Which link may connect when: first connects by their ramps, and tries after a back-off.
+//! Turns of links to connect: the first by their ramps, later ones after a back-off.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ pub struct Connects {
     classes: Vec<ClassRamp>,
 }
 
-/// How far the first connects of a class have come, and which links try again when.
+/// Progress of a class's first connects, and the links that wait to try again.
 #[derive(Debug)]
 struct ClassRamp {
     ramp: Ramp,
@@ -31,12 +31,12 @@ impl ClassRamp {
         self.ramp.has_room(self.pending)
     }
 
-    /// When the next link that never tried may connect.
+    /// Instant at which the next link that never tried may connect.
     fn next_first(&self) -> Option<Micros> {
         self.ramp.at(self.next).filter(|_| self.next < self.links)
     }
 
-    /// When the next link may try again.
+    /// Instant at which the next link may try again.
     fn next_again(&self) -> Option<Micros> {
         self.waiting.peek().map(|Reverse((at, _))| *at)
     }
@@ -86,7 +86,7 @@ impl Connects {
         None
     }
 
-    /// When the next link may connect, as far as the clock alone decides.
+    /// Earliest instant at which a link may connect, among classes with room for a handshake.
     pub fn next(&self) -> Option<Micros> {
         let with_room = self.classes.iter().filter(|class| class.has_room());
         with_room
@@ -95,12 +95,12 @@ impl Connects {
             .min()
     }
 
-    /// How many ramps links connect by; they are numbered from 0.
+    /// Number of ramps by which links connect; they are numbered from 0.
     pub fn ramps(&self) -> usize {
         self.classes.len()
     }
 
-    /// Whether handshakes under way leave room for another one of a ramp.
+    /// Returns whether handshakes under way leave room for another one of a ramp.
     pub fn has_room(&self, ramp: usize) -> bool {
         self.classes[ramp].has_room()
     }

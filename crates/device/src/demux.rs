@@ -1,11 +1,11 @@
-//! Whose a datagram is that came to a shared socket over DTLS.
+//! Owner of a datagram that came to a shared socket over DTLS.
 
 use muster_protocol::dtls::{Content, peek};
 
 /// Bytes of the connection ids that devices behind a shared socket give out.
 const ID_BYTES: usize = 4;
 
-/// Whose a datagram is.
+/// Owner of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// The link's at this lane of the socket.
@@ -60,7 +60,7 @@ mod tests {
     }
 
     proptest! {
-        /// What carries the id of a lane is that lane's, whatever else is in it.
+        /// A record with the id of a lane belongs to that lane, whatever else is in it.
         #[test]
         fn a_record_with_a_connection_id_is_its_lanes(
             lane: u32, body in prop::collection::vec(any::<u8>(), 0..100), epoch: u16,

@@ -15,12 +15,12 @@ pub struct Fleets<C> {
     run: RunId,
     seed: u64,
     fleets: Vec<Fleet<C>>,
-    /// Where each stream stands: its class and its place there.
+    /// Position of each stream: its class and its place there.
     places: Vec<Option<Position>>,
     /// The class of each link.
     of_links: Vec<u8>,
     lanes: usize,
-    /// When the warm-up starts, once that is known.
+    /// Start of the warm-up, once that is known.
     origin: Option<Micros>,
 }
 
@@ -32,7 +32,7 @@ struct Fleet<C> {
     first_lane: usize,
 }
 
-/// Where a stream stands.
+/// Position of a stream: its class and its place there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) class: u8,
@@ -104,7 +104,7 @@ impl<C> Fleets<C> {
         self.fleets.iter().map(|fleet| &fleet.class)
     }
 
-    /// How many links the shard has; they are numbered from 0.
+    /// Number of links of the shard; they are numbered from 0.
     pub fn links(&self) -> u32 {
         self.of_links.len() as u32
     }
@@ -234,7 +234,7 @@ impl<C> Fleets<C> {
         muster_model::unit(mix(self.seed ^ 0x6a09_e667, key))
     }
 
-    /// When a link that is up `since` is to end, whatever business it has.
+    /// Instant at which a link that is up `since` is to end, whatever business it has.
     pub(crate) fn leaves_at(&self, link: u32, since: Micros) -> Option<Micros> {
         let lifetime = self.class(link).client.lifetime;
         let end = lifetime.map(|lifetime| since + lifetime);
@@ -242,7 +242,7 @@ impl<C> Fleets<C> {
         [end, leave].into_iter().flatten().min()
     }
 
-    /// When a link that is up goes offline; none if it never does, or has been.
+    /// Instant at which a link that is up goes offline; none if it never does, or has been.
     fn goes_offline_at(&self, link: u32, since: Micros) -> Option<Micros> {
         let offline = self.offline(link)?;
         (since < offline.until).then(|| offline.from.max(since))
@@ -256,7 +256,7 @@ impl<C> Fleets<C> {
             .then_some(offline.until)
     }
 
-    /// Why a link is closed on purpose now.
+    /// Reason for which a link is closed on purpose now.
     pub(crate) fn why_it_leaves(&self, link: u32, since: Micros, now: Micros) -> Cause {
         if self
             .goes_offline_at(link, since)
@@ -268,13 +268,13 @@ impl<C> Fleets<C> {
         }
     }
 
-    /// Whether a link leaves without a word, as one whose network is gone.
+    /// Returns whether a link leaves without a word, as one whose network is gone.
     pub(crate) fn leaves_abruptly(&self, link: u32, cause: Cause) -> bool {
         let offline = self.class(link).client.offline;
         cause == Cause::Offline && offline.is_some_and(|offline| offline.is_abrupt)
     }
 
-    /// When a link's fleet is offline, on the run's clock; none before that is known.
+    /// Time in which a link's fleet is offline, on the run's clock; none before that is known.
     fn offline(&self, link: u32) -> Option<Offline> {
         let offline = self.class(link).client.offline?;
         let origin = self.origin?;

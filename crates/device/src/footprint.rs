@@ -1,4 +1,4 @@
-//! What a link costs when nothing happens on it.
+//! Memory that a link takes while nothing happens on it.
 
 use muster_model::Micros;
 use muster_protocol::coap;

@@ -6,7 +6,7 @@
 use muster_measure::{ReadDelay, RecentLateness};
 use muster_model::{Micros, Turn};
 
-/// What a message keeps from when it was taken: 8 bytes.
+/// The generator's delay up to when a message is taken: 8 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DelayAtAdmission {
     /// The largest lateness from one second before its due until then, and the turns that read earlier
@@ -62,8 +62,8 @@ impl GeneratorDelay {
         Micros(own).min(ended - due)
     }
 
-    /// Whether a try to connect that began at `since` may have timed out by our own delay, which
-    /// exceeded half of the time-out.
+    /// Returns whether a try to connect that began at `since` may have timed out by our own delay:
+    /// the delay exceeded half of the time-out.
     pub(crate) fn is_timed_out_by_us(&self, since: Micros, timeout: Micros, now: Micros) -> bool {
         let late = now - (since + timeout);
         let lateness = self.lateness.largest_since(since).max(late);

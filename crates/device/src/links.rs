@@ -1,4 +1,4 @@
-//! Where each link of a shard stands.
+//! States of a shard's links.
 
 use muster_model::{Cause, Micros};
 
@@ -17,21 +17,21 @@ pub struct Links {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     state: State,
-    /// Since when the link is in its state.
+    /// Instant at which the link entered its state.
     since: Micros,
     /// Tries to connect that failed since the last success.
     failures: u8,
-    /// How often it was up, as far as the number goes.
+    /// Number of times that it was up, at most 255.
     ups: u8,
     /// Lives in a row that the peer ended soon after it had taken the link.
     brief_lives: u8,
-    /// Whether a first try to connect has ended, well or not.
+    /// True if a first try to connect has ended, well or not.
     is_tried: bool,
     /// True if the peer refused the last try for good.
     is_barred: bool,
 }
 
-/// Where a link stands.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not connected, and its turn has not come.
@@ -49,7 +49,7 @@ pub(crate) enum State {
     Ended,
 }
 
-/// How many links are in which state.
+/// Numbers of links by state, and of tries that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkTally {
     /// Links that are up.
@@ -58,7 +58,7 @@ pub struct LinkTally {
     pub untried: u32,
     /// Tries that ended without a link.
     pub failed: u64,
-    /// Those of them that the peer refused in its protocol's words.
+    /// Failed tries that the peer refused in its protocol's words.
     pub refused: u64,
     /// Links whose last try the peer refused for good.
     pub barred: u32,
@@ -69,12 +69,12 @@ impl Link {
         self.state
     }
 
-    /// Since when the link is in its state.
+    /// Instant at which the link entered its state.
     pub(crate) fn since(&self) -> Micros {
         self.since
     }
 
-    /// How often it was up, as far as the number goes.
+    /// Number of times that it was up, at most 255.
     pub(crate) fn ups(&self) -> u8 {
         self.ups
     }
@@ -96,18 +96,18 @@ impl Links {
         self.tally.untried += count;
     }
 
-    /// How many links are in which state.
+    /// Numbers of links by state, and of tries that failed.
     pub fn tally(&self) -> LinkTally {
         self.tally
     }
 
-    /// Whether a link is between its SYN and being up: its CONNACK and, where its dialect
+    /// Returns whether a link is between its SYN and being up: its CONNACK and, where its dialect
     /// subscribes, its SUBACK.
     pub fn is_handshaking(&self, link: u32) -> bool {
         matches!(self.get(link).state, State::Opening(_) | State::Handshaking)
     }
 
-    /// Whether a link may carry messages.
+    /// Returns whether a link may carry messages.
     pub fn is_up(&self, link: u32) -> bool {
         self.get(link).state == State::Up
     }

@@ -23,9 +23,9 @@ pub(crate) struct Messages<K> {
     /// By link.
     outboxes: Vec<Outbox>,
     lanes: Vec<StreamQueue>,
-    /// Those that wait for an answer or a command.
+    /// Messages that wait for an answer or a command.
     timeouts: Timeouts,
-    /// Those that the application acknowledges.
+    /// Messages that the application acknowledges.
     acknowledged: Acknowledged,
 }
 
@@ -148,7 +148,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         self.lanes[lane].flying
     }
 
-    /// Whether an answer is waited for in one of these lanes.
+    /// Returns whether one of these stream queues waits for an answer.
     pub(crate) fn is_flying(&self, lanes: Range<usize>) -> bool {
         self.lanes[lanes].iter().any(|lane| lane.flying > 0)
     }
@@ -172,7 +172,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         unsent.nth(count)
     }
 
-    /// Whether a device has a message of a stream under way, or one that waits for its turn in `lane`.
+    /// Returns whether a device has a message of a stream under way, or one that waits in `lane`.
     pub(crate) fn has(&self, link: u32, lane: usize, of: (DeviceId, StreamId)) -> bool {
         let gathered = self.outbox(link).written();
         let mut open = self.flight(link).chain(self.queue(lane)).chain(gathered);
@@ -314,7 +314,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         }
     }
 
-    /// What the application says of the message from now on changes nothing.
+    /// Gives up the application's acknowledgement of an attempt: a late one changes nothing.
     pub(crate) fn leave_unacknowledged<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
         if fleets.stream(slot.stream).is_acknowledged() {
@@ -388,7 +388,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         self.timeouts.overdue(&self.slots, now)
     }
 
-    /// When the next answer is overdue.
+    /// Instant at which the next answer is overdue.
     pub(crate) fn next_expiry(&self) -> Option<Micros> {
         self.timeouts.next(&self.slots)
     }

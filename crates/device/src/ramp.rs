@@ -1,4 +1,4 @@
-//! When each link first connects.
+//! Instants at which links first connect.
 
 use muster_model::{Micros, Rate};
 
@@ -29,12 +29,12 @@ impl Ramp {
         self.start = Some(now);
     }
 
-    /// When the link at `place` may connect; none before the ramp began.
+    /// Instant at which the link at `place` may connect; none before the ramp began.
     pub fn at(&self, place: u32) -> Option<Micros> {
         Some(self.start? + self.after(place))
     }
 
-    /// How long after the first link the one at `place` connects.
+    /// Time from the first link's connect to that of the link at `place`.
     pub fn after(&self, place: u32) -> Micros {
         if self.rate == Rate::ZERO {
             return Micros::ZERO;
@@ -42,7 +42,7 @@ impl Ramp {
         Micros::from_secs_f64(f64::from(place) / self.rate.get())
     }
 
-    /// Whether another handshake may begin while `pending` are under way.
+    /// Returns whether another handshake may begin while `pending` are under way.
     pub fn has_room(&self, pending: u32) -> bool {
         pending < self.pending_limit
     }

@@ -1,4 +1,4 @@
-//! What a shard reports, and the account that is kept beside it.
+//! Reports of a shard, and the account that is kept with them.
 
 use muster_measure::{Account, Counts};
 use muster_model::{
@@ -9,7 +9,7 @@ use muster_model::{
 use crate::refusals::Refusals;
 use crate::sink::Sink;
 
-/// Where a shard tells what happened.
+/// Facts, counts and refusals that a shard records.
 #[derive(Debug)]
 pub struct Recording<S> {
     sink: S,
@@ -26,12 +26,12 @@ impl<S: Sink> Recording<S> {
         }
     }
 
-    /// What hears of every fact.
+    /// Sink that receives every fact.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// What the sessions did, counted apart from the facts.
+    /// Counts of the sessions' events, kept apart from the facts.
     pub fn account(&mut self) -> &mut Account {
         &mut self.account
     }

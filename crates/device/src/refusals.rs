@@ -1,4 +1,4 @@
-//! What was refused, and in which words: messages by the application, links by the target.
+//! Refusals and their texts: of messages by the application, of links by the target.
 
 use std::mem::{discriminant, take};
 
@@ -27,7 +27,7 @@ pub enum Note {
     Limit(String),
 }
 
-/// What is noted once.
+/// Subject that is noted once.
 #[derive(Debug, PartialEq, Eq)]
 enum Topic {
     Code(Reason),

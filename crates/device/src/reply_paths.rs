@@ -1,4 +1,4 @@
-//! Where the replies that are requests go.
+//! Paths of the replies that are requests.
 
 use muster_platform::ReplyPath;
 

@@ -256,7 +256,7 @@ pub enum Unsent<U> {
     Silence,
     /// A bound of our own keeps it back.
     Limit,
-    /// It will never go.
+    /// The message will never go.
     Never(U),
     /// The session knows nothing of it.
     SessionLost,
@@ -320,11 +320,11 @@ impl Event<'_> {
 /// The platform's answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// It took the message, and has no command.
+    /// The platform took the message, and has no command.
     Accepted,
-    /// It took the message, and a command comes with the answer.
+    /// The platform took the message, and a command comes with the answer.
     Command(CommandCopy<'a>),
-    /// It refused the message.
+    /// The platform refused the message.
     Rejected(Reason),
 }
 

@@ -37,7 +37,7 @@ pub struct Shard<P: Session, S> {
     unsendable: Unsendable<P::Unfit>,
 }
 
-/// Whether a peer's limits never let a message through, which is told once.
+/// Finding that a peer's limits never let a message through; reported once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unsendable<U> {
     Nothing,
@@ -45,10 +45,10 @@ enum Unsendable<U> {
     Told,
 }
 
-/// What a shard is made of.
+/// Parts that a shard is made of.
 #[derive(Debug)]
 pub struct ShardPlan<C> {
-    /// Which run its messages are of.
+    /// Run that its messages are of.
     pub run: RunId,
     /// Reproduces payloads and jitter.
     pub seed: u64,
@@ -61,7 +61,7 @@ pub struct ShardPlan<C> {
     pub streams: usize,
     /// An empty account for every stream of the plan.
     pub account: Account,
-    /// Who reads what devices subscribe to; needed where a stream is of kind `receive`.
+    /// Reader of received messages; needed if a stream is of kind `receive`.
     pub listener: Option<Listener>,
     /// The fleets, as far as this shard carries them.
     pub classes: Vec<(Class<C>, Ramp)>,
@@ -110,7 +110,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         &mut self.session
     }
 
-    /// Which link may connect when.
+    /// Turns of the links to connect.
     pub fn connects(&self) -> &Connects {
         &self.connects
     }
@@ -120,7 +120,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         &mut self.connects
     }
 
-    /// Where each link stands.
+    /// States of the links.
     pub fn links(&self) -> &Links {
         &self.links
     }
@@ -142,7 +142,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         &mut self.traffic
     }
 
-    /// Where the shard tells what happened.
+    /// Facts, counts and refusals that the shard records.
     pub fn recording(&mut self) -> &mut Recording<S> {
         self.traffic.recording()
     }
@@ -207,7 +207,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.session.forget(state, token, key);
     }
 
-    /// Why a message that waits on a link cannot go now.
+    /// Reason for which a message that waits on a link cannot go now.
     fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
         match self.links.get(at).state() {
             State::Down | State::Opening(_) | State::Handshaking => ShedCause::Offline,
@@ -223,7 +223,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// Whether a link is at the end of its life, so that nothing new goes out on it.
+    /// Returns whether a link is at the end of its life, so that nothing new goes out on it.
     #[inline]
     fn is_leaving(&self, link: u32, now: Micros) -> bool {
         let leaves_at = |since| self.traffic.fleets().leaves_at(link, since);

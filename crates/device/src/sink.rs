@@ -1,4 +1,4 @@
-//! Where a shard tells what happened.
+//! Receiver of a shard's facts.
 
 use muster_measure::Counts;
 use muster_model::{Attempt, Command, LinkFact, LinkId, Micros, Reception, StreamId};

@@ -18,7 +18,7 @@ pub(crate) struct SlidingTimeouts {
     lanes: Vec<SlidingLane>,
     /// By link: when its device was acknowledged last.
     heard: Vec<Micros>,
-    /// When which lane is looked at; each at most once.
+    /// Instants at which stream queues are looked at; each queue at most once.
     looks: BinaryHeap<Reverse<(Micros, u32)>>,
 }
 
@@ -69,7 +69,7 @@ impl SlidingTimeouts {
         }
     }
 
-    /// When the next lane is looked at.
+    /// Instant at which the next stream queue is looked at.
     pub(crate) fn next(&self) -> Option<Micros> {
         self.looks.peek().map(|Reverse((at, _))| *at)
     }

@@ -33,13 +33,13 @@ impl SlotId {
         Self(index)
     }
 
-    /// Whether this names a slot at all.
+    /// Returns whether this names a slot at all.
     pub(crate) fn is_some(self) -> bool {
         self != Self::NONE
     }
 }
 
-/// How far a message has come.
+/// Progress of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// In its lane.
@@ -57,64 +57,64 @@ pub(crate) enum Stage {
 /// One message on its way.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot<K> {
-    /// When the schedule wanted it.
+    /// Instant at which the schedule wanted it.
     pub(crate) due: Micros,
-    /// When the engine picked it up.
+    /// Instant at which the engine picked it up.
     pub(crate) taken: Micros,
-    /// What of its time may be our own, as far as it was known then.
+    /// Part of its time that may be our own delay, as known so far.
     pub(crate) own: DelayAtAdmission,
-    /// When the kernel took its last byte for the first time; of a body in blocks that of the block that
-    /// went last so far.
+    /// Instant at which the kernel first took its last byte; for a body in blocks, that of the
+    /// block that went last so far.
     pub(crate) sent: Option<Micros>,
     /// From when on its answer is waited for: sent, or sent again by the application.
     pub(crate) flown: Micros,
-    /// Whom it is from.
+    /// Device that it is from.
     pub(crate) device: DeviceId,
     /// Its place in that device's stream.
     pub(crate) seq: u32,
     /// The link that carries it, as an index of the shard.
     pub(crate) link: u32,
-    /// Which stream.
+    /// Stream that it is of.
     pub(crate) stream: StreamId,
-    /// How far it has come.
+    /// Progress of the message.
     pub(crate) stage: Stage,
-    /// Whether it went out more than once.
+    /// True if it went out more than once.
     pub(crate) resent: bool,
     /// Tries so far that failed and are tried again.
     pub(crate) tries: u8,
-    /// Whether it stands in its stream's chain of those that wait for an answer.
+    /// True if it stands in its stream's chain of messages that wait for an answer.
     pub(crate) is_watched: bool,
-    /// Whether that chain is the one of queries that the platform has taken.
+    /// True if that chain is the one of queries that the platform has taken.
     pub(crate) is_asking: bool,
-    /// Whether a command came for it.
+    /// True if a command came for it.
     pub(crate) has_command: bool,
-    /// What its session calls it, where it is a request that waits for an answer.
+    /// Key of its session for it, if it is a request that waits for an answer.
     pub(crate) exchange: Option<K>,
     /// Of a reply: when its command was issued.
     pub(crate) issued: Micros,
     /// Of a reply: the platform's number of its command, or the place of its path where it is a
     /// request.
     pub(crate) request: u32,
-    /// Those before and after it in the chain of its link, and in that of those that wait for an answer.
+    /// Slots before and after it in its link's chain and in that of messages awaiting an answer.
     beside: [[SlotId; 2]; 2],
 }
 
-/// What a message is when it is taken.
+/// Data of a message when it is taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
-    /// When the schedule wanted it.
+    /// Instant at which the schedule wanted it.
     pub(crate) due: Micros,
-    /// When the engine picked it up.
+    /// Instant at which the engine picked it up.
     pub(crate) taken: Micros,
-    /// What of its time may be our own, as far as it is known now.
+    /// Part of its time that may be our own delay, as known now.
     pub(crate) own: DelayAtAdmission,
-    /// Whom it is from.
+    /// Device that it is from.
     pub(crate) device: DeviceId,
     /// Its place in that device's stream.
     pub(crate) seq: u32,
     /// The link that carries it, as an index of the shard.
     pub(crate) link: u32,
-    /// Which stream.
+    /// Stream that it is of.
     pub(crate) stream: StreamId,
 }
 

@@ -1,4 +1,4 @@
-//! How a session names a publish: by its stream and its slot.
+//! Names of publishes in a session: each is made of a stream and a slot.
 
 use muster_model::{Micros, StreamId};
 
@@ -51,7 +51,7 @@ pub(crate) fn stream_of(token: Token) -> StreamId {
     StreamId((token.0 >> SLOT_BITS) as u8)
 }
 
-/// Whether a token is that of a message which is final once it is sent.
+/// Returns whether a token is that of a message which is final once it is sent.
 pub(crate) const fn is_unawaited(token: Token) -> bool {
     token.0 & UNAWAITED != 0
 }
@@ -67,8 +67,8 @@ pub(crate) fn unawaited(stream: StreamId, due: Micros) -> Token {
     Token(u32::from(stream.0) << SLOT_BITS | UNAWAITED | due_ms)
 }
 
-/// When a message that nobody waits for was due, to the millisecond: the last instant up to `now`
-/// that its token fits.
+/// Instant at which a message that nobody waits for was due, to the millisecond: the last one up to
+/// `now` that its token fits.
 pub(crate) fn due_of(token: Token, now: Micros) -> Micros {
     let now_ms = now.get() / 1_000;
     let ago_ms = (now_ms as u32).wrapping_sub(token.0) & (UNAWAITED - 1);

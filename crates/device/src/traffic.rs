@@ -37,19 +37,19 @@ pub struct Traffic<P: Session, S> {
     messages: Messages<P::Key>,
     completing: Completing,
     commands_seen: CommandsSeen,
-    /// Where replies go that are requests.
+    /// Paths of the replies that are requests.
     reply_paths: ReplyPaths,
     recording: Recording<S>,
-    /// What of the times of messages may be our own.
+    /// The generator's own part of the times of messages.
     own: GeneratorDelay,
-    /// Who reads what devices subscribe to; none where no stream does.
+    /// Reader of the messages that devices subscribe to; none if no stream subscribes.
     listener: Option<Listener>,
     scratch: Scratch,
     max_lateness: Micros,
     is_over: bool,
 }
 
-/// What traffic is made of, beside the fleets.
+/// Settings of the traffic, apart from the fleets.
 #[derive(Debug)]
 pub(crate) struct TrafficPlan {
     pub(crate) max_lateness: Micros,
@@ -102,7 +102,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         &self.fleets
     }
 
-    /// Where it tells what happened.
+    /// Facts, counts and refusals that the traffic records.
     #[inline]
     pub fn recording(&mut self) -> &mut Recording<S> {
         &mut self.recording
@@ -156,17 +156,17 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.agenda.end(at);
     }
 
-    /// When the next message is due.
+    /// Instant at which the next message is due.
     pub fn next_due(&self) -> Option<Micros> {
         self.agenda.next()
     }
 
-    /// When the next answer is overdue.
+    /// Instant at which the next answer is overdue.
     pub fn next_expiry(&self) -> Option<Micros> {
         self.messages.next_expiry()
     }
 
-    /// What messages are rendered from.
+    /// Sources that messages are rendered from, and the recording.
     #[inline]
     pub(crate) fn rendering(&mut self) -> (Rendering<'_, P>, &mut Recording<S>) {
         let rendering = Rendering {
@@ -215,8 +215,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         Some(link)
     }
 
-    /// Whether the device of a query has another one open that its link's sum of bounds does not see:
-    /// on a link of many devices those that are left over are not its own.
+    /// Returns whether the device of a query on a link of many devices has another one open. The
+    /// link's sum of bounds does not show that: room that is left may be other devices'.
     fn is_busy(&self, link: u32, message: &DueMessage) -> bool {
         let stream = self.fleets.stream(message.stream);
         let is_bounded = matches!(stream.policy, Policy::Shed { .. }) && stream.is_query();
@@ -228,7 +228,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 .has(link, lane, (message.device, message.stream))
     }
 
-    /// Whether the queue of a stream on a link has as many messages as it may.
+    /// Returns whether the queue of a stream on a link has as many messages as it may.
     fn is_full(&self, link: u32, stream: StreamId) -> bool {
         let bound = match self.fleets.stream(stream).policy {
             Policy::Queue { bound, .. } => self.fleets.per_link(link, bound),

@@ -1,4 +1,4 @@
-//! What a shard is made from.
+//! Parts that a shard is made from.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use muster_model::RunId;
 use muster_net::Clock;
 use muster_plan::Plan;
 
-/// What a shard is made from.
+/// Parts that a shard is made from.
 #[derive(Debug, Clone)]
 pub struct ShardSpec {
     /// The plan of the run.
     pub plan: Arc<Plan>,
-    /// What its recorders must know.
+    /// Plan of its recorders.
     pub recorder: RecorderPlan,
     /// The schedules of its streams.
     pub schedules: Vec<Arc<StreamSchedule>>,
-    /// Which run it is.
+    /// Run that its messages are of.
     pub run: RunId,
     /// The share of all links that this shard carries.
     pub slice: Slice,
@@ -27,11 +27,11 @@ pub struct ShardSpec {
     pub clock: Clock,
     /// The processes of an embedded gateway, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
-    /// What only tests set.
+    /// Settings that only tests change.
     pub trial: Trial,
 }
 
-/// Why a plan cannot be placed on a shard.
+/// Reason for which a plan cannot be placed on a shard.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// A payload that the scenario's checks let through.

@@ -215,7 +215,7 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
 }
 
 impl<P: SharedSockets, L: Lines> Driver<P, L> {
-    /// What carries a link stands.
+    /// Opens a link once its socket stands.
     fn link_opened(&mut self, io: &mut Io, link: u32) {
         let now = io.fresh_now();
         if let Err(error) = self.open(link, now) {
@@ -350,7 +350,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         self.forget(io, link);
     }
 
-    /// What carried a link has ended.
+    /// Closes a link once its socket has ended.
     fn link_closed(&mut self, io: &mut Io, link: u32, why: Closed) {
         let now = io.fresh_now();
         self.forget(io, link);
@@ -429,8 +429,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     }
 }
 
-/// When a timer for a deadline runs out. One that is over but not decided, since not all that came
-/// is read yet, is looked at again in the next turn.
+/// Instant at which a timer for a deadline runs out. A deadline that is over but not decided, since
+/// not all that came is read yet, is looked at again in the next turn.
 fn later(io: &Io, deadline: Micros) -> Micros {
     deadline.max(io.now() + NEXT_TURN)
 }
@@ -469,10 +469,10 @@ mod tests {
     const NET_CONNECTION_BYTES: usize = 32;
     /// One timer of `net`'s wheel.
     const NET_TIMER_BYTES: usize = 40;
-    /// What the driver keeps of a link by itself: its key and its timer.
+    /// Bytes that the driver keeps of a link by itself: its key and its timer.
     const DRIVER_BYTES: usize = size_of::<Option<Key>>() + size_of::<Option<(Micros, TimerId)>>();
     const LEDGER_BYTES: usize = LEDGER_BYTES_PER_STREAM as usize;
-    /// What every link with one stream has beside its session and its line.
+    /// Bytes that every link with one stream has besides its session and its line.
     const COMMON_BYTES: usize =
         LANE_BYTES + DRIVER_BYTES + NET_CONNECTION_BYTES + NET_TIMER_BYTES + LEDGER_BYTES;
 

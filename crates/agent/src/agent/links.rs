@@ -12,7 +12,7 @@ use super::{Agent, AgentError, Office};
 use crate::LinkLines;
 
 impl Agent {
-    /// Which lines there are is decided here, once, so that a link pays for its own only.
+    /// Starts the links. The kind of line is decided once, so that a link pays for its own only.
     pub(super) fn start_links(
         &mut self,
         place: (Role, u16),

@@ -1,8 +1,8 @@
-//! What a link writes.
+//! Messages that a link writes.
 
 use crate::slots::{Chain, SlotId};
 
-/// What a link writes, and what of it is open.
+/// Messages that a link writes, and those that wait for an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outbox {
     /// Sent and unanswered, in the order sent.
@@ -13,13 +13,13 @@ pub(crate) struct Outbox {
     pub(super) writing: Writing,
     /// Messages without an answer by design that were sent since the peer sent its last packet.
     last_sent: u32,
-    /// Whether what was written last still waits.
+    /// Obstacle that keeps the link from writing.
     write_block: WriteBlock,
-    /// Whether something waits for the end of the silence that the platform asked for.
+    /// True if something waits for the end of the silence that the platform asked for.
     waits_for_silence: bool,
 }
 
-/// What the socket holds of a link's messages.
+/// Message of a link that the socket holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writing {
     Nothing,
@@ -28,7 +28,7 @@ pub(super) enum Writing {
     Orphan,
 }
 
-/// What keeps a link from writing.
+/// Obstacle that keeps a link from writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteBlock {
     Nothing,
@@ -52,7 +52,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Whether the socket has taken all that was written.
+    /// Returns whether the socket has taken all that was written.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.write_block == WriteBlock::Nothing && self.writing == Writing::Nothing

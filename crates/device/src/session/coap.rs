@@ -79,7 +79,7 @@ impl Session for Coap {
         }
     }
 
-    /// There is no CONNECT; a check asks by a ping.
+    /// Opens without a CONNECT; a check asks by a ping.
     fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
         match at.state {
             CoapState::Own(client) if at.class.client.settings.pings => {

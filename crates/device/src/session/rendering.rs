@@ -1,4 +1,4 @@
-//! What messages are rendered from.
+//! Sources and buffers that messages are rendered from.
 
 use muster_model::Stamp;
 use muster_platform::{CommandScratch, ReplyPath, Replying, UplinkScratch};
@@ -30,7 +30,7 @@ pub(crate) struct Scratch {
     pub(crate) filter: String,
     /// The parameters of a request.
     pub(crate) query: String,
-    /// Where the reply to the command goes that came last.
+    /// Path of the reply to the command that came last.
     pub(crate) reply_path: ReplyPath,
 }
 

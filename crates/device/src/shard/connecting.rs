@@ -89,8 +89,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// When something of the link's own is due next: the end of its handshake's time, a sign of
-    /// life, the end of its life.
+    /// Instant at which something of the link itself is due next: the end of its handshake's time,
+    /// a sign of life, or the end of its life.
     pub fn deadline(&self, link: u32) -> Option<Micros> {
         let client = &self.fleets().class(link).client;
         let of = self.links.get(link);
@@ -118,9 +118,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         }
     }
 
-    /// When a link that is up is closed on purpose. A message that the kernel holds a part of goes
-    /// out first, and what is in flight is answered or times out first, so that nothing is broken by
-    /// us; the driver asks for the deadline again after each of these.
+    /// Instant at which a link that is up is closed on purpose. A message that the kernel holds a
+    /// part of goes out first, and what is in flight is answered or times out first, so that
+    /// nothing is broken by us; the driver asks for the deadline again after each of these.
     pub(super) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let (fleets, messages) = (self.fleets(), self.traffic.messages());
         let has_business = messages.outbox(link).write_block() != WriteBlock::Nothing

@@ -16,12 +16,12 @@ use crate::token::{Token, stream_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Then {
-    /// It goes on.
+    /// The socket stays open.
     Stay,
-    /// It is closed, after what was rendered has been written; the shard knows already.
+    /// The socket is closed after what was rendered has been written; the shard knows already.
     Close,
-    /// It is reset at once; the shard knows already. The kernel may hold a part of a message, and
-    /// were it to send the rest, the platform would have a message that counts as never sent.
+    /// The socket is reset at once; the shard knows already. The kernel may hold a part of a
+    /// message: if it sent the rest, the platform would have a message that counts as never sent.
     Abort,
 }
 
@@ -206,7 +206,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
 }
 
 impl<P: SharedSockets, S: Sink> Shard<P, S> {
-    /// Where a link sits that shares its socket; none if it has one of its own.
+    /// Place of a link on its shared socket; none if it has a socket to itself.
     #[inline]
     pub fn seat(&self, link: u32) -> Option<SocketSlot> {
         let class = self.traffic.fleets().ramp_of(link);

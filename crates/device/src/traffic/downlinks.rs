@@ -1,4 +1,4 @@
-//! What devices receive beside commands: acknowledgements, and other devices' messages.
+//! Messages to devices other than commands: acknowledgements, and other devices' messages.
 
 use muster_model::{Micros, Outcome, Reason, Reception, StreamId};
 use muster_platform::{Acknowledgement, DueTimes, Reader};
@@ -11,7 +11,7 @@ use crate::messages::Forgotten;
 use crate::session::{Downlink, Session};
 use crate::sink::Sink;
 
-/// Who reads the ids of what devices subscribe to.
+/// Reader of the ids of messages that devices subscribe to.
 #[derive(Debug)]
 pub struct Listener {
     /// Reads the ids back.

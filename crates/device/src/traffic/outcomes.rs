@@ -1,4 +1,4 @@
-//! How an attempt ends.
+//! Ends of attempts.
 
 use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId};
 
@@ -18,7 +18,7 @@ use crate::token::{Token, stream_of};
 #[derive(Debug, Default)]
 pub(super) struct Completing {
     open: u64,
-    /// When the last of them is overdue.
+    /// Instant at which the last of them is overdue.
     until: Micros,
 }
 
@@ -116,8 +116,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.recording.counts(stream_of(token), now).completed += 1;
     }
 
-    /// What was accepted and not completed never will be; it is counted unless we ended the link
-    /// `on_purpose`.
+    /// Ends an exchange that was accepted and never will be completed; it is counted unless we
+    /// ended the link `on_purpose`.
     pub(crate) fn incomplete(&mut self, token: Token, now: Micros, on_purpose: bool) {
         self.completing.end();
         if !on_purpose {
@@ -239,14 +239,14 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.finalise(id, now, outcome);
     }
 
-    /// Who answers a message has it whole, whatever the socket has told so far.
+    /// Marks a message as sent, whatever the socket has reported: who answers it has it whole.
     #[inline]
     pub(super) fn answered(&mut self, id: SlotId, now: Micros) {
         self.mark_sent(id, now);
         self.messages.untrack(&self.fleets, id);
     }
 
-    /// Why the attempt ended, unless it is tried again.
+    /// Ends an attempt with this outcome, unless it is tried again.
     pub(super) fn end(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
         self.messages.leave_unacknowledged(&self.fleets, id);
         let slot = self.messages.get(id);
@@ -286,7 +286,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     }
 }
 
-/// What holds a message back whose device has as many under way as it may: a query goes by itself.
+/// Cause to shed a message whose device has as many under way as it may: a query goes by itself.
 pub(crate) const fn in_flight_of(is_query: bool) -> ShedCause {
     if is_query {
         ShedCause::Busy

@@ -1,4 +1,4 @@
-//! What lies between the sockets of links and their sessions: a seam, of which each kind is a type.
+//! Seam between the sockets of links and their sessions: each kind is a type.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
@@ -10,12 +10,12 @@ use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::dtls::Counts;
 use muster_protocol::layer::{Ended, Layer, LayerError, Layers, Pipe};
 
-/// What lies between the sockets of a shard's links and their sessions, of one kind for all of them.
+/// Seam between the sockets of a shard's links and their sessions, of one kind for all of them.
 pub trait Lines: Debug {
-    /// What it keeps of each link; the default is that of a link that is down.
+    /// State that it keeps of each link; the default is that of a link that is down.
     type Line: Default + Debug;
 
-    /// Whether each write is a datagram, which is whole or nothing.
+    /// True if each write is a datagram, which is whole or nothing.
     const IN_DATAGRAMS: bool;
 
     /// Begins a socket for a link.
@@ -30,10 +30,10 @@ pub trait Lines: Debug {
     /// [`LayerError`] if this link can have none.
     fn open(&mut self, who: Who, now: Micros, out: &mut Vec<u8>) -> Result<Self::Line, LayerError>;
 
-    /// Whose a datagram on a shared socket is; none where the sessions tell by themselves.
+    /// Owner of a datagram on a shared socket; none if the sessions find it themselves.
     fn route(datagram: &[u8]) -> Option<Route>;
 
-    /// Whether the session may speak.
+    /// Returns whether the session may speak.
     fn is_open(line: &Self::Line) -> bool;
 
     /// Takes what came to the session above, and tells it when it may speak.
@@ -54,19 +54,19 @@ pub trait Lines: Debug {
     /// others say on the same socket. What became of it; of several datagrams whether one is held.
     fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written;
 
-    /// When [`Lines::expire`] wants to be called for a line; none if nothing is waited for.
+    /// Instant at which [`Lines::expire`] is due for a line; none if nothing is waited for.
     fn deadline(line: &Self::Line) -> Option<Micros>;
 
     /// A line's deadline may be over.
     fn expire(&mut self, line: &mut Self::Line, now: Micros) -> Option<Ended>;
 
-    /// What it means that a line was not open in time; none where nothing is known of that.
+    /// Failure of a line that was not open in time; none where nothing is known of that.
     fn silence() -> Option<LayerError>;
 
-    /// What is known of a failure beyond its cause.
+    /// Details of a failure beyond its cause.
     fn detail(line: &Self::Line) -> Option<&str>;
 
-    /// What the scenario can do about a failure, as the end of a sentence; empty where nothing.
+    /// Remedy in the scenario for a failure, as the end of a sentence; empty where there is none.
     #[cold]
     fn remedy(&self, _error: LayerError) -> String {
         String::new()
@@ -79,18 +79,18 @@ pub trait Lines: Debug {
         None
     }
 
-    /// What it counted that the session knows nothing of.
+    /// Counters of what the session knows nothing of.
     fn counts(_line: &Self::Line) -> Counts {
         Counts::default()
     }
 }
 
-/// Whose line it is.
+/// Identity of a line's link.
 #[derive(Debug, Clone, Copy)]
 pub struct Who {
     /// The link's number in the run.
     pub(super) link: u32,
-    /// Where it sits, if it shares its socket.
+    /// Place of the link on its socket, if it shares one.
     pub(super) seat: Option<SocketSlot>,
 }
 
@@ -104,7 +104,7 @@ pub struct Above<'a, P: SharedSockets> {
 }
 
 impl<P: SharedSockets> Above<'_, P> {
-    /// What secures the link is a new session.
+    /// Reports that the link is secured by a new session.
     pub(super) fn secured(&mut self) {
         self.shard.secured(self.link);
     }
@@ -119,14 +119,14 @@ impl<P: SharedSockets> Above<'_, P> {
     }
 }
 
-/// What became of bytes that came.
+/// Result of reading bytes that came.
 #[derive(Debug)]
 pub struct Read {
-    /// How many are used up.
+    /// Number of bytes that are used up.
     pub(super) used: usize,
-    /// What the session wants.
+    /// Next step that the session wants.
     pub(super) then: Then,
-    /// That the line is at its end.
+    /// End of the line, if it is at its end.
     pub(super) end: Option<Ended>,
 }
 

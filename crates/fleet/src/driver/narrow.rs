@@ -1,5 +1,5 @@
-//! What becomes of messages for which a socket has no room, or that the kernel refuses: on pairs of local
-//! datagram sockets, which lack room as UDP over loopback never does.
+//! Messages for which a socket has no room, or that the kernel refuses: on pairs of local datagram
+//! sockets, which lack room as UDP over loopback never does.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -201,7 +201,7 @@ impl<L: Lines> Rig<L> {
         self.attempts[0]
     }
 
-    /// What is told, and was not looked at before, or will be.
+    /// Diagnostics that were dispatched since the last call, and those still to be dispatched.
     pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
         let diagnostics = self.dispatches.try_iter();
         let diagnostics = diagnostics.flat_map(|(_, dispatch)| dispatch.diagnostics);

@@ -1,4 +1,4 @@
-//! What is told of receive buffers, on sockets of UDP.
+//! Diagnostics of receive buffers, on sockets of UDP.
 
 use std::net::UdpSocket;
 
@@ -26,7 +26,7 @@ fn came(rig: &mut Rig<Datagrams>) -> u64 {
     rig.shard.parts().1.counts().datagrams_in
 }
 
-/// What the next dispatch tells of drops.
+/// Numbers of drops that the next dispatch reports.
 fn dropped(rig: &mut Rig<Datagrams>) -> Vec<u64> {
     let (driver, io) = rig.shard.parts();
     let now = io.now();

@@ -1,4 +1,4 @@
-//! What a shard tells those who conduct the run.
+//! Reports of a shard to those who conduct the run.
 
 use std::io::ErrorKind;
 
@@ -24,11 +24,11 @@ pub(super) struct Reports {
     told: Vec<LayerError>,
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
     declined: u64,
-    /// As far as it is told: datagrams that our own buffers had no room for,
+    /// Number of reported datagrams that our own buffers had no room for.
     dropped: u64,
-    /// that somebody refuses them,
+    /// True if it was reported that somebody refuses datagrams.
     refusing: bool,
-    /// and that the kernel does.
+    /// True if it was reported that the kernel refuses datagrams.
     unroutable: bool,
 }
 
@@ -50,7 +50,7 @@ impl Reports {
         self.mailbox.next_order()
     }
 
-    /// When the next dispatch is due.
+    /// Instant at which the next dispatch is due.
     pub(super) fn next_dispatch(&self) -> Micros {
         self.next_dispatch
     }
@@ -106,7 +106,7 @@ impl Reports {
         }
     }
 
-    /// What the kernel dropped since our own buffers were full is no loss of the target's.
+    /// Reports what the kernel dropped because our own buffers were full: no loss of the target's.
     fn report_dropped(&mut self, dropped: u64) {
         let more = dropped - std::mem::replace(&mut self.dropped, dropped);
         if more > 0 {
@@ -114,7 +114,7 @@ impl Reports {
         }
     }
 
-    /// Whom datagrams do not reach, each cause once.
+    /// Reports targets that datagrams do not reach, each cause once.
     fn report_unreachable(&mut self, io: &Io, targets: &Targets) {
         let icmp = io.icmp_error().filter(|_| !self.refusing);
         if let Some(why) = icmp {

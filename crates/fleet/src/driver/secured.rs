@@ -25,7 +25,7 @@ use super::writing::send_each;
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
 const NEVER: Micros = Micros::from_secs(24 * 3_600);
 
-/// What links look at and show where they share no key.
+/// Certificates that links without a shared key check and show.
 pub struct LinkCertificates {
     /// By whom servers are judged.
     common: Box<dyn Certificates + Send>,
@@ -33,7 +33,7 @@ pub struct LinkCertificates {
     own: Vec<(u32, Box<dyn Certificates + Send>)>,
 }
 
-/// What it knows of keys is nobody's to read.
+/// Hides what it knows of keys.
 impl fmt::Debug for LinkCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LinkCertificates")
@@ -53,7 +53,7 @@ impl LinkCertificates {
         Self { common, own }
     }
 
-    /// What a link looks at and shows.
+    /// Certificates that a link checks and shows.
     pub fn of(&self, link: u32) -> &dyn Certificates {
         match self.own.binary_search_by_key(&link, |(link, _)| *link) {
             Ok(at) => &*self.own[at].1,
@@ -67,7 +67,7 @@ pub struct Secured<C: Crypto> {
     crypto: C,
     settings: Settings,
     certificates: LinkCertificates,
-    /// What links need to resume their sessions, each its own and no other's. It is taken out for a
+    /// Sessions that links can resume, each its own and no other's. A session is taken out for a
     /// try, so that one that fails is followed by a handshake in full.
     sessions: FxHashMap<u32, Box<Session>>,
     /// The name by which link n asks for its server, at the n-th place counted round.
@@ -82,7 +82,7 @@ pub struct Secured<C: Crypto> {
     key: Zeroizing<Vec<u8>>,
 }
 
-/// What it knows of keys is nobody's to read.
+/// Hides what it knows of keys.
 impl<C: Crypto> fmt::Debug for Secured<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secured")
@@ -153,7 +153,7 @@ pub struct SecuredLine<D> {
     dtls: D,
     /// The link's number in the run.
     link: u32,
-    /// Whether it shares a key with the server, and knows it by that and not by a certificate.
+    /// True if it knows the server by a key that they share, and not by a certificate.
     has_key: bool,
 }
 
@@ -167,7 +167,7 @@ impl<C: Crypto> Default for SecuredLine<Dtls<C>> {
     }
 }
 
-/// What a session may use: all but its own state.
+/// Context that a session may use: all but its own state.
 macro_rules! context {
     ($lines:expr, $link:expr, $has_key:expr) => {
         &mut Context {
@@ -268,7 +268,7 @@ impl<C: Crypto> Lines for Secured<C> {
         read
     }
 
-    /// What cannot be sealed is dropped, and is as lost as on the way.
+    /// Seals what was appended; what cannot be sealed is dropped, and is as lost as on the way.
     #[inline]
     fn wrap(line: &mut SecuredLine<Dtls<C>>, out: &mut Vec<u8>, from: usize) {
         if out.len() > from {

@@ -31,10 +31,10 @@ pub(super) struct SharedSocket<K> {
     /// The link whose handshake is under way: there is one at a time, since records in the clear
     /// do not say whose they are.
     shaking: Option<u32>,
-    /// Whether it waits in the queue of its ramp until fewer handshakes are under way.
+    /// True if it waits in the queue of its ramp until fewer handshakes are under way.
     is_queued: bool,
     stale_handshakes: StaleHandshakes,
-    /// What was gathered of messages and the kernel has not taken yet; its place here is its mark.
+    /// Gathered messages that the kernel has not taken yet; the place of each here is its mark.
     pub(super) unsent: Vec<Gathered<K>>,
     timer: Option<(Micros, TimerId)>,
 }
@@ -66,11 +66,11 @@ impl<K> SharedSocket<K> {
 #[derive(Debug)]
 pub(super) struct Shared<K> {
     pub(super) sockets: Vec<SharedSocket<K>>,
-    /// Those on which a link may be opened.
+    /// Sockets on which a link may be opened.
     ready: Vec<u32>,
-    /// By ramp: those that wait until fewer handshakes are under way, in their order, each once.
+    /// By ramp: sockets that wait until fewer handshakes are under way, in their order, each once.
     queues: Vec<VecDeque<u32>>,
-    /// Those with messages that were gathered in this turn.
+    /// Sockets with messages that were gathered in this turn.
     pub(super) gathered: Vec<u32>,
     /// An empty list, to be lent to a socket whose own is walked.
     pub(super) spare: Vec<Gathered<K>>,
@@ -277,7 +277,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         }
     }
 
-    /// Whether the handshake that was under way is over, so that the next may begin.
+    /// Lets the next handshake begin if the one under way has succeeded.
     fn look_at_handshake(&mut self, at: u32) {
         let socket = &mut self.shared.sockets[at as usize];
         let Some(link) = socket.shaking else { return };

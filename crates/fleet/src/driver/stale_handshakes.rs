@@ -1,4 +1,4 @@
-//! What a server says again of handshakes that failed on a shared socket.
+//! Repeated answers of a server to handshakes that failed on a shared socket.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ const REMEMBERED: usize = 64;
 /// The ServerHellos of a socket, by their randoms.
 #[derive(Debug, Default)]
 pub(super) struct StaleHandshakes {
-    /// That of the handshake that is under way.
+    /// ServerHello random of the handshake that is under way.
     current: Option<[u8; 32]>,
     failed: VecDeque<[u8; 32]>,
 }
 
 impl StaleHandshakes {
-    /// Whether a datagram in the clear may be of the handshake that is under way.
+    /// Returns whether a datagram in the clear may be of the handshake that is under way.
     pub(super) fn may_be_ours(&mut self, datagram: &[u8]) -> bool {
         let Some(random) = server_random(datagram) else {
             return true;

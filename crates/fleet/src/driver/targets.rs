@@ -1,4 +1,4 @@
-//! Where links connect to, and from which addresses.
+//! Addresses that links connect to, and those that they connect from.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What stands between the socket of a link and its session.
+//! Passage of bytes between the socket of a link and its session.
 
 use muster_conduct::Diagnostic;
 use muster_device::{SharedSockets, Then};
@@ -13,7 +13,7 @@ use muster_protocol::websocket::Fault;
 use super::lines::Who;
 use super::{Above, Driver, Lines};
 
-/// Where a scenario says how devices check certificates.
+/// Part of a scenario that says how devices check certificates.
 const TLS_KEYS: &str = "platform.tls";
 
 impl<P: SharedSockets, L: Lines> Driver<P, L> {
@@ -123,7 +123,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     }
 }
 
-/// What the scenario can do about a failure of DTLS, as the end of a sentence; empty where nothing.
+/// Remedy in the scenario for a failure of DTLS, as the end of a sentence; empty if there is none.
 pub(super) fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
     let remedy = match fault {
         dtls::Fault::Certificate(_) => {
@@ -157,7 +157,7 @@ pub(super) fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
     remedy.to_owned()
 }
 
-/// What the end of a layer means for a link that was not up yet.
+/// Returns the failure of a link that was not up when a layer ended.
 fn failure_of_layer(error: LayerError) -> ConnectFailure {
     match error {
         LayerError::WebSocket(Fault::Refused(status)) => ConnectFailure::UpgradeRefused(status),
@@ -172,7 +172,7 @@ fn failure_of_layer(error: LayerError) -> ConnectFailure {
     }
 }
 
-/// What the end of a layer means for a link that was up.
+/// Returns the cause for which a link that was up ended with a layer.
 fn cause_of_layer(error: LayerError) -> Cause {
     match error {
         LayerError::WebSocket(_) => Cause::Malformed,

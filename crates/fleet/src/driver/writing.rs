@@ -1,4 +1,4 @@
-//! What is written on sockets, alone or gathered with what other links say, and what became of it.
+//! Writes on sockets, alone or gathered with those of other links, and their results.
 
 use muster_device::{Further, SharedSockets};
 use muster_model::{Cause, Micros, ShedCause};

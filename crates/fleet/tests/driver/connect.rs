@@ -1,4 +1,4 @@
-//! When a connect begins.
+//! Instant at which a connect begins.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -196,7 +196,7 @@ impl Keys for Right {
     }
 }
 
-/// What a server saw.
+/// Observations of a server.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Crowd {
     sockets: usize,
@@ -247,7 +247,7 @@ fn serve_crowd(socket: &UdpSocket, over: &AtomicUsize, crowd: &Mutex<Crowd>) {
     }
 }
 
-/// Those that begin first are never answered, so that all others wait until these are given up.
+/// The first handshakes are never answered, so that all others wait until these are given up.
 #[test]
 fn no_more_handshakes_are_under_way_than_may_be_on_all_sockets_together() {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");

@@ -1,4 +1,4 @@
-//! Which addresses of a name answer, and which of this machine links may come from.
+//! Addresses of a name that answer, and addresses of this machine that links may come from.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;

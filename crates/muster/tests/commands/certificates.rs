@@ -159,7 +159,7 @@ fn devices_share_a_socket_whatever_they_prove_themselves_by() {
     }
 }
 
-/// Whatever devices prove themselves by, `check` and the run say the same of a server that takes no connection ids.
+/// With any credential, `check` and the run say the same of a server without connection ids.
 #[test]
 fn a_server_that_takes_no_connection_id_is_found_by_the_check_and_ends_the_run() {
     for (credential, asks) in [
@@ -202,7 +202,7 @@ fn a_device_without_credentials_knows_the_server_by_its_certificate() {
     assert_eq!(account["subjects"], serde_json::json!({}));
 }
 
-/// What went wrong is counted by its name, as over TLS, and told once; nobody ever connected.
+/// The failure is counted by its name, as over TLS, and told once; nobody ever connected.
 #[test]
 fn a_handshake_that_fails_is_counted_by_its_cause() {
     let expired: fn(&mut CertificateParams) = |params| {

@@ -1,4 +1,4 @@
-//! What the generator itself used, as the result tells it.
+//! CPU time of the generator itself, as the result reports it.
 
 use crate::program::{folder_with, json, muster};
 

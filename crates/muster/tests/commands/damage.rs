@@ -12,7 +12,7 @@ fleet:
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
 "#;
 
-/// What `muster report` remarks on the folder `out`; the report itself comes all the same.
+/// Remarks of `muster report` on the folder `out`; the report itself comes all the same.
 fn remarks(folder: &Path, format: &str) -> String {
     let said = muster(folder, &["report", "out", "--format", format]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -20,7 +20,7 @@ fn remarks(folder: &Path, format: &str) -> String {
     said.err
 }
 
-/// Where the last record begins; each begins with its length and a check, four bytes each.
+/// Start of the last record; each begins with its length and a check, four bytes each.
 fn last_record(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What comes over UDP beside the answers to messages, through a relay that adds it.
+//! Datagrams of UDP besides the answers to messages, through a relay that adds them.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -30,10 +30,10 @@ slo: { loss: 0, failure-ratio: 0 }
 /// Of a record, by RFC 5246 and RFC 9146.
 const APPLICATION_DATA: u8 = 23;
 const WITH_CONNECTION_ID: u8 = 25;
-/// Where the connection id begins, behind type, version, epoch and number.
+/// Offset of the connection id, behind type, version, epoch and number.
 const CONNECTION_ID: usize = 11;
 
-/// So much was added.
+/// Numbers of datagrams and records that were added.
 #[derive(Debug, Default)]
 struct Added {
     /// Datagrams that are no message, answers nobody waits for, and pings: as many of each.
@@ -49,7 +49,7 @@ impl Added {
         [&self.strays, &self.bad, &self.again].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// What goes before a datagram of CoAP, so that it is read before the answer is.
+    /// Datagrams to send before one of CoAP, so that they are read before the answer is.
     fn before_message(&self, answer: &[u8]) -> Vec<Vec<u8>> {
         self.strays.fetch_add(1, Ordering::Relaxed);
         let stray = vec![0x60, 0x44, answer[2] ^ 0x80, answer[3]];
@@ -57,7 +57,7 @@ impl Added {
         vec![vec![0xff], stray, ping]
     }
 
-    /// What goes before a record with an answer, after that which went before it.
+    /// Records to send before one with an answer; `before` is the record that went before it.
     fn before_record(&self, answer: &[u8], before: Option<&Vec<u8>>) -> Vec<Vec<u8>> {
         let mut added = Vec::new();
         let flipped = |at: usize| {

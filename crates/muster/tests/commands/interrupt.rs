@@ -53,7 +53,7 @@ impl Run {
         }
     }
 
-    /// What it says on standard error until it ends, and its exit code.
+    /// Returns what it says on standard error until it ends, and its exit code.
     fn end(&mut self) -> (String, Option<i32>) {
         let (mut err, mut rest) = (String::new(), String::new());
         self.out.read_to_string(&mut rest).expect("it ends");

@@ -1,4 +1,4 @@
-//! What the program says of itself: its version, completions and manual pages.
+//! Texts of the program about itself: its version, completions and manual pages.
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{folder_with, json, muster};
 
-/// What `muster run` says and leaves, and its code; `scheme` and `fleet` are the devices'.
+/// Output and result of `muster run`, and its code; `scheme` and `fleet` are the devices'.
 fn run(scheme: &str, fleet: &str) -> (String, Value, i32) {
     let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let at = port.expect("a port that was free a moment ago");

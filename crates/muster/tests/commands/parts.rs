@@ -63,7 +63,7 @@ struct Site {
     start_at: String,
 }
 
-/// What is compared of two ledgers.
+/// Counts that are compared between two ledgers.
 const COUNTS: [&str; 9] = [
     "scheduled",
     "sent",
@@ -222,7 +222,7 @@ fn free_port() -> String {
     address.port().to_string()
 }
 
-/// How long a part settled.
+/// Seconds for which a part settled.
 fn settled_s(result: &Value) -> f64 {
     let phases = result["phases"].as_array().expect("a list");
     let settle = phases.iter().find(|phase| phase["phase"] == "settle");
@@ -290,7 +290,7 @@ fn parts_with_a_line_settle_once_all_has_arrived() {
     assert_eq!(command["residue"], 0);
 }
 
-/// What crosses between the parts: an arrival makes a command, which makes a reply.
+/// Traffic that crosses between the parts: an arrival makes a command, which makes a reply.
 #[test]
 fn queries_of_one_part_are_answered_by_the_other_over_coap_and_dtls() {
     std::thread::scope(|scope| {

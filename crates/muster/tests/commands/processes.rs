@@ -57,7 +57,7 @@ impl Run {
         workers
     }
 
-    /// What it and its processes say on standard error until the last of them has ended.
+    /// Returns what it and its processes say on standard error until the last of them has ended.
     fn last_words(&mut self) -> String {
         let mut pipe = self.child.stderr.take().expect("its errors are piped");
         let (told, heard) = channel();

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// What the program said, and its exit code.
+/// Output of the program, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,

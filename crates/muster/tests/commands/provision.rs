@@ -73,7 +73,7 @@ impl Site {
         muster(self.path(), &arguments)
     }
 
-    /// How many devices the gateway knows.
+    /// Number of devices that the gateway knows.
     fn devices(&self) -> usize {
         let url = format!("{}/devices?top=1000", self.rest);
         let request = ureq::get(url).header("authorization", "Bearer hunter2");
@@ -270,7 +270,7 @@ fn the_embedded_gateway_of_hono_is_not_told_and_the_remedy_is_honos() {
     assert!(!said.err.contains("sap-edge"), "{said:?}");
 }
 
-/// What the remedy names is what the scenario takes.
+/// The remedy names keys that the scenario takes.
 #[test]
 fn who_has_no_address_of_the_platform_hears_which_keys_name_it() {
     let scenario = |provision: &str| {
@@ -398,7 +398,7 @@ fn a_management_api_that_refuses_or_is_silent_is_no_success_of_a_check() {
     }
 }
 
-/// It is a management API, and none of a Hono.
+/// The server has a management API, but not that of a Hono.
 #[test]
 fn a_check_takes_not_every_404_for_a_registry() {
     let mut gateway = Gateway::start(&["--dialect", "sap-edge", "--rest", "127.0.0.1:0"]);

@@ -37,7 +37,7 @@ const RUN: [&str; 5] = ["run", "scenario.yaml", "--quiet", "--out", "out"];
 const CHECK: [&str; 2] = ["check", "scenario.yaml"];
 const DECLINES: [&str; 1] = ["--no-connection-id"];
 
-/// What a command says of devices that share sockets, towards a gateway with these options.
+/// Output of a command for devices that share sockets, towards a gateway with these options.
 fn said(command: &[&str], options: &[&str]) -> (Said, tempfile::TempDir) {
     said_of(SCENARIO, command, &[options])
 }

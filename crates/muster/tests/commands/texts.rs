@@ -1,4 +1,4 @@
-//! What is said when something is wrong, and what is left behind then.
+//! Messages when something is wrong, and what is left behind then.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn a_run_that_is_refused_leaves_its_files_as_they_were() {
     assert_eq!(left, "of an earlier run");
 }
 
-/// What is said of these arguments in a folder with a scenario, which are refused.
+/// Message that refuses these arguments, in a folder with a scenario.
 fn said_of(arguments: &[&str]) -> String {
     let folder = folder_with(SCENARIO);
     let said = muster(folder.path(), arguments);

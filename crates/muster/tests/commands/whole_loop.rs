@@ -198,7 +198,7 @@ const ASKING: &str =
     "      - { name: asks, kind: command-query, every: 1m, ttd: 1s, payload: { size: 40 } }";
 const TO_QUERIES: &str = "mode: two-way, to: waiting";
 
-/// What a check says of a platform with commands, to devices of MQTT and to those of CoAP.
+/// Output of a check of a platform with commands, for devices of MQTT and for those of CoAP.
 fn commanded(dialect: &str, (platform, commands): (&str, &str), asking: &str) -> Said {
     let scheme = if dialect == "hono" { "coap" } else { "mqtt" };
     let text = COMMANDED

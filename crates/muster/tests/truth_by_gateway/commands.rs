@@ -62,7 +62,7 @@ impl Run {
         count(&self.ledger()["by_presence"][place][name])
     }
 
-    /// What holds whatever happens: both sides counted the same on each border between them.
+    /// Checks what holds whatever happens: both sides counted the same on each border between them.
     pub(crate) fn agrees(&self) {
         assert_eq!(self.0.account("commands"), self.get("issued"));
         let ends = ["delivered", "expired", "undeliverable", "unknown"];

@@ -1,4 +1,4 @@
-//! What every dialect keeps to against the reference gateway, under each misbehaviour that has a
+//! Rules of every dialect against the reference gateway, under each misbehaviour that has a
 //! meaning for it: the ledger closes and is the gateway's own account. A dialect that stands in
 //! [`Dialect::ALL`] is tested here without another line, over each transport of its devices. Its commands
 //! are, where devices are told them; where they ask for them, `hono_commands` has what holds.
@@ -82,7 +82,7 @@ fn is_the_gateways_account(dialect: Dialect, scheme: &str, topic: &str) {
     assert!(met > 5, "{dialect} has hardly any misbehaviour");
 }
 
-/// What the devices of a dialect can speak: where they ask, CoAP, plain and secured.
+/// Schemes of a dialect's devices: CoAP, plain and secured, if it speaks CoAP; else MQTT.
 fn schemes(dialect: Dialect) -> &'static [&'static str] {
     match dialect.speaks(Protocol::Coap) {
         true => &["coap", "coaps"],
@@ -107,7 +107,7 @@ fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
 /// sending the next.
 const COAP: &str = "obey-retry-after: false\n    client: { coap: { ack-timeout: 5s, nstart: 12 } }";
 
-/// What the links that ask for devices log in as, and those that are secured.
+/// Options of a link: those of CoAP, the key of a secured one, the login to ask for devices.
 fn link(scheme: &str, topic: &str) -> String {
     match scheme {
         "coap" => COAP.to_owned(),

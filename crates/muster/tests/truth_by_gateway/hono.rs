@@ -45,7 +45,7 @@ const KEYS: &str = "credential: { kind: psk, user: \"${id}@t1\", secret: \"key-$
 /// Links of a run whose devices stand behind gateways.
 const LINKS: u64 = DEVICES as u64 / 10;
 
-/// How devices connect.
+/// Way in which devices connect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Over {
     scheme: &'static str,
@@ -128,7 +128,7 @@ fn a_gateway_that_behaves_and_the_ledger_agree_and_a_peer_is_a_link() {
     });
 }
 
-/// What was never answered, with and without delivery, and what was answered too late.
+/// Messages that were never answered, with and without delivery, or were answered too late.
 #[test]
 fn those_without_an_answer_in_time_are_those_that_the_gateway_left_without() {
     let behaviour = "drop: 13, ignore: 11, answer-late: { count: 9, by: 1500ms }";

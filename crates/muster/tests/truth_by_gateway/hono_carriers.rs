@@ -10,7 +10,7 @@ const POINTER: &str = "/headers/correlation-id";
 const BEHAVIOUR: &str = "lose-after-accept: 17, drop: 5, duplicate: 12, reject-but-deliver: 9, \
                          deliver-late: { count: 7, by: 300ms }";
 
-/// What stands around the id.
+/// Parts of the payload before and after the id.
 const BEFORE: &str = r#"{"topic":"org.eclipse.muster/meter/things/twin/commands/modify","headers":{"response-required":false,"correlation-id":""#;
 const AFTER: &str = r#""},"path":"/features/temperature/properties","value":{"temperature":20.5,"unit":"Celsius"}}"#;
 
@@ -29,13 +29,13 @@ fn run(carrier: &str, template: Option<&str>, behaviour: &str) -> Truth {
     ))
 }
 
-/// How many messages the gateway says it treated so.
+/// Number of messages that the gateway says it treated so.
 fn befell(truth: &Truth, misbehaviour: &str) -> usize {
     let hashes = truth.gateway["misbehaved"][misbehaviour].as_array();
     hashes.expect("the misbehaviour happened").len()
 }
 
-/// What holds wherever the id is: all that the gateway counted is found, and nothing else.
+/// Checks that all that the gateway counted is found, and nothing else, wherever the id is.
 fn agrees(truth: &Truth) {
     truth.agrees();
     assert_eq!(truth.lost_ids(), truth.absent_of("accepted"));
@@ -57,7 +57,7 @@ impl Truth {
         self.ids_where(|fared| fared.state == state && fared.seen_us.is_empty())
     }
 
-    /// They are those of the gateway's account.
+    /// Checks that the ids are those of the gateway's account.
     fn are_the_same(&self) {
         assert_eq!(self.lost_ids(), self.befell("lose-after-accept", 17));
         assert_eq!(self.in_state("timed_out"), self.befell("drop", 5));

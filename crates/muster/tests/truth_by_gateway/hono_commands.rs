@@ -33,7 +33,7 @@ phases: { warm-up: 0s, measure: 3s, settle: { at-most: 6s, quiet: 500ms } }
 slo: { connected: 100% }
 "#;
 
-/// How devices connect: without credentials they name themselves in every path, with them in none.
+/// Schemes of devices: without credentials they name themselves in every path, with them in none.
 const SCHEMES: [(&str, &str); 2] = [
     ("coap", ""),
     (
@@ -259,7 +259,7 @@ fn an_empty_notification_asks_for_a_command_as_well() {
     }
 }
 
-/// What was shed or refused is no arrival, though nothing but their order tells messages apart.
+/// Messages that were shed or refused are no arrivals, though only order tells messages apart.
 #[test]
 fn of_empty_notifications_none_is_lost_where_others_are_shed_or_refused() {
     let behaviour = "lose-commands: 6, reject: { code: 503, count: 5 }";

@@ -45,7 +45,7 @@ fn truth_of(behaviour: &str, measure: &str, qos: u8) -> Truth {
 }
 
 impl Truth {
-    /// What holds whatever the gateway does to a message.
+    /// Checks what holds whatever the gateway does to a message.
     fn agrees_on_acknowledgements(&self) {
         self.closes();
         assert_eq!(self.account("received"), self.uplink("sent"));

@@ -30,7 +30,7 @@ phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { loss: 0, failure-ratio: 0, connected: 100% }
 "#;
 
-/// What devices speak.
+/// Protocol that devices speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Coap,
@@ -123,7 +123,7 @@ fn those_that_nobody_answers_are_sent_again_and_time_out() {
     }
 }
 
-/// What stands still answers nobody, so that all devices of a socket send again at once.
+/// Devices get no answers in a stall, so that all devices of a socket send again at once.
 #[test]
 fn what_is_refused_lost_or_sent_again_in_a_stall_keeps_its_counts() {
     let behaviour = "reject: { code: \"4.04\", share: 5% }, reject-but-deliver: 9, \

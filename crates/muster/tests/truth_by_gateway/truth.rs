@@ -15,13 +15,13 @@ pub(crate) const MESSAGES: u64 = (DEVICES * MESSAGES_PER_DEVICE) as u64;
 /// Device and sequence number.
 pub(crate) type Id = (u32, u32);
 
-/// How one message fared, as the facts tell it.
+/// Course of one message, as the facts report it.
 #[derive(Debug, Default)]
 pub(crate) struct Fared {
     pub(crate) state: String,
     pub(crate) due_us: u64,
     pub(crate) ended_us: u64,
-    /// When copies came.
+    /// Instants at which copies came.
     pub(crate) seen_us: Vec<u64>,
     pub(crate) is_corrupted: bool,
 }
@@ -97,7 +97,7 @@ impl Truth {
         }
     }
 
-    /// What holds whatever the gateway does to a message: the ledger closes, and both sides
+    /// Checks what holds whatever the gateway does to a message: the ledger closes, and both sides
     /// counted the same on each border between them.
     pub(crate) fn agrees(&self) {
         self.closes();
@@ -116,8 +116,8 @@ impl Truth {
         assert_eq!(self.reasons_but_time(), [""; 0]);
     }
 
-    /// Why the run is invalid, but for reasons of time: they are of a busy machine, on which all that
-    /// was counted is true all the same.
+    /// Reasons for which the run is invalid, except those of time: they are of a busy machine, on
+    /// which all that was counted is true all the same.
     fn reasons_but_time(&self) -> Vec<&str> {
         let of_time = [
             "own-delay",
@@ -232,7 +232,7 @@ impl Truth {
     }
 }
 
-/// Why a scenario is refused; none if it is not.
+/// Reason for which a scenario is refused; none if it is not.
 pub(crate) fn refusal(scenario: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder for the scenario");
     let path = folder.path().join("truth.yaml");

@@ -26,7 +26,7 @@ impl Bank {
         Some(SocketSlot { socket, lane })
     }
 
-    /// Who sits at a lane of a socket that is this class's.
+    /// Link at a place of a socket, if the socket is this class's.
     fn link_at(&self, seat: SocketSlot) -> Option<u32> {
         let place = seat.socket.checked_sub(self.first_socket)?;
         if place >= self.sockets {
@@ -80,7 +80,7 @@ impl Sockets {
         self.endpoints.len() as u32
     }
 
-    /// How many links share a socket.
+    /// Number of links that share a socket.
     pub(super) fn lanes_of(&self, socket: u32) -> u32 {
         let has_it = |bank: &&Bank| socket.wrapping_sub(bank.first_socket) < bank.sockets;
         let bank = self.banks.iter().find(has_it);
@@ -109,7 +109,7 @@ impl Sockets {
         self.endpoints.get_mut(socket as usize)?.as_mut()
     }
 
-    /// What those counted that are one endpoint with their links.
+    /// Counts of the sockets that are one endpoint with their links.
     pub(super) fn counts(&self) -> impl Iterator<Item = &coap::ClientCounts> {
         self.endpoints
             .iter()
@@ -117,13 +117,13 @@ impl Sockets {
             .map(coap::SharedClient::counts)
     }
 
-    /// How many more requests a link may open on its socket.
+    /// Number of further requests that a link may open on its socket.
     pub(super) fn window_free(&self, seat: SocketSlot) -> u16 {
         let endpoint = self.endpoint(seat.socket);
         endpoint.map_or(0, |endpoint| endpoint.window_free(seat.lane))
     }
 
-    /// Until when the platform asked a link for silence.
+    /// End of the silence that the platform asked of a link.
     pub(super) fn silent_until(&self, seat: SocketSlot) -> Micros {
         let endpoint = self.endpoint(seat.socket);
         endpoint.map_or(Micros::ZERO, |endpoint| endpoint.held_until(seat.lane))

@@ -19,7 +19,7 @@ const ANNOUNCEMENTS_MAX: u32 = 64;
 pub(super) struct Announced {
     /// The place of the first device that was not told of, among those of the link.
     next: u32,
-    /// Those told of that the platform has not answered for.
+    /// Number of announcements that the platform has not answered.
     open: u32,
 }
 

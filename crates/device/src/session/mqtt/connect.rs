@@ -1,4 +1,4 @@
-//! What a link says of itself when it connects.
+//! Parts of the CONNECT that a link sends.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::Mqtt;
 use crate::client::Client;
 use crate::session::Context;
 
-/// What a link says of itself when it connects: the parts of its CONNECT, rendered.
+/// Rendered parts of a link's CONNECT.
 #[derive(Default)]
 pub struct Hello {
     name: String,
@@ -88,7 +88,7 @@ impl Hello {
         }
     }
 
-    /// It as a CONNECT.
+    /// Assembles the CONNECT from its parts.
     pub fn connect<'a>(&'a self, client: &'a Client<MqttSettings>) -> Connect<'a> {
         let settings = &client.settings;
         let mut connect = Connect::new(&self.client_id);
@@ -115,7 +115,7 @@ impl Hello {
         connect
     }
 
-    /// What begins a further authentication, as [`Hello::fill`] has rendered it.
+    /// Data that begins a further authentication, as [`Hello::fill`] has rendered it.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
