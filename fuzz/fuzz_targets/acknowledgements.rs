@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use muster_platform::{ApplicationId, Dialect, Downlink, Heard};
 use serde_json::Value;
 
-/// What another reader makes of an array of acknowledgements; none if it is none, or if the two
+/// Another reader's result for an array of acknowledgements; none if it is none, or if the two
 /// may differ: in a key or an id that is written with escapes.
 fn expected(data: &[u8]) -> Option<Vec<(Option<ApplicationId>, u16)>> {
     if data.contains(&b'\\') {

@@ -21,7 +21,7 @@ struct End {
     out: Vec<u8>,
     held: Vec<u8>,
     events: u64,
-    /// Whether bytes come one by one.
+    /// True if bytes come one by one.
     is_slow: bool,
 }
 

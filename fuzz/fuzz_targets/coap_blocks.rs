@@ -171,7 +171,7 @@ impl World<'_> {
     }
 }
 
-/// What came of the exchange; what is to be rendered again.
+/// Result of the exchange, and the request to render again.
 fn told(
     event: &ClientEvent<'_>,
     heard: &mut Vec<u8>,

@@ -32,7 +32,7 @@ struct World {
     open: BTreeSet<u32>,
     forgotten: BTreeSet<u32>,
     keys: Vec<(u32, ExchangeKey)>,
-    /// What was sent last of each exchange: what a server would answer.
+    /// Datagram of each exchange that was sent last, which a server would answer.
     sent: Vec<Vec<u8>>,
 }
 
@@ -135,7 +135,7 @@ impl World {
         });
     }
 
-    /// What a call says is one message if it went well, else nothing.
+    /// Checks that a call renders one message if it succeeded, else nothing.
     fn write(&mut self, call: impl FnOnce(&mut SharedClient, Micros, &mut Vec<u8>) -> bool) {
         let mut out = Vec::new();
         let went_well = call(&mut self.client, self.now, &mut out);

@@ -23,7 +23,7 @@ struct World {
     settings: ServerSettings,
     now: Micros,
     pending: Vec<Pending>,
-    /// When a message id was handed on.
+    /// Instants at which message ids were handed on.
     told: BTreeMap<u16, Micros>,
     /// Message ids of confirmable messages that the server sent.
     sent: Vec<u16>,

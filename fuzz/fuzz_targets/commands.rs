@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What stands behind the last of these levels, as another reader finds it.
+/// Rest of a topic behind the last of these levels, by another reader.
 fn below<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
     let levels: Vec<&str> = topic.split('/').collect();
     let (_, above) = levels.split_last()?;
@@ -66,7 +66,7 @@ fn hear(topic: &str, payload: &[u8]) {
     }
 }
 
-/// What is believed is written again to the same characters.
+/// Checks that a stamp is written again as the characters that it was read from.
 fn believes(stamp: Option<Stamp>, id: &str, payload: &[u8]) {
     if let Some(stamp) = stamp {
         assert_eq!(stamp.encode_text(&[payload]).as_slice(), id.as_bytes());

@@ -1,4 +1,4 @@
-//! What both DTLS targets do: one end under attack, an honest peer, and a network in between that does
+//! Common part of both DTLS targets: one end under attack, an honest peer, and a network in between that does
 //! what the script says.
 //!
 //! The cryptography is none, so that a script can say what only the peer could: the tag of a record
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 /// Calls of one script; longer ones find nothing that shorter ones do not.
 const CALLS: usize = 100;
-/// What an end may say to one datagram or at one instant: a flight, again, and alerts.
+/// Most bytes that an end may send for one datagram or at one instant: a flight, again, and alerts.
 const ANSWER_MAX: usize = 64 * 1024;
 /// Small enough that a script reaches it.
 const HANDSHAKE_MAX: usize = 2_000;

@@ -20,7 +20,7 @@ const LIMITS: ServerLimits = ServerLimits {
     topic_alias_maximum: 3,
 };
 
-/// What the caller is to do about an event.
+/// Reaction of the caller to an event.
 enum Due {
     Accept,
     Challenge,
@@ -37,7 +37,7 @@ struct End {
     out: Vec<u8>,
     held: Vec<u8>,
     events: u64,
-    /// Whether bytes come one by one.
+    /// True if bytes come one by one.
     is_slow: bool,
 }
 

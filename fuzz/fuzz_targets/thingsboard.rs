@@ -49,7 +49,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['+', '#', '\0'])
 }
 
-/// Whether both readers must agree: not on escapes, on numbers that the one cannot hold, on deep
+/// Returns whether both readers must agree: not on escapes, on numbers that the one cannot hold, on deep
 /// nesting, nor on keys that come twice.
 fn is_plain(data: &[u8]) -> bool {
     let is_plain = |byte: &u8| !b"\\eE-".contains(byte);
@@ -72,7 +72,7 @@ fn answered(device: &str, id: Option<&[u8]>) {
     }
 }
 
-/// Whether an answer on a topic can be read, and is a yes.
+/// Returns whether an answer on a topic is readable and positive.
 fn answer(topic: &str, data: &[u8]) -> Option<bool> {
     let Downlink::Acknowledgements(mut words) = (BOARD.publishing().downlink)(topic, data) else {
         panic!("{topic}");

@@ -1,4 +1,4 @@
-//! What both WebSocket targets hold an end against: the same script in one piece and byte by byte.
+//! Common part of both WebSocket targets: the same script in one piece and byte by byte.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ struct End {
     wire: Vec<u8>,
     plain: Vec<u8>,
     end: Option<Ended>,
-    /// Whether bytes come one by one.
+    /// True if bytes come one by one.
     is_slow: bool,
     /// The session takes whole packets of this size.
     packet: usize,
@@ -124,7 +124,7 @@ fn frame(first: u8, payload: &[u8], key: Option<[u8; 4]>) -> Vec<u8> {
 pub struct Peer {
     /// Makes it, with its handshake done.
     pub open: fn() -> WebSocket,
-    /// Whether it masks its frames, as clients do.
+    /// True if it masks its frames, as clients do.
     pub masks: bool,
 }
 
@@ -192,7 +192,7 @@ fn altered(greeting: &[u8], script: &mut &[u8]) -> Vec<u8> {
     [&greeting[..at], insert, &greeting[end..]].concat()
 }
 
-/// What an end said behind its handshake is right for the other end.
+/// Checks that the bytes of an end behind its handshake are right for the other end.
 fn understand(mut peer: WebSocket, wire: &mut [u8]) {
     let head = wire.windows(4).position(|four| four == b"\r\n\r\n");
     let behind = head.filter(|_| wire[0] == b'H').map_or(0, |at| at + 4);
