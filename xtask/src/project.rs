@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Folders that hold no source: build output, results of runs, what fuzzing leaves behind.
-const SKIPPED: [&str; 7] = [
+const SKIPPED: [&str; 6] = [
     ".git",
-    "target",
     "results",
     "corpus",
     "artifacts",
@@ -64,8 +63,8 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
             .with_context(|| format!("listing {}", folder.display()))?
             .path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // `.git` is a folder, and in a worktree a file.
-        if SKIPPED.contains(&name.as_ref()) {
+        // `.git` is a folder, and in a worktree a file. A folder with Cargo's mark is build output.
+        if SKIPPED.contains(&name.as_ref()) || path.join("CACHEDIR.TAG").exists() {
             continue;
         }
         if path.is_dir() {
