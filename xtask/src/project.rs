@@ -98,12 +98,14 @@ mod tests {
         };
         write("src/b.rs", b"b")?;
         write("src/a.rs", b"a")?;
-        write("target/debug/c.rs", b"c")?;
+        write("src/target/c.rs", b"c")?;
+        write("target/CACHEDIR.TAG", b"of Cargo")?;
+        write("target/debug/d.rs", b"d")?;
         write(".git", b"of a worktree")?;
         write("picture.png", &[0xff, 0xfe, 0x00])?;
         let found = text_files(folder.path())?;
         let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(paths, ["src/a.rs", "src/b.rs"]);
+        assert_eq!(paths, ["src/a.rs", "src/b.rs", "src/target/c.rs"]);
         Ok(())
     }
 }
