@@ -1,7 +1,7 @@
 //! Ctrl-C: the run ends in order, and its result says that it was cut short.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -33,8 +33,15 @@ impl Run {
 
     fn start_with(arguments: &[&str]) -> Self {
         let folder = folder_with(SCENARIO);
-        let mut child = program(folder.path(), &["run", "scenario.yaml", "--out", "out"])
+        let run = program(folder.path(), &["run", "scenario.yaml", "--out", "out"]);
+        // Who runs the tests may ignore SIGHUP (`nohup`), and the program would too.
+        let mut child = Command::new("env")
+            .arg("--default-signal=HUP")
+            .arg(run.get_program())
+            .args(run.get_args())
             .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
