@@ -63,8 +63,9 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
             .with_context(|| format!("listing {}", folder.display()))?
             .path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // `.git` is a folder, and in a worktree a file. A folder with Cargo's mark is build output.
-        if SKIPPED.contains(&name.as_ref()) || path.join("CACHEDIR.TAG").exists() {
+        // `.git` is a folder, and in a worktree a file. Cargo builds into `target` beside a manifest.
+        let built = name == "target" && folder.join("Cargo.toml").exists();
+        if built || SKIPPED.contains(&name.as_ref()) {
             continue;
         }
         if path.is_dir() {
@@ -99,13 +100,16 @@ mod tests {
         write("src/b.rs", b"b")?;
         write("src/a.rs", b"a")?;
         write("src/target/c.rs", b"c")?;
-        write("target/CACHEDIR.TAG", b"of Cargo")?;
-        write("target/debug/d.rs", b"d")?;
+        write("fuzz/Cargo.toml", b"f")?;
+        write("fuzz/target/debug/d.rs", b"d")?;
         write(".git", b"of a worktree")?;
         write("picture.png", &[0xff, 0xfe, 0x00])?;
         let found = text_files(folder.path())?;
         let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(paths, ["src/a.rs", "src/b.rs", "src/target/c.rs"]);
+        assert_eq!(
+            paths,
+            ["fuzz/Cargo.toml", "src/a.rs", "src/b.rs", "src/target/c.rs"]
+        );
         Ok(())
     }
 }

@@ -323,6 +323,14 @@ impl Peer {
         }
     }
 
+    /// Waits until something lies in its socket, and leaves it there.
+    pub(crate) fn await_unread(&self) {
+        let give_up = self.now() + PATIENCE;
+        while !self.stream.peek(&mut [0]).is_ok_and(|count| count > 0) {
+            assert!(self.now() < give_up, "nothing came");
+        }
+    }
+
     fn close(&mut self) {
         if self.seen.last() != Some(&Seen::Closed) {
             self.seen.push(Seen::Closed);
