@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
-use muster_platform::Directory;
+use muster_platform::{Directory, Protocol};
 use serde::{Deserialize, Serialize};
 
 use crate::{BackOff, CoapSettings, MqttSettings, Offline, Secret, StreamPlan};
@@ -127,6 +127,14 @@ pub enum ClientPlan {
 }
 
 impl ClientPlan {
+    /// The protocol of the sessions.
+    pub const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Mqtt(_) => Protocol::Mqtt,
+            Self::Coap(_) => Protocol::Coap,
+        }
+    }
+
     /// The settings of MQTT; none with another protocol.
     pub const fn mqtt(&self) -> Option<&MqttSettings> {
         match self {

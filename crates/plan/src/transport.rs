@@ -84,14 +84,6 @@ impl Scheme {
         })
     }
 
-    /// True if links prove themselves by a user name and a password, or by a token.
-    pub const fn has_logins(self) -> bool {
-        match self {
-            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Kafka | Self::Kafkas => true,
-            Self::Coap | Self::Coaps => false,
-        }
-    }
-
     /// Returns true if DTLS carries it.
     pub const fn is_dtls(self) -> bool {
         matches!(self, Self::Coaps)
@@ -104,19 +96,19 @@ impl Scheme {
 
     /// The protocol of devices that use it.
     pub const fn protocol(self) -> Protocol {
-        if self.is_coap() {
-            Protocol::Coap
-        } else {
-            Protocol::Mqtt
+        match self {
+            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Kafka | Self::Kafkas => {
+                Protocol::Mqtt
+            }
+            Self::Coap | Self::Coaps => Protocol::Coap,
         }
     }
 
     /// The name of its protocol.
     pub const fn protocol_name(self) -> &'static str {
-        match self {
-            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss => "MQTT",
-            Self::Kafka | Self::Kafkas => "Kafka",
-            Self::Coap | Self::Coaps => "CoAP",
+        match self.is_kafka() {
+            true => "Kafka",
+            false => self.protocol().spec().name,
         }
     }
 

@@ -6,7 +6,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use crate::downlink::ApplicationId;
-use crate::spec::{PLAIN_PUBLISHING, PLAIN_REQUESTS, Protocol, Publishing, Requests, Spec};
+use crate::protocol::Protocol;
+use crate::spec::{PLAIN_PUBLISHING, PLAIN_REQUESTS, Publishing, Requests, Spec};
 use crate::{hono, mqtt, sap_edge, thingsboard};
 
 /// The name of a [`Spec`], which says how devices and platform speak to each other and is one folder of this
@@ -78,7 +79,7 @@ impl Dialect {
 
     /// True if a link may take the commands of several devices over a protocol.
     pub const fn commands_gateways(self, protocol: Protocol) -> bool {
-        protocol.asks() || self.publishing().gateway_commands.is_some()
+        protocol.spec().asks || self.publishing().gateway_commands.is_some()
     }
 
     /// The template of the topics that the stream at `lane` of its fleet publishes on, from what the

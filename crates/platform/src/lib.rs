@@ -48,6 +48,7 @@ mod mqtt;
 mod payload;
 mod place;
 mod pointer;
+mod protocol;
 mod reader;
 mod request;
 mod sap_edge;
@@ -76,6 +77,7 @@ pub use hono::{
 pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
+pub use protocol::{Protocol, ProtocolSpec};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
     Answered, Asking, Field, Fields, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits,
@@ -83,9 +85,8 @@ pub use request::{
 };
 pub use server::{Heard, Reply};
 pub use spec::{
-    Announcement, Application, Default, Defaults, Handover, Promises, Protocol, PublishedFigures,
-    Publishing, Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, SurfaceReply,
-    UplinkTopic,
+    Announcement, Application, Default, Defaults, Handover, Promises, PublishedFigures, Publishing,
+    Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

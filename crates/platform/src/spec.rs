@@ -21,33 +21,6 @@ use crate::server::{Heard, Reply};
 /// A key of a scenario, and what stands there where it is left out.
 pub type Default = (&'static str, &'static str);
 
-/// A protocol of devices, whatever it is secured by and carried in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// MQTT 3.1.1 or 5.
-    Mqtt,
-    /// CoAP (RFC 7252).
-    Coap,
-}
-
-impl Protocol {
-    /// True if the business application connects where devices do.
-    pub const fn is_applications(self) -> bool {
-        match self {
-            Self::Mqtt => true,
-            Self::Coap => false,
-        }
-    }
-
-    /// True if devices ask, with an answer to each request, and do not publish.
-    pub const fn asks(self) -> bool {
-        match self {
-            Self::Mqtt => false,
-            Self::Coap => true,
-        }
-    }
-}
-
 /// A dialect.
 #[derive(Debug)]
 pub struct Spec {

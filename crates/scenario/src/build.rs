@@ -21,6 +21,7 @@ mod northbound;
 mod offline;
 mod provision;
 mod query;
+mod requests;
 mod rules;
 mod secret;
 mod shape;

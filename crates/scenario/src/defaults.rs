@@ -4,11 +4,12 @@
 //! A filled value takes the place of the map it is missing in.
 
 mod coap;
+mod requests;
 mod short;
 mod stamps;
 
 use muster_plan::Scheme;
-use muster_platform::Dialect;
+use muster_platform::{Dialect, Protocol};
 
 use crate::check::alternative;
 use crate::language::{Kind, Object, Owner, SCENARIO, STREAM, Status};
@@ -20,8 +21,13 @@ use crate::units;
 pub(crate) fn fill(root: &mut Node) {
     short::lengthen(root);
     let dialect = dialect(root);
-    if is_coap(root) {
-        coap::fill(root, dialect);
+    let protocol = protocol(root);
+    if protocol.asks {
+        requests::fill(root, dialect, protocol);
+    }
+    match protocol {
+        Protocol::Mqtt => {}
+        Protocol::Coap => coap::fill(root),
     }
     fill_dialect(root, dialect);
     stamps::leave_out(root, dialect);
@@ -48,17 +54,16 @@ fn dialect(root: &Node) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
-/// Returns true if the devices speak CoAP.
-fn is_coap(root: &Node) -> bool {
+/// The protocol of the devices; MQTT where no address is given.
+fn protocol(root: &Node) -> Protocol {
     let devices = root.get("platform").and_then(|it| it.get("devices"));
     let first = devices.and_then(|devices| devices.items().first());
     let scheme = first
         .and_then(Node::text)
         .and_then(|url| url.split_once("://"));
     let named = |name| Scheme::ALL.into_iter().find(|it| it.name() == name);
-    scheme
-        .and_then(|(name, _)| named(name))
-        .is_some_and(Scheme::is_coap)
+    let scheme = scheme.and_then(|(name, _)| named(name));
+    scheme.unwrap_or(Scheme::Mqtt).protocol()
 }
 
 /// The dialect's own defaults, which go before the language's.
@@ -270,8 +275,8 @@ struct Traffic {
     surfaces: bool,
     /// The newest version of MQTT that a device speaks.
     version: &'static str,
-    /// True if the devices speak CoAP.
-    is_coap: bool,
+    /// The protocol of the devices.
+    protocol: Protocol,
 }
 
 /// Northbound address of an embedded gateway whose devices speak no MQTT.
@@ -316,7 +321,7 @@ impl Traffic {
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
             surfaces: is_surfacing,
             version: if versions.all(is_old) { "3.1.1" } else { "5" },
-            is_coap: is_coap(root),
+            protocol: protocol(root),
         }
     }
 }
@@ -359,8 +364,9 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         .get("devices")
         .and_then(|devices| devices.items().first());
     let url = devices.filter(|_| is_broker).and_then(Node::text);
-    // Beside CoAP the embedded gateway has a broker of its own for the business application.
-    let url = match traffic.is_coap && text(platform, "kind") == "gateway" {
+    // Where the business application cannot connect, the embedded gateway has a broker for it.
+    let is_embedded = text(platform, "kind") == "gateway";
+    let url = match is_embedded && !traffic.protocol.is_applications {
         true => Some(NORTHBOUND.to_owned()),
         false => url.map(str::to_owned),
     };

@@ -160,8 +160,8 @@ pub fn needs(plan: &Plan) -> Needs {
     let device_sockets = plan.device_sockets();
     let sockets = u64::from(device_sockets) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
-    // The gateway hears all devices of CoAP at one socket.
-    let accepted = match plan.platform.scheme().is_coap() {
+    // The gateway receives the datagrams of all devices at one socket.
+    let accepted = match plan.platform.scheme().protocol().is_in_datagrams {
         true => u64::from(consumers) + 1,
         false => sockets,
     };

@@ -40,7 +40,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("provision", [26, 102]),
     Allowance::new("report", [15, 50]),
     Allowance::new("result", [14, 101]),
-    Allowance::new("scenario", [72, 115]),
+    Allowance::new("scenario", [72, 114]),
     Allowance::new("sim", [18, 97]),
     Allowance::new("transport", [12, 9]),
     Allowance::new("xtask", [49, 18]),

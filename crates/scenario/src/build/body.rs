@@ -76,7 +76,7 @@ pub(super) fn body(
     let integrity = integrity(view, &carrier)?;
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
-        None if is_ditto && class.seat.scheme.protocol().asks() => Some(JSON.to_owned()),
+        None if is_ditto && class.seat.scheme.protocol().asks => Some(JSON.to_owned()),
         None => None,
     };
     let spec = json::escaped(spec, content_type.as_deref(), class.variables);
@@ -156,7 +156,7 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
 
 /// An empty notification: its type is told by the platform, and whose it is by its path.
 fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
-    if !class.seat.scheme.protocol().asks() {
+    if !class.seat.scheme.protocol().asks {
         let what = format!("{} has no empty notifications", class.seat.dialect);
         let help = "use `payload: { size: 0 }`, or `dialect: hono`";
         return view.refuse_at("payload", what, help);
@@ -220,6 +220,7 @@ fn file(view: &View<'_>) -> Option<PayloadSpec> {
 
 fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     let carrier = view.get("carrier")?;
+    let protocol = class.seat.scheme.protocol();
     match carrier.text() {
         "payload" => Some(Carrier::Payload),
         "order" => Some(Carrier::Order),
@@ -229,9 +230,9 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
             let help = "use `carrier: payload`, or `version: \"5\"`";
             carrier.refuse("MQTT 3.1.1 has no user properties", help)
         }
-        "property" if class.seat.scheme.is_coap() => {
-            let help = "use `carrier: payload`";
-            carrier.refuse("CoAP has no user properties", help)
+        "property" if !protocol.has_user_properties => {
+            let what = format!("{} has no user properties", protocol.name);
+            carrier.refuse(what, "use `carrier: payload`")
         }
         "property" => Some(Carrier::Property),
         _ => match (carrier.get("field"), carrier.get("blind")) {

@@ -1,14 +1,9 @@
 //! Devices that speak CoAP, whatever platform they speak to.
 
-use muster_load::Template;
 use muster_model::Micros;
-use muster_plan::{Ack, CoapSettings, Scheme, SocketUse, StreamKind, StreamPlan};
-use muster_platform::{SEGMENT_MAX, SEGMENTS_MAX};
-use muster_protocol::coap::{ClientSettings, Transmission, content_format};
-use muster_protocol::mqtt::Qos;
+use muster_plan::{CoapSettings, Scheme, SocketUse, StreamKind, StreamPlan};
+use muster_protocol::coap::{ClientSettings, Transmission};
 
-use super::body::Body;
-use super::stream::{Class, Delivery};
 use crate::feasibility::{largest, peak};
 use crate::view::View;
 
@@ -51,78 +46,6 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
         return view.refuse_at("non-lifetime", what, "such as 145s");
     }
     Some(transmission)
-}
-
-/// Reads the delivery of a stream's messages.
-pub(super) fn delivery(view: &View<'_>) -> Option<Delivery> {
-    let is_confirmable = view.truth("confirmable")?;
-    let ack = match (view.text_of("ack"), is_confirmable) {
-        ("none", true) => {
-            let what = "a CON is always answered";
-            let help = "use `confirmable: false`, or `ack: transport`";
-            return view.refuse_at("ack", what, help);
-        }
-        ("application", _) => {
-            let what = "over CoAP the application's word is the response";
-            return view.refuse_at("ack", what, "use `ack: transport`");
-        }
-        ("none", false) => Ack::None,
-        _ => Ack::Transport,
-    };
-    Some(Delivery {
-        qos: match ack {
-            Ack::None => Qos::AtMostOnce,
-            Ack::Transport | Ack::Application => Qos::AtLeastOnce,
-        },
-        is_confirmable,
-        ack,
-        unanswered: ("a NON with `ack: none`", "use `confirmable: true`"),
-    })
-}
-
-/// Checks that messages have a form in CoAP, whole: nothing of them is left out on the way.
-pub(super) fn can_be_said(
-    class: &Class<'_>,
-    view: &View<'_>,
-    (body, topic): (&Body, &Template),
-    ack: Ack,
-) -> Option<()> {
-    let block = ClientSettings::default().block_size.bytes();
-    if ack == Ack::None && body.most > block {
-        let what = format!(
-            "bodies of up to {} bytes go in blocks of {block}, each after the answer to the one before, and \
-             nobody waits for the answers to these NONs",
-            body.most
-        );
-        let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
-        return view.refuse_at("payload", what, help);
-    }
-    let unknown = body.content_type.as_deref();
-    if let Some(unknown) = unknown.filter(|it| content_format::of_media_type(it).is_none()) {
-        let what = format!("CoAP has no number for `{unknown}`, so that it could not be told");
-        let help =
-            "such as application/json, application/cbor, text/plain or application/octet-stream";
-        let payload = view.get("payload")?;
-        return payload.refuse_at("content-type", what, help);
-    }
-    for device in class.variables.places(topic) {
-        let path = class.variables.render(topic, device);
-        let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
-        if segments > SEGMENTS_MAX || longest > Some(SEGMENT_MAX) {
-            let what = format!("`{path}` cannot be the path of a request");
-            let help = format!("at most {SEGMENTS_MAX} segments of at most {SEGMENT_MAX} bytes");
-            return view.refuse_at("topic", what, &help);
-        }
-    }
-    Some(())
-}
-
-/// Refuses messages without an acknowledgement.
-pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
-    if view.truth("confirmable")? {
-        return Some(());
-    }
-    view.refuse_at("confirmable", what, "remove it")
 }
 
 /// Deals the links of a fleet to sockets, such that message ids last: each may be used once within

@@ -215,7 +215,7 @@ const DONE: u16 = 200;
 
 /// The quality of service of what devices subscribe to and of their replies.
 fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
-    if class.seat.scheme.protocol().asks() {
+    if class.seat.scheme.protocol().asks {
         if commands.to != CommandTarget::Absent {
             query::warn_of_deaf_devices(class.view, view);
         }
@@ -263,7 +263,7 @@ fn topic_can_be_told(
         is_two_way,
     };
     (dialect.application.write_command)(&to, command);
-    if protocol.asks() && (dialect.server.command)(&command.topic).is_none() {
+    if protocol.asks && (dialect.server.command)(&command.topic).is_none() {
         let what = format!("`{name}` cannot be one segment of a path of {dialect}");
         return id()?.refuse(what, "a name without `/`");
     }
@@ -272,7 +272,7 @@ fn topic_can_be_told(
         return id()?.refuse(what, "a name without `+` and `#`");
     }
     // A reply that is a request goes where its command said, whatever the names are.
-    let is_published = is_two_way && !protocol.asks();
+    let is_published = is_two_way && !protocol.asks;
     let Some(filter) = dialect.application.replies.filter(|_| is_published) else {
         return Some(());
     };

@@ -31,7 +31,7 @@ fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
         ("psk", _) => "connect with `coaps`, or use another kind",
         (_, Scheme::Coaps) => "use `kind: psk` or `kind: certificate`",
         (_, Scheme::Coap) => "connect with `coaps` and use `kind: psk`, or use `kind: none`",
-        (_, scheme) if scheme.has_logins() => return Some(()),
+        (_, scheme) if scheme.protocol().has_logins => return Some(()),
         _ => "use `kind: none`",
     };
     let what = format!("over `{name}` nobody proves himself by `{kind}`");

@@ -9,7 +9,7 @@ use muster_plan::{
     Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, Scheme,
     Secret, Will,
 };
-use muster_platform::{Dialect, RequestLimits};
+use muster_platform::{Dialect, Protocol, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
 
 use super::addresses;
@@ -217,11 +217,13 @@ pub(super) fn version(view: &View<'_>) -> Version {
 }
 
 fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option<ClientPlan> {
-    if scheme.is_coap() {
-        return coap::client(fleet).map(ClientPlan::Coap);
+    match scheme.protocol() {
+        Protocol::Mqtt => {
+            let settings = mqtt(&fleet.get("client")?, variables)?;
+            Some(ClientPlan::Mqtt(Box::new(settings)))
+        }
+        Protocol::Coap => coap::client(fleet).map(ClientPlan::Coap),
     }
-    let plan = mqtt(&fleet.get("client")?, variables)?;
-    Some(ClientPlan::Mqtt(Box::new(plan)))
 }
 
 fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttSettings> {

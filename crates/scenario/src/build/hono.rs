@@ -4,7 +4,7 @@ use muster_model::Micros;
 use muster_plan::{Credential, StreamKind, StreamPlan};
 use muster_platform::{Carrier, Dialect, Identity, RequestLimits};
 
-use super::coap;
+use super::requests;
 use super::stream::Class;
 use super::target;
 use crate::view::View;
@@ -19,7 +19,7 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
             let what = "Hono takes no event that is not confirmable";
             view.refuse_at("confirmable", what, "remove it, or use `kind: telemetry`")
         }
-        "command" => coap::is_confirmable(view, "Hono takes no reply that is not confirmable"),
+        "command" => requests::is_confirmable(view, "Hono takes no reply that is not confirmable"),
         _ => Some(()),
     }
 }

@@ -4,10 +4,10 @@ use muster_model::Micros;
 use muster_plan::{Policy, StreamKind, StreamPlan};
 use muster_protocol::mqtt::Qos;
 
-use super::coap;
 use super::command::one_device_a_link;
 use super::fleet::devices_per_link;
 use super::hono;
+use super::requests;
 use super::stream::{Class, in_flight};
 use crate::view::View;
 
@@ -19,10 +19,8 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
         return ttd_view.refuse("no command comes at once", "such as 10s");
     }
     many_can_ask(class, view)?;
-    if class.seat.scheme.is_coap() {
-        let what = "of a query that is not confirmable nobody knows whether it was taken";
-        coap::is_confirmable(view, what)?;
-    }
+    let what = "of a query that is not confirmable nobody knows whether it was taken";
+    requests::is_confirmable(view, what)?;
     hono::waits(class, view, ttd)?;
     if !class.seat.dialect.has_northbound {
         let what = format!("with {} no query reaches a backend", class.seat.dialect);
@@ -51,7 +49,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
 
 /// Checks that each device of a link may ask for commands by itself.
 fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if !class.seat.scheme.protocol().asks() {
+    if !class.seat.scheme.protocol().asks {
         return one_device_a_link(class, view, "queries");
     }
     let loop_ = view.get("loop")?;
@@ -113,7 +111,7 @@ fn alone(
 /// Refuses streams that only devices which subscribe can have.
 pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let scheme = class.seat.scheme;
-    if view.text_of("kind") != "receive" || !scheme.protocol().asks() {
+    if view.text_of("kind") != "receive" || !scheme.protocol().asks {
         return Some(());
     }
     let what = format!(

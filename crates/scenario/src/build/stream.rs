@@ -7,11 +7,11 @@ use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
-use super::coap;
 use super::command;
 use super::fleet::{Seat, is_topic, topic_template};
 use super::hono;
 use super::query;
+use super::requests;
 use super::shape;
 use super::subscriptions;
 use super::templates::Variables;
@@ -102,8 +102,9 @@ pub(super) struct Delivery {
 }
 
 fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
-    if class.seat.scheme.is_coap() {
-        return coap::delivery(view);
+    let protocol = class.seat.scheme.protocol();
+    if !protocol.has_qos {
+        return requests::delivery(view, protocol);
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
     takes_qos(view, qos, class.seat.dialect)?;
@@ -150,10 +151,8 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     let timeout = timeout(view)?;
     let body = body?;
     is_found(view, ack, &body.carrier)?;
-    if class.seat.scheme.is_coap() {
-        coap::can_be_said(class, view, (&body, topic.as_ref()?), ack)?;
-        hono::warn_of_large_bodies(class, view, body.most);
-    }
+    requests::can_be_sent(class, view, (&body, topic.as_ref()?), ack)?;
+    hono::warn_of_large_bodies(class, view, body.most);
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),

@@ -332,7 +332,7 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     };
     let is_gateway = platform.text_of("kind") == "gateway";
     let own = platform.list("devices").first().map_or("", View::text);
-    if is_gateway && !scheme(platform).protocol().is_applications() {
+    if is_gateway && !scheme(platform).protocol().is_applications {
         northbound::is_beside(&url, endpoint);
     } else if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");

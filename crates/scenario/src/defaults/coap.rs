@@ -1,17 +1,15 @@
 //! Defaults of keys that are left out where devices speak CoAP.
 
 use muster_model::Micros;
-use muster_platform::{Dialect, Endpoint, Protocol, Who};
 use muster_protocol::coap::Transmission;
 
-use super::{default, default_text, list_mut, text, written};
+use super::{default, list_mut, text, written};
 use crate::tree::Node;
 use crate::units;
 
 /// Fills in what follows from CoAP, before the defaults of the language.
-pub(super) fn fill(root: &mut Node, dialect: Dialect) {
+pub(super) fn fill(root: &mut Node) {
     for fleet in list_mut(root, "fleet") {
-        fill_names(fleet, dialect);
         default(fleet, "obey-retry-after", "true");
         default(fleet, "client", "{}");
         let Some(client) = fleet.get_mut("client") else {
@@ -31,36 +29,6 @@ pub(super) fn fill(root: &mut Node, dialect: Dialect) {
     }
 }
 
-/// Fills in the topics and identities of devices, on a platform that takes requests.
-fn fill_names(fleet: &mut Node, dialect: Dialect) {
-    if !dialect.speaks(Protocol::Coap) {
-        return;
-    }
-    let requests = dialect.requests(Protocol::Coap);
-    let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));
-    let who = match kind {
-        "" | "none" => Who::Nobody,
-        _ if fleet.get("gateway").is_some() => Who::Gateway,
-        _ => Who::Device,
-    };
-    if kind == "psk"
-        && let Some(credential) = fleet.get_mut("credential")
-    {
-        default_text(credential, "user", requests.login.to_owned());
-    }
-    for stream in list_mut(fleet, "streams") {
-        let endpoint = match text(stream, "kind") {
-            "event" => Endpoint::Event,
-            _ => Endpoint::Telemetry,
-        };
-        default_text(
-            stream,
-            "topic",
-            (requests.resource)(endpoint, who).to_owned(),
-        );
-    }
-}
-
 /// Fills in a stream; answers have as long as the message layer (docs/semantics.md#time-outs).
 fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
     default(stream, "confirmable", "true");
@@ -70,10 +38,6 @@ fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
         false => ("none", non),
     };
     default(stream, "ack", ack);
-    // An empty notification has no room for an id.
-    if text(stream, "payload") == "empty" {
-        default(stream, "carrier", "order");
-    }
     // A query waits for as long as its device waits for a command, and some more.
     if text(stream, "kind") != "command-query" {
         default(stream, "timeout", timeout);

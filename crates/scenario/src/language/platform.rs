@@ -31,7 +31,10 @@ const OF_MQTT: Owner = Owner::Backend(&["MQTT"]);
 /// A backend whose consumers read topics of Kafka.
 const OF_KAFKA: Owner = Owner::Backend(&["Kafka"]);
 /// Platforms that bound a request.
-const WITH_REQUESTS: Owner = Owner::Dialect(|of| of.requests(Protocol::Coap).limits.is_some());
+const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
+    let mut protocols = Protocol::ALL.into_iter();
+    protocols.any(|protocol| of.requests(protocol).limits.is_some())
+});
 /// Platforms that know their devices.
 const PROVISIONED: Owner = Owner::Dialect(|of| of.is_provisioned);
 /// Platforms with a registry of Hono.

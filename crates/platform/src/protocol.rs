@@ -1,0 +1,76 @@
+//! Protocols of devices, each with the facts that distinguish it.
+
+use std::ops::Deref;
+
+/// A protocol of devices, whatever it is secured by and carried in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// MQTT 3.1.1 or 5.
+    Mqtt,
+    /// CoAP (RFC 7252).
+    Coap,
+}
+
+/// Facts about a protocol.
+#[derive(Debug)]
+pub struct ProtocolSpec {
+    /// The name in messages.
+    pub name: &'static str,
+    /// True if devices send requests and receive an answer to each; false if they publish and subscribe.
+    pub asks: bool,
+    /// True if messages travel in datagrams; false for a stream of bytes.
+    pub is_in_datagrams: bool,
+    /// True if the business application connects where devices do.
+    pub is_applications: bool,
+    /// True if messages are sent with a quality of service.
+    pub has_qos: bool,
+    /// True if links log in with a user name and a password, or with a token.
+    pub has_logins: bool,
+    /// True if messages have user properties.
+    pub has_user_properties: bool,
+    /// True if media types travel as registered numbers, so that others cannot be sent.
+    pub numbers_media_types: bool,
+}
+
+static MQTT: ProtocolSpec = ProtocolSpec {
+    name: "MQTT",
+    asks: false,
+    is_in_datagrams: false,
+    is_applications: true,
+    has_qos: true,
+    has_logins: true,
+    has_user_properties: true,
+    numbers_media_types: false,
+};
+
+static COAP: ProtocolSpec = ProtocolSpec {
+    name: "CoAP",
+    asks: true,
+    is_in_datagrams: true,
+    is_applications: false,
+    has_qos: false,
+    has_logins: false,
+    has_user_properties: false,
+    numbers_media_types: true,
+};
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: [Self; 2] = [Self::Mqtt, Self::Coap];
+
+    /// The facts about it.
+    pub const fn spec(self) -> &'static ProtocolSpec {
+        match self {
+            Self::Mqtt => &MQTT,
+            Self::Coap => &COAP,
+        }
+    }
+}
+
+impl Deref for Protocol {
+    type Target = ProtocolSpec;
+
+    fn deref(&self) -> &ProtocolSpec {
+        self.spec()
+    }
+}

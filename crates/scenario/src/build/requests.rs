@@ -1,0 +1,94 @@
+//! Messages that are requests: their delivery, and what one of them can hold.
+
+use muster_load::Template;
+use muster_plan::Ack;
+use muster_platform::{Protocol, SEGMENT_MAX, SEGMENTS_MAX};
+use muster_protocol::coap::{ClientSettings, content_format};
+use muster_protocol::mqtt::Qos;
+
+use super::body::Body;
+use super::stream::{Class, Delivery};
+use crate::view::View;
+
+/// Reads the delivery of a stream's messages. A protocol without the key `confirmable` answers each.
+pub(super) fn delivery(view: &View<'_>, protocol: Protocol) -> Option<Delivery> {
+    let is_confirmable = view.truth("confirmable").unwrap_or(true);
+    let ack = match (view.text_of("ack"), is_confirmable) {
+        ("none", true) => {
+            let what = "a CON is always answered";
+            let help = "use `confirmable: false`, or `ack: transport`";
+            return view.refuse_at("ack", what, help);
+        }
+        ("application", _) => {
+            let what = format!(
+                "over {} the application's word is the response",
+                protocol.name
+            );
+            return view.refuse_at("ack", what, "use `ack: transport`");
+        }
+        ("none", false) => Ack::None,
+        _ => Ack::Transport,
+    };
+    Some(Delivery {
+        qos: match ack {
+            Ack::None => Qos::AtMostOnce,
+            Ack::Transport | Ack::Application => Qos::AtLeastOnce,
+        },
+        is_confirmable,
+        ack,
+        unanswered: ("a NON with `ack: none`", "use `confirmable: true`"),
+    })
+}
+
+/// Checks that messages can be sent whole: nothing of them is left out on the way.
+pub(super) fn can_be_sent(
+    class: &Class<'_>,
+    view: &View<'_>,
+    (body, topic): (&Body, &Template),
+    ack: Ack,
+) -> Option<()> {
+    let protocol = class.seat.scheme.protocol();
+    let block = ClientSettings::default().block_size.bytes();
+    if protocol.is_in_datagrams && ack == Ack::None && body.most > block {
+        let what = format!(
+            "bodies of up to {} bytes go in blocks of {block}, each after the answer to the one before, and \
+             nobody waits for the answers to these NONs",
+            body.most
+        );
+        let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
+        return view.refuse_at("payload", what, help);
+    }
+    let media_type = body.content_type.as_deref();
+    let media_type = media_type.filter(|_| protocol.numbers_media_types);
+    if let Some(unknown) = media_type.filter(|it| content_format::of_media_type(it).is_none()) {
+        let what = format!(
+            "{} has no number for `{unknown}`, so that it could not be told",
+            protocol.name
+        );
+        let help =
+            "such as application/json, application/cbor, text/plain or application/octet-stream";
+        let payload = view.get("payload")?;
+        return payload.refuse_at("content-type", what, help);
+    }
+    if !protocol.asks {
+        return Some(());
+    }
+    for device in class.variables.places(topic) {
+        let path = class.variables.render(topic, device);
+        let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
+        if segments > SEGMENTS_MAX || longest > Some(SEGMENT_MAX) {
+            let what = format!("`{path}` cannot be the path of a request");
+            let help = format!("at most {SEGMENTS_MAX} segments of at most {SEGMENT_MAX} bytes");
+            return view.refuse_at("topic", what, &help);
+        }
+    }
+    Some(())
+}
+
+/// Refuses messages without an acknowledgement.
+pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
+    match view.truth("confirmable") {
+        Some(false) => view.refuse_at("confirmable", what, "remove it"),
+        Some(true) | None => Some(()),
+    }
+}
