@@ -7,13 +7,11 @@ use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 
 use muster_model::Micros;
-use rustix::event::epoll::{self, Event, EventFlags};
+use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SocketFlags, sockopt};
-use rustix::time::Timespec;
+use rustix::net::sockopt;
 
 use crate::io::{Alarm, Poll};
-use crate::pool::BufferId;
 use crate::slab::{Flags, Slab};
 use crate::udp::Inbox;
 use crate::{Clock, Closed, Handler, Io, Key, ListenerId, LoopConfig, LoopError, socket};
@@ -27,6 +25,16 @@ const EVENTS_MAX: usize = 1_024;
 /// do when it wakes.
 const WAIT_LEAST: Micros = Micros(25);
 
+/// Events that an end, orderly or not, is reported by.
+const HANG_UP: EventFlags = EventFlags::RDHUP
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
+/// States in which nothing is read.
+const UNREAD: Flags = Flags::PAUSED
+    .and(Flags::RESTING)
+    .and(Flags::ENDED)
+    .and(Flags::CONNECTING);
+
 /// One epoll loop on one thread, driving one handler.
 pub struct Loop<H> {
     handler: H,
@@ -34,7 +42,7 @@ pub struct Loop<H> {
     scratch: Vec<u8>,
     /// Made for the first datagram.
     inbox: Option<Box<Inbox>>,
-    serving: Vec<Key>,
+    kept_max: usize,
     wanted: Option<Micros>,
 }
 
@@ -62,13 +70,13 @@ impl<H: Handler> Loop<H> {
     /// # Errors
     /// [`LoopError`] if the kernel has no descriptor for it.
     pub fn new(clock: Clock, config: &LoopConfig, handler: H) -> Result<Self, LoopError> {
-        let io = Io::new(clock, config).map_err(|errno| LoopError::of("start", errno))?;
+        let io = Io::new(clock, config).map_err(|errno| LoopError::new("start", errno))?;
         Ok(Self {
             handler,
             io,
             scratch: vec![0; Self::READ_MAX],
             inbox: None,
-            serving: Vec::new(),
+            kept_max: config.kept_max as usize,
             wanted: Some(Micros::ZERO),
         })
     }
@@ -105,35 +113,36 @@ impl<H: Handler> Loop<H> {
         let mut space = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         let asked = self.io.clock().now();
         let mut again = [const { MaybeUninit::uninit() }; EVENTS_MAX];
-        let events = match self.poll(wait, &mut space)? {
+        let failed = |errno| LoopError::new("wait for events", errno);
+        let events = match self.io.sockets.poll(wait, &mut space).map_err(failed)? {
             Some(events) => events,
             // A process that was stopped is interrupted when it goes on: what came meanwhile is there.
-            None => self.poll(Micros::ZERO, &mut again)?.unwrap_or_default(),
+            None => {
+                let events = self.io.sockets.poll(Micros::ZERO, &mut again);
+                events.map_err(failed)?.unwrap_or_default()
+            }
         };
         let now = self.io.fresh_now();
         self.io.turns.woke(&Poll { asked, wait }, now, events.len());
         self.handler.turn_begins(&mut self.io);
-        self.io.counts.turns += 1;
+        self.io.sockets.counts.turns += 1;
         self.serve_ready();
         for Event { flags, data } in events.iter().copied() {
             self.dispatch(Key::from_u64(data.u64()), flags);
         }
-        let is_behind = events.len() == EVENTS_MAX || !self.io.ready.is_empty();
+        let is_behind = events.len() == EVENTS_MAX || self.io.sockets.ready() > 0;
         self.io.turns.presented(is_behind);
         self.run_timers();
         // Before the handler's own turn, which takes up what it does about them; of those that end
         // in it, it hears at once in the next one.
         self.tell_endings();
         self.wanted = self.handler.turn(&mut self.io);
-        self.io.send_all_gathered();
+        self.io.datagrams.send_all(&mut self.io.sockets);
         Ok(())
     }
 
     fn wait(&mut self, wait_max: Micros) -> Micros {
-        let has_work = !self.io.ready.is_empty()
-            || !self.io.endings.is_empty()
-            || !self.io.datagrams.gathering.is_empty();
-        if has_work {
+        if self.io.sockets.has_work() || self.io.datagrams.are_gathered() {
             return Micros::ZERO;
         }
         let next = match (self.wanted, self.io.wheel.next()) {
@@ -150,34 +159,13 @@ impl<H: Handler> Loop<H> {
         }
     }
 
-    /// Waits up to `wait` for events; none if a signal came first.
-    fn poll<'a>(
-        &self,
-        wait: Micros,
-        space: &'a mut [MaybeUninit<Event>],
-    ) -> Result<Option<&'a [Event]>, LoopError> {
-        let timeout = (wait != Micros::MAX).then(|| Timespec {
-            tv_sec: (wait.get() / 1_000_000) as i64,
-            tv_nsec: (wait.get() % 1_000_000 * 1_000) as i64,
-        });
-        match epoll::wait(&self.io.epoll, space, timeout.as_ref()) {
-            Ok((events, _)) => Ok(Some(events)),
-            Err(Errno::INTR) => Ok(None),
-            Err(errno) => Err(LoopError::of("wait for events", errno)),
-        }
-    }
-
     /// Connections with more input than one turn may read, and those that were resumed.
     fn serve_ready(&mut self) {
-        std::mem::swap(&mut self.io.ready, &mut self.serving);
-        for at in 0..self.serving.len() {
-            let key = self.serving[at];
-            if let Some(slot) = self.io.slab.get_mut(key) {
-                slot.flags.remove(Flags::QUEUED);
+        for _ in 0..self.io.sockets.ready() {
+            if let Some(key) = self.io.sockets.next_ready() {
                 self.serve(key);
             }
         }
-        self.serving.clear();
     }
 
     fn dispatch(&mut self, key: Key, events: EventFlags) {
@@ -188,25 +176,23 @@ impl<H: Handler> Loop<H> {
             }
             return self.accept(ListenerId(key.index));
         }
-        let Some(slot) = self.io.slab.get_mut(key) else {
+        let Some(slot) = self.io.sockets.get_mut(key) else {
             return;
         };
         if slot.flags.has(Flags::DATAGRAM) {
             return self.datagram_event(key, events);
         }
-        if events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+        if events.intersects(HANG_UP) {
             slot.flags.add(Flags::HUNG);
         }
         if slot.flags.has(Flags::CONNECTING) {
             return self.shake(key, events);
         }
-        let has_held = slot.held.is_some();
-        if events.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
-        {
+        if events.intersects(HANG_UP | EventFlags::IN) {
             slot.flags.add(Flags::READABLE);
         }
-        let is_broken = slot.flags.has(Flags::BROKEN);
-        if has_held && !is_broken && events.contains(EventFlags::OUT) {
+        let may_flush = slot.held.is_some() && !slot.flags.has(Flags::BROKEN);
+        if may_flush && events.contains(EventFlags::OUT) {
             self.flush(key);
         }
         self.serve(key);
@@ -214,14 +200,14 @@ impl<H: Handler> Loop<H> {
 
     /// The handshake is over, one way or the other.
     fn shake(&mut self, key: Key, events: EventFlags) {
-        let Some(slot) = self.io.slab.get_mut(key) else {
+        let Some(slot) = self.io.sockets.get_mut(key) else {
             return;
         };
-        let Some(fd) = &slot.fd else { return };
         if events.intersects(EventFlags::ERR | EventFlags::HUP) {
-            let errno = sockopt::socket_error(fd).and_then(|pending| pending).err();
+            let pending = slot.fd().map(sockopt::socket_error);
+            let errno = pending.and_then(|pending| pending.flatten().err());
             let why = errno.map_or(Closed::Reset, socket::handshake_failure);
-            return self.io.end(key, why);
+            return self.io.sockets.end(key, why);
         }
         if events.contains(EventFlags::OUT) {
             slot.flags.remove(Flags::CONNECTING);
@@ -234,16 +220,12 @@ impl<H: Handler> Loop<H> {
     }
 
     fn flush(&mut self, key: Key) {
-        if !self.io.flush(key) {
+        if !self.io.sockets.flush(key) {
             return;
         }
-        let finishing = self
-            .io
-            .slab
-            .get(key)
-            .is_some_and(|slot| slot.flags.has(Flags::FINISHING));
-        if finishing {
-            self.io.shut_output(key);
+        let slot = self.io.sockets.get(key);
+        if slot.is_some_and(|slot| slot.flags.has(Flags::FINISHING)) {
+            self.io.sockets.shut_output(key);
         } else {
             self.handler.flushed(&mut self.io, key);
         }
@@ -251,19 +233,14 @@ impl<H: Handler> Loop<H> {
 
     fn accept(&mut self, listener: ListenerId) {
         for _ in 0..Self::ACCEPT_MAX {
-            if self.io.slab.is_full() {
-                return self.rest_accepting(listener);
-            }
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let taken = rustix::net::accept_with(&self.io.listeners[listener.0 as usize], flags);
-            match taken.and_then(|fd| self.io.watch(fd, Flags::default())) {
-                Ok(key) => {
-                    self.io.counts.accepted += 1;
-                    self.handler.accepted(&mut self.io, key, listener);
-                }
+            match self.io.sockets.accept(listener) {
+                Ok(key) => self.handler.accepted(&mut self.io, key, listener),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    return self.rest_accepting(listener);
+                    if self.io.sockets.rest_listener(listener) {
+                        self.accept_later(listener);
+                    }
+                    return;
                 }
                 // The peer gave up between its handshake and our call (accept(2)).
                 Err(_) => {}
@@ -271,206 +248,108 @@ impl<H: Handler> Loop<H> {
         }
     }
 
-    fn rest_accepting(&mut self, listener: ListenerId) {
-        self.io.counts.accept_failures += 1;
-        let fd = &self.io.listeners[listener.0 as usize];
-        if epoll::delete(&self.io.epoll, fd).is_ok() {
-            self.io
-                .wheel
-                .set(self.io.now + Self::ACCEPT_REST, Alarm::Accept(listener));
-        }
+    fn accept_later(&mut self, listener: ListenerId) {
+        let at = self.io.now() + Self::ACCEPT_REST;
+        self.io.wheel.set(at, Alarm::Accept(listener));
     }
 
-    /// Presents what there is to read, as far as the handler wants it and one turn allows.
+    /// Presents what there is to read, within what the handler wants and one turn allows.
     fn serve(&mut self, key: Key) {
-        let Some(slot) = self.io.slab.get_mut(key) else {
+        let Some(slot) = self.io.sockets.get_mut(key) else {
             return;
         };
         if slot.flags.has(Flags::DATAGRAM) {
             return self.serve_datagrams(key);
         }
-        let barred = [
-            Flags::PAUSED,
-            Flags::RESTING,
-            Flags::ENDED,
-            Flags::CONNECTING,
-        ];
-        if barred.iter().any(|flag| slot.flags.has(*flag)) {
+        if slot.flags.has(UNREAD) {
             return;
         }
         if slot.flags.has(Flags::FINISHING) {
             return self.discard_input(key);
         }
-        if slot.flags.has(Flags::PRESENT) {
-            slot.flags.remove(Flags::PRESENT);
-            if slot.kept.is_some() {
-                self.present_kept(key);
-                return self.serve_again(key);
+        let presents = slot.flags.has(Flags::PRESENT);
+        slot.flags.remove(Flags::PRESENT);
+        let is_readable = slot.flags.has(Flags::READABLE);
+        match slot.kept.is_some() {
+            true if presents => self.present_kept(key, 0),
+            true if is_readable => {
+                let room = self.io.read_room(key, Self::READ_BEHIND);
+                self.present_kept(key, room);
             }
-        }
-        if slot.flags.has(Flags::READABLE) {
-            if slot.kept.is_some() {
-                self.read_behind(key);
-            } else {
-                self.read(key);
-            }
+            false if is_readable => self.read(key),
+            true | false => {}
         }
     }
 
     /// One read into the loop's own buffer.
     fn read(&mut self, key: Key) {
-        let room = self.room(key, Self::READ_MAX);
-        let Some(fd) = self.io.slab.get(key).and_then(|slot| slot.fd.as_ref()) else {
+        let room = self.io.read_room(key, Self::READ_MAX);
+        let room = &mut self.scratch[..room];
+        let Some(count) = self.io.sockets.read(key, room) else {
             return;
         };
-        let got = rustix::net::recv(fd, &mut self.scratch[..room], RecvFlags::empty());
-        let Some(count) = self.account_read(key, got.map(|(count, _)| count), room) else {
-            return;
-        };
-        let used = self
-            .handler
-            .received(&mut self.io, key, &mut self.scratch[..count]);
+        let used = self.handler.received(&mut self.io, key, &mut room[..count]);
         if used < count {
-            self.keep(key, used, count);
+            self.io.sockets.keep(key, &room[used..count]);
         }
         self.serve_again(key);
     }
 
-    /// One read behind unread bytes.
-    fn read_behind(&mut self, key: Key) {
-        let room = self.room(key, Self::READ_BEHIND);
-        let Some(slot) = self.io.slab.get_mut(key) else {
+    /// Presents unread bytes again, after a read of up to `room` bytes behind them if that is
+    /// above zero.
+    fn present_kept(&mut self, key: Key, room: usize) {
+        let Some((buffer, mut bytes)) = self.io.sockets.take_kept(key) else {
             return;
         };
-        let Some(fd) = &slot.fd else { return };
-        let kept = self.io.pool.get(slot.kept);
-        let before = kept.len();
-        kept.resize(before + room, 0);
-        let got = rustix::net::recv(fd, &mut kept[before..], RecvFlags::empty());
-        let got = got.map(|(count, _)| count);
-        kept.truncate(before + got.unwrap_or(0));
-        if self.account_read(key, got, room).is_some() {
-            self.present_kept(key);
-            self.serve_again(key);
-        }
-    }
-
-    /// Returns how much may be read; begins a pause for a connection with a read limit.
-    fn room(&mut self, key: Key, most: usize) -> usize {
-        let limit = self.io.limits.get(&key.index).copied();
-        let limited = self
-            .io
-            .slab
-            .get_mut(key)
-            .filter(|slot| slot.flags.has(Flags::LIMITED));
-        let (Some(limit), Some(slot)) = (limit, limited) else {
-            return most;
-        };
-        slot.flags.add(Flags::RESTING);
-        self.io
-            .wheel
-            .set(self.io.now + limit.every, Alarm::Rested(key));
-        most.min(limit.bytes as usize)
-    }
-
-    /// Books a read; none if there is nothing to present. A short read has emptied the socket,
-    /// and the next byte raises a new event, unless the end was announced with the last one.
-    fn account_read(&mut self, key: Key, got: Result<usize, Errno>, room: usize) -> Option<usize> {
-        self.io.counts.reads += 1;
-        let slot = self.io.slab.get_mut(key)?;
-        match got {
-            Ok(0) => self.io.end(key, Closed::Peer),
-            Ok(count) => {
-                self.io.counts.bytes_in += count as u64;
-                if count < room && !slot.flags.has(Flags::HUNG) {
-                    slot.flags.remove(Flags::READABLE);
-                }
-                return Some(count);
+        if room > 0 {
+            let before = bytes.len();
+            bytes.resize(before + room, 0);
+            let count = self.io.sockets.read(key, &mut bytes[before..]);
+            bytes.truncate(before + count.unwrap_or(0));
+            if count.is_none() {
+                return self.io.sockets.put_kept(key, buffer, bytes);
             }
-            Err(Errno::AGAIN) if slot.flags.has(Flags::BROKEN) => self.io.end(key, Closed::Peer),
-            Err(Errno::AGAIN) => slot.flags.remove(Flags::READABLE),
-            Err(Errno::INTR) => self.io.enqueue(key),
-            Err(errno) => self.io.end(key, socket::failure(errno)),
         }
-        None
-    }
-
-    fn keep(&mut self, key: Key, used: usize, count: usize) {
-        let Some(slot) = self.io.slab.get_mut(key) else {
-            return;
-        };
-        let Some(buffer) = self.io.pool.take() else {
-            self.io.counts.pool_exhausted += 1;
-            return self.io.end(key, Closed::PoolExhausted);
-        };
-        self.io
-            .pool
-            .get(buffer)
-            .extend_from_slice(&self.scratch[used..count]);
-        slot.kept = buffer;
-    }
-
-    /// Presents unread bytes again. The buffer is taken out meanwhile, since the handler may end
-    /// the connection.
-    fn present_kept(&mut self, key: Key) {
-        let Some(slot) = self.io.slab.get_mut(key) else {
-            return;
-        };
-        let buffer = std::mem::replace(&mut slot.kept, BufferId::NONE);
-        let mut bytes = std::mem::take(self.io.pool.get(buffer));
         let used = self.handler.received(&mut self.io, key, &mut bytes);
         bytes.drain(..used.min(bytes.len()));
-        let overrun = bytes.len() > self.io.kept_max as usize;
-        let empty = bytes.is_empty();
-        *self.io.pool.get(buffer) = bytes;
-        match self.io.slab.get_mut(key) {
-            Some(slot) if !empty => slot.kept = buffer,
-            Some(_) | None => self.io.pool.give_back(buffer),
+        let overruns = bytes.len() > self.kept_max;
+        self.io.sockets.put_kept(key, buffer, bytes);
+        if overruns {
+            self.io.sockets.end(key, Closed::Overrun);
         }
-        if overrun {
-            self.io.end(key, Closed::Overrun);
-        }
+        self.serve_again(key);
     }
 
     fn serve_again(&mut self, key: Key) {
-        let more = self.io.slab.get(key).is_some_and(|slot| {
-            slot.flags.has(Flags::READABLE)
-                && !slot.flags.has(Flags::PAUSED)
-                && !slot.flags.has(Flags::RESTING)
+        let more = self.io.sockets.get(key).is_some_and(|slot| {
+            let waits = Flags::PAUSED.and(Flags::RESTING);
+            slot.flags.has(Flags::READABLE) && !slot.flags.has(waits)
         });
         if more {
-            self.io.enqueue(key);
+            self.io.sockets.enqueue(key);
         }
     }
 
     fn discard_input(&mut self, key: Key) {
-        let Some(fd) = self.io.slab.get(key).and_then(|slot| slot.fd.as_ref()) else {
-            return;
-        };
-        let got = rustix::net::recv(fd, self.scratch.as_mut_slice(), RecvFlags::empty());
-        if self
-            .account_read(key, got.map(|(count, _)| count), Self::READ_MAX)
-            .is_some()
-        {
+        if self.io.sockets.read(key, &mut self.scratch).is_some() {
             self.serve_again(key);
         }
     }
 
     fn run_timers(&mut self) {
-        while let Some(alarm) = self.io.wheel.expire(self.io.now) {
+        while let Some(alarm) = self.io.wheel.expire(self.io.now()) {
             match alarm {
                 Alarm::Handler(token) => self.handler.timer(&mut self.io, token),
-                Alarm::Linger(key) => self.io.discard(key),
+                Alarm::Linger(key) => self.io.close(key),
                 Alarm::Rested(key) => {
-                    if let Some(slot) = self.io.slab.get_mut(key) {
+                    if let Some(slot) = self.io.sockets.get_mut(key) {
                         slot.flags.remove(Flags::RESTING);
                         self.serve(key);
                     }
                 }
                 Alarm::Accept(listener) => {
-                    if self.io.watch_listener(listener).is_err() {
-                        let at = self.io.now + Self::ACCEPT_REST;
-                        self.io.wheel.set(at, Alarm::Accept(listener));
+                    if self.io.sockets.watch_listener(listener).is_err() {
+                        self.accept_later(listener);
                     }
                 }
             }
@@ -479,15 +358,12 @@ impl<H: Handler> Loop<H> {
 
     /// Tells the handler of the connections that ended in this turn.
     fn tell_endings(&mut self) {
-        let mut at = 0;
-        while let Some((key, why)) = self.io.endings.get(at).copied() {
-            at += 1;
-            if self.io.slab.get(key).is_some() {
+        while let Some((key, why)) = self.io.sockets.next_ending() {
+            if self.io.sockets.get(key).is_some() {
                 self.handler.closed(&mut self.io, key, why);
-                self.io.discard(key);
+                self.io.close(key);
             }
         }
-        self.io.endings.clear();
     }
 }
 

@@ -1,50 +1,36 @@
 //! The loop's sockets, buffers and timers, as its handler uses them.
 
 mod turns;
-mod udp;
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use muster_model::Micros;
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use muster_model::{Micros, Turn};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, sockopt};
+use rustix::net::{SocketType, sockopt};
 
 pub(crate) use self::turns::Poll;
 use self::turns::Turns;
-use self::udp::Datagrams;
-use crate::pool::{BufferId, Pool};
-use crate::slab::{Flags, Slab};
+use crate::cpu_wait::WaitsOf;
+use crate::datagrams::Datagrams;
+use crate::slab::{Flags, Slot};
+use crate::sockets::Sockets;
+use crate::udp::{Datagram, UNMARKED};
 use crate::wheel::Wheel;
 use crate::{
-    Clock, Closed, ConnectError, IoCounts, Key, ListenError, ListenerId, LoopConfig, PortUse,
-    TimerId, Waker, Written, socket, udp as sockets,
+    Clock, ConnectError, IoCounts, Key, ListenError, ListenerId, LoopConfig, PortUse, TimerId,
+    Waker, Written, socket,
 };
 
 /// Everything a handler may do to the loop it runs on.
 #[derive(Debug)]
 pub struct Io {
-    pub(crate) epoll: OwnedFd,
-    pub(crate) slab: Slab,
-    pub(crate) pool: Pool,
-    pub(crate) wheel: Wheel<Alarm>,
-    pub(crate) listeners: Vec<OwnedFd>,
-    /// Connections to serve in the next turn although no event will come for them.
-    pub(crate) ready: Vec<Key>,
-    /// Connections that ended while the handler was using them.
-    pub(crate) endings: Vec<(Key, Closed)>,
-    /// Connections with a read limit, by slab index: few, as this is for slow readers.
-    pub(crate) limits: BTreeMap<u32, ReadLimit>,
-    /// Failure of a connection's last write, by slab index, until the rest of its input is read.
-    pub(crate) failures: BTreeMap<u32, Closed>,
+    pub(crate) sockets: Sockets,
     pub(crate) datagrams: Datagrams,
-    pub(crate) counts: IoCounts,
-    pub(crate) now: Micros,
+    pub(crate) wheel: Wheel<Alarm>,
     pub(crate) turns: Turns,
     pub(crate) stopping: bool,
-    pub(crate) kept_max: u32,
+    now: Micros,
     clock: Clock,
     waker: Waker,
 }
@@ -65,7 +51,7 @@ pub(crate) enum Alarm {
 /// Limit on the rate of reading from a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// At most so many bytes, above zero,
+    /// Bytes, above zero, that are read at most
     pub bytes: u32,
     /// in each interval of this length.
     pub every: Micros,
@@ -75,27 +61,15 @@ impl Io {
     /// Longest wait of a finishing connection for its peer's close.
     const LINGER: Micros = Micros::from_secs(5);
 
-    pub(crate) fn new(clock: Clock, config: &LoopConfig) -> rustix::io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    pub(crate) fn new(clock: Clock, config: &LoopConfig) -> Result<Self, Errno> {
         let waker = Waker::new()?;
-        let token = EventData::new_u64(u64::MAX);
-        epoll::add(&epoll, waker.fd(), token, EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
-            epoll,
-            slab: Slab::new(config.connections_max),
-            pool: Pool::new(config.buffers_max),
-            wheel: Wheel::new(),
-            listeners: Vec::new(),
-            ready: Vec::new(),
-            endings: Vec::new(),
-            limits: BTreeMap::new(),
-            failures: BTreeMap::new(),
+            sockets: Sockets::new(&waker, config)?,
             datagrams: Datagrams::default(),
-            counts: IoCounts::default(),
-            now: clock.now(),
+            wheel: Wheel::new(),
             turns: Turns::default(),
             stopping: false,
-            kept_max: config.kept_max,
+            now: clock.now(),
             clock,
             waker,
         })
@@ -132,15 +106,57 @@ impl Io {
     /// # Errors
     /// [`ConnectError`]: nothing was begun and no callback follows.
     pub fn connect(&mut self, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
-        if self.slab.is_full() {
+        self.begin(to, source, SocketType::STREAM)
+    }
+
+    /// Makes a UDP socket that speaks to one peer and hears nobody else, from a port of `source` if
+    /// given; [`crate::Handler::opened`] follows in the next turn. A port belongs to one socket of
+    /// its source address, whatever the peer ([`crate::limits::ephemeral_ports`]).
+    ///
+    /// [`Io::write`] sends one datagram by one call, as devices do that have a socket of their own;
+    /// [`Io::gather`] is for a socket that many devices share.
+    ///
+    /// Errors that ICMP brings do not end it: they are counted ([`crate::IoCounts::icmp_errors`]),
+    /// several between two calls as one, and what is sent later goes out.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: nothing was begun and no callback follows.
+    pub fn connect_udp(
+        &mut self,
+        to: SocketAddr,
+        source: Option<IpAddr>,
+    ) -> Result<Key, ConnectError> {
+        self.begin(to, source, SocketType::DGRAM)
+    }
+
+    fn begin(
+        &mut self,
+        to: SocketAddr,
+        source: Option<IpAddr>,
+        kind: SocketType,
+    ) -> Result<Key, ConnectError> {
+        if self.sockets.is_full() {
             return Err(ConnectError::Descriptors);
         }
-        let fd = socket::connect(to, source)?;
-        let key = self
-            .watch(fd, Flags::CONNECTING)
-            .map_err(|errno| ConnectError::Kernel(to, errno.raw_os_error()))?;
-        self.counts.opened += 1;
-        Ok(key)
+        let flags = match kind {
+            SocketType::DGRAM => Flags::CONNECTING.and(Flags::DATAGRAM),
+            _ => Flags::CONNECTING,
+        };
+        let watched = self
+            .sockets
+            .watch(socket::connect(to, source, kind)?, flags);
+        watched.map_err(|errno| ConnectError::Kernel(to, errno.raw_os_error()))
+    }
+
+    /// Takes a socket of datagrams with one peer that was made elsewhere, such as an end of a pair of
+    /// local ones, which lack room as UDP over loopback never does; as [`Io::connect_udp`] else.
+    ///
+    /// # Errors
+    /// The kernel's reason, also if there is no place for it: nothing follows.
+    pub fn adopt_datagrams(&mut self, fd: OwnedFd) -> std::io::Result<Key> {
+        Ok(self
+            .sockets
+            .watch(fd, Flags::CONNECTING.and(Flags::DATAGRAM))?)
     }
 
     /// Listens at an address and gives the one it got (port 0 is a free port).
@@ -152,142 +168,186 @@ impl Io {
         at: SocketAddr,
         port: PortUse,
     ) -> Result<(ListenerId, SocketAddr), ListenError> {
-        let (fd, bound) = socket::listen(at, port)?;
-        let id = ListenerId(self.listeners.len() as u32);
-        self.listeners.push(fd);
-        self.watch_listener(id).map_err(|errno| ListenError {
-            addr: at,
-            errno: errno.raw_os_error(),
-        })?;
-        Ok((id, bound))
+        let (fd, bound) = socket::bind(at, port, SocketType::STREAM)?;
+        let id = self.sockets.listen(fd);
+        Ok((id.map_err(|errno| ListenError::new(at, errno))?, bound))
+    }
+
+    /// Makes a UDP socket that hears everybody ([`crate::Handler::datagram`]) and speaks to anybody
+    /// ([`Io::send_to`]), and gives the address it got (port 0 is a free port). Errors that ICMP
+    /// brings are counted one by one. No callback follows.
+    ///
+    /// Several loops may share a port as with [`Io::listen`]: the kernel then gives each peer's
+    /// datagrams to one of them, by the addresses of both ends.
+    ///
+    /// # Errors
+    /// [`ListenError`] with the kernel's reason.
+    pub fn bind_udp(
+        &mut self,
+        at: SocketAddr,
+        port: PortUse,
+    ) -> Result<(Key, SocketAddr), ListenError> {
+        let (fd, bound) = socket::bind(at, port, SocketType::DGRAM)?;
+        let flags = Flags::DATAGRAM.and(Flags::UNCONNECTED);
+        let key = self.sockets.watch(fd, flags);
+        Ok((key.map_err(|errno| ListenError::new(at, errno))?, bound))
     }
 
     /// Writes with one system call; on a UDP socket with one peer, one datagram.
     pub fn write(&mut self, key: Key, bytes: &[u8]) -> Written {
-        let Some(slot) = self.slab.get(key) else {
-            return Written::Lost;
-        };
-        let barred = [Flags::ENDED, Flags::FINISHING, Flags::BROKEN];
-        if barred.iter().any(|flag| slot.flags.has(*flag)) {
-            return Written::Lost;
-        }
-        if slot.flags.has(Flags::CONNECTING) {
-            return Written::Busy;
-        }
-        if slot.flags.has(Flags::DATAGRAM) {
-            return self.write_datagram(key, bytes);
-        }
-        if slot.held.is_some() {
-            return Written::Busy;
-        }
-        let Some(fd) = &slot.fd else {
-            return Written::Lost;
-        };
-        let sent = send(fd.as_fd(), bytes);
-        self.counts.writes += 1;
-        match sent {
-            Ok(taken) => {
-                self.counts.bytes_out += taken as u64;
-                if taken == bytes.len() {
-                    Written::Whole
-                } else {
-                    self.hold(key, bytes, taken)
-                }
+        match self.sockets.get(key) {
+            Some(slot) if slot.flags.has(Flags::LOST) => Written::Lost,
+            Some(slot) if slot.flags.has(Flags::CONNECTING) => Written::Busy,
+            Some(slot) if slot.flags.has(Flags::DATAGRAM) => {
+                self.datagrams.write(&mut self.sockets, key, bytes)
             }
-            Err(errno) => {
-                self.fail(key, socket::failure(errno));
-                Written::Lost
-            }
+            Some(_) => self.sockets.write(key, bytes),
+            None => Written::Lost,
         }
+    }
+
+    /// Sends a datagram from a socket of [`Io::bind_udp`] at the latest at the end of this turn,
+    /// several with one call: see [`Io::gather`].
+    pub fn send_to(&mut self, key: Key, to: SocketAddr, bytes: &[u8]) -> Written {
+        let (to, mark) = (Some(to), UNMARKED);
+        let datagram = Datagram { to, mark, bytes };
+        self.datagrams.gather(&mut self.sockets, key, datagram)
+    }
+
+    /// Sends a datagram from a socket of [`Io::connect_udp`] at the latest at the end of this turn,
+    /// several with one call (`sendmmsg`); [`Io::send_gathered`] sends it at once.
+    ///
+    /// [`Written::Whole`] says that it was taken here. While the kernel has no room up to 256 KiB
+    /// wait; beyond them nothing is taken and the answer is [`Written::Busy`]:
+    /// [`crate::Handler::flushed`] follows once all are out. A datagram that the kernel refuses is
+    /// counted ([`crate::IoCounts::datagrams_refused`]) and lost, as one that a network drops.
+    pub fn gather(&mut self, key: Key, bytes: &[u8]) -> Written {
+        self.gather_marked(key, UNMARKED, bytes)
+    }
+
+    /// [`Io::gather`] with a mark by which [`Io::take_refused`] names the datagram, if the kernel
+    /// refuses it.
+    pub fn gather_marked(&mut self, key: Key, mark: u32, bytes: &[u8]) -> Written {
+        let to = None;
+        let datagram = Datagram { to, mark, bytes };
+        self.datagrams.gather(&mut self.sockets, key, datagram)
+    }
+
+    /// Sends what was gathered for a socket: `Whole` if the kernel has all of it, so that the
+    /// instant after is that of each; `Held` if some wait for room and `flushed` follows, whose
+    /// instant is then the upper bound of all; `Lost` if there is no such socket.
+    pub fn send_gathered(&mut self, key: Key) -> Written {
+        self.datagrams.send_gathered(&mut self.sockets, key)
+    }
+
+    /// The marks of a socket's datagrams that were gathered or held and that the kernel refused since
+    /// the last call: put into `marks`, which is emptied first, in the order in which they were
+    /// gathered. What [`Io::write`] left [`Written::Held`] has the mark 0.
+    pub fn take_refused(&mut self, key: Key, marks: &mut Vec<u32>) {
+        self.datagrams.take_refused(key, marks);
+    }
+
+    /// Returns why the kernel refused a datagram last, if it refused one.
+    pub fn refusal(&self) -> Option<std::io::Error> {
+        self.datagrams.refusal().map(Into::into)
+    }
+
+    /// Returns the last ICMP error on a socket with one peer, if there was one.
+    pub fn icmp_error(&self) -> Option<std::io::Error> {
+        self.datagrams.icmp_error().map(Into::into)
+    }
+
+    /// Looks how many datagrams the socket dropped for want of room and counts those that are not
+    /// counted yet ([`crate::IoCounts::datagrams_dropped`]). Each datagram tells of those dropped
+    /// before it, and the end of a socket of all; so this is only for drops behind which none came.
+    pub fn count_drops(&mut self, key: Key) {
+        self.sockets.count_drops(key);
     }
 
     /// Returns true if the connection stands and holds nothing, so that a write would be tried.
     pub fn is_writable(&self, key: Key) -> bool {
-        let barred = [
-            Flags::CONNECTING,
-            Flags::ENDED,
-            Flags::FINISHING,
-            Flags::BROKEN,
-            Flags::BLOCKED,
-        ];
-        self.slab.get(key).is_some_and(|slot| {
-            let waits = slot.held.is_some() && !slot.flags.has(Flags::DATAGRAM);
-            !waits && !barred.iter().any(|flag| slot.flags.has(*flag))
-        })
+        self.sockets.is_writable(key)
     }
 
     /// Ends the connection in order (FIN), now: held bytes and unread input are discarded.
     /// Unread input makes the kernel send RST instead; [`Io::finish`] avoids that.
     pub fn close(&mut self, key: Key) {
-        self.discard(key);
+        self.sockets.discard(key);
+        self.datagrams.forget(key);
     }
 
     /// Ends the connection in order once held bytes went out: FIN, then input is discarded until
     /// the peer closes too, for at most five seconds. The key is gone for the handler at once. A UDP
     /// socket ends at once, after what was gathered went out as far as there is room.
     pub fn finish(&mut self, key: Key) {
-        let Some(slot) = self.slab.get_mut(key) else {
+        let Some(slot) = self.sockets.get_mut(key) else {
             return;
         };
-        if slot.flags.has(Flags::ENDED) || slot.flags.has(Flags::CONNECTING) {
-            return self.discard(key);
+        if slot.flags.has(Flags::ENDED.and(Flags::CONNECTING)) {
+            return self.close(key);
         }
         if slot.flags.has(Flags::DATAGRAM) {
-            self.send_waiting(key);
-            return self.discard(key);
+            self.datagrams.send_waiting(&mut self.sockets, key);
+            return self.close(key);
         }
         slot.flags.add(Flags::FINISHING);
         slot.flags.remove(Flags::PAUSED);
         if !slot.held.is_some() {
-            self.shut_output(key);
+            self.sockets.shut_output(key);
         }
-        self.enqueue(key);
+        self.sockets.enqueue(key);
         self.wheel.set(self.now + Self::LINGER, Alarm::Linger(key));
     }
 
     /// Ends the connection at once with a RST.
     pub fn reset(&mut self, key: Key) {
-        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
+        if let Some(fd) = self.sockets.get(key).and_then(Slot::fd) {
             socket::arm_reset(fd);
         }
-        self.discard(key);
+        self.close(key);
     }
 
     /// Stops reading: input stays with the kernel, whose window then closes for the peer. The
     /// end of the connection is not noticed meanwhile, unless by a write.
     pub fn pause_reading(&mut self, key: Key) {
-        if let Some(slot) = self.slab.get_mut(key) {
+        if let Some(slot) = self.sockets.get_mut(key) {
             slot.flags.add(Flags::PAUSED);
         }
     }
 
     /// Reads again; bytes that were left unread are presented in the next turn.
     pub fn resume_reading(&mut self, key: Key) {
-        let Some(slot) = self.slab.get_mut(key) else {
-            return;
-        };
-        if slot.flags.has(Flags::PAUSED) {
+        if let Some(slot) = self.sockets.get_mut(key)
+            && slot.flags.has(Flags::PAUSED)
+        {
             slot.flags.remove(Flags::PAUSED);
             slot.flags.add(Flags::PRESENT);
-            self.enqueue(key);
+            self.sockets.enqueue(key);
         }
     }
 
     /// Reads the connection slowly; none lifts the limit.
     pub fn set_read_limit(&mut self, key: Key, limit: Option<ReadLimit>) {
-        let Some(slot) = self.slab.get_mut(key) else {
+        let Some(slot) = self.sockets.get_mut(key) else {
             return;
         };
-        match limit {
-            Some(limit) => {
-                slot.flags.add(Flags::LIMITED);
-                self.limits.insert(key.index, limit);
-            }
-            None => {
-                slot.flags.remove(Flags::LIMITED);
-                self.limits.remove(&key.index);
-            }
+        slot.flags.remove(Flags::LIMITED);
+        if limit.is_some() {
+            slot.flags.add(Flags::LIMITED);
         }
+        self.sockets.rare_mut(key).read_limit = limit;
+    }
+
+    /// Returns how much may be read of at most `most` bytes; begins the pause of a connection with
+    /// a read limit.
+    pub(crate) fn read_room(&mut self, key: Key, most: usize) -> usize {
+        let limit = self.sockets.read_limit(key);
+        let (Some(limit), Some(slot)) = (limit, self.sockets.get_mut(key)) else {
+            return most;
+        };
+        slot.flags.add(Flags::RESTING);
+        self.wheel.set(self.now + limit.every, Alarm::Rested(key));
+        most.min(limit.bytes as usize)
     }
 
     /// Asks for a receive buffer of so many bytes (the kernel doubles it for its own use), which
@@ -295,22 +355,31 @@ impl Io {
     /// and some hundreds for the kernel's records of it. [`Io::receive_buffer`] reads back what was
     /// granted: no more than `net.core.rmem_max` (socket(7)).
     pub fn set_receive_buffer(&mut self, key: Key, bytes: usize) {
-        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
+        if let Some(fd) = self.sockets.get(key).and_then(Slot::fd) {
             // A kernel that refuses keeps its own size, which bounds the peer as well.
             let _ = sockopt::set_socket_recv_buffer_size(fd, bytes);
         }
     }
 
+    /// Bytes of the socket's receive buffer, as it would be asked for by
+    /// [`Io::set_receive_buffer`]; none for a connection that is gone.
+    pub fn receive_buffer(&self, key: Key) -> Option<usize> {
+        let fd = self.sockets.get(key).and_then(Slot::fd)?;
+        // The kernel doubles what it is asked for (socket(7)).
+        let doubled = sockopt::socket_recv_buffer_size(fd).ok()?;
+        Some(doubled / 2)
+    }
+
     /// Keeps a number of the handler's beside the connection; it is zero at first.
     pub fn set_tag(&mut self, key: Key, tag: u32) {
-        if let Some(slot) = self.slab.get_mut(key) {
+        if let Some(slot) = self.sockets.get_mut(key) {
             slot.tag = tag;
         }
     }
 
     /// The number kept by [`Io::set_tag`]; zero for a connection that is gone.
     pub fn tag(&self, key: Key) -> u32 {
-        self.slab.get(key).map_or(0, |slot| slot.tag)
+        self.sockets.get(key).map_or(0, |slot| slot.tag)
     }
 
     /// Calls [`crate::Handler::timer`] with `token` at `at`, or at once if that has passed: never
@@ -331,160 +400,29 @@ impl Io {
 
     /// Returns the counters of socket calls so far.
     pub fn counts(&self) -> IoCounts {
-        self.counts
+        self.sockets.counts
     }
 
     /// Connections in the slab: connecting, standing, finishing.
     pub fn connections(&self) -> usize {
-        self.slab.len()
+        self.sockets.len()
     }
 
-    pub(crate) fn watch(&mut self, fd: OwnedFd, flags: Flags) -> rustix::io::Result<Key> {
-        let key = self.slab.insert(fd, flags);
-        let fd = self.slab.get(key).and_then(|slot| slot.fd.as_ref());
-        let watched = fd.map_or(Ok(()), |fd| {
-            if flags.has(Flags::DATAGRAM) {
-                sockets::watch(&self.epoll, fd, key.to_u64())
-            } else {
-                socket::watch_connection(&self.epoll, fd, key.to_u64())
-            }
-        });
-        if watched.is_err() {
-            self.discard(key);
-        }
-        watched.map(|()| key)
+    /// Reads the CPU wait of the loop's thread, and of those that count as it, after a wake-up if 200 us have passed since the last reading.
+    /// [`Io::turn`] has it.
+    pub fn watch_cpu_wait(&mut self, of: WaitsOf) {
+        self.turns.watch_cpu_wait(of);
     }
 
-    pub(crate) fn watch_listener(&self, id: ListenerId) -> rustix::io::Result<()> {
-        let token = Key {
-            index: id.0,
-            generation: Slab::RESERVED_GENERATION,
-        }
-        .to_u64();
-        let fd = &self.listeners[id.0 as usize];
-        epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)
+    /// The state of the thread since it woke up.
+    pub fn turn(&self) -> Turn {
+        self.turns.turn()
     }
 
-    /// Serves the connection in the next turn.
-    pub(crate) fn enqueue(&mut self, key: Key) {
-        if let Some(slot) = self.slab.get_mut(key)
-            && !slot.flags.has(Flags::QUEUED)
-        {
-            slot.flags.add(Flags::QUEUED);
-            self.ready.push(key);
-        }
-    }
-
-    /// A write failed. What the peer said before it went is still with the kernel, and may answer
-    /// what was written: it is read to its end first. One that wants no input ends at once.
-    fn fail(&mut self, key: Key, why: Closed) {
-        let Some(slot) = self.slab.get_mut(key) else {
-            return;
-        };
-        if slot.flags.has(Flags::PAUSED) || slot.flags.has(Flags::FINISHING) {
-            return self.end(key, why);
-        }
-        for flag in [Flags::BROKEN, Flags::READABLE, Flags::HUNG] {
-            slot.flags.add(flag);
-        }
-        self.failures.insert(key.index, why);
-        self.enqueue(key);
-    }
-
-    /// Marks the connection as ended; the handler is told at the end of the turn. Where a write
-    /// failed before, that is why.
-    pub(crate) fn end(&mut self, key: Key, why: Closed) {
-        let Some(slot) = self.slab.get_mut(key) else {
-            return;
-        };
-        let why = self.failures.remove(&key.index).unwrap_or(why);
-        if slot.flags.has(Flags::FINISHING) {
-            return self.discard(key);
-        }
-        if !slot.flags.has(Flags::ENDED) {
-            slot.flags.add(Flags::ENDED);
-            self.endings.push((key, why));
-        }
-    }
-
-    /// Frees the connection and closes its descriptor.
-    pub(crate) fn discard(&mut self, key: Key) {
-        if self
-            .slab
-            .get(key)
-            .is_some_and(|slot| slot.flags.has(Flags::LIMITED))
-        {
-            self.limits.remove(&key.index);
-        }
-        self.count_drops(key);
-        if self.slab.get(key).is_some() {
-            self.failures.remove(&key.index);
-            self.datagrams.forget(key);
-        }
-        if let Some((_closed_here, buffers)) = self.slab.remove(key) {
-            for buffer in buffers.into_iter().filter(|buffer| buffer.is_some()) {
-                self.pool.give_back(buffer);
-            }
-        }
-    }
-
-    pub(crate) fn shut_output(&mut self, key: Key) {
-        if let Some(fd) = self.slab.get(key).and_then(|slot| slot.fd.as_ref()) {
-            // A socket that is gone needs no FIN; reading it tells so.
-            let _ = rustix::net::shutdown(fd, Shutdown::Write);
-        }
-    }
-
-    fn hold(&mut self, key: Key, bytes: &[u8], taken: usize) -> Written {
-        let Some(buffer) = self.pool.take() else {
-            self.counts.pool_exhausted += 1;
-            if taken > 0 {
-                self.end(key, Closed::PoolExhausted);
-            }
-            return Written::Exhausted;
-        };
-        self.counts.held += 1;
-        self.pool.get(buffer).extend_from_slice(&bytes[taken..]);
-        if let Some(slot) = self.slab.get_mut(key) {
-            slot.held = buffer;
-            slot.held_at = 0;
-        }
-        Written::Held
-    }
-
-    /// Writes held bytes; true when none are left.
-    pub(crate) fn flush(&mut self, key: Key) -> bool {
-        let Some(slot) = self.slab.get_mut(key) else {
-            return false;
-        };
-        let Some(fd) = &slot.fd else { return false };
-        let bytes = self.pool.get(slot.held);
-        let sent = send(fd.as_fd(), &bytes[slot.held_at as usize..]);
-        self.counts.writes += 1;
-        match sent {
-            Ok(taken) => {
-                self.counts.bytes_out += taken as u64;
-                slot.held_at += taken as u32;
-                let whole = slot.held_at as usize == bytes.len();
-                if whole {
-                    let buffer = std::mem::replace(&mut slot.held, BufferId::NONE);
-                    self.pool.give_back(buffer);
-                }
-                whole
-            }
-            Err(errno) => {
-                self.fail(key, socket::failure(errno));
-                false
-            }
-        }
-    }
-}
-
-/// Returns the number of bytes that the kernel took; none at all is no error.
-fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    match rustix::net::send(fd, bytes, SendFlags::NOSIGNAL) {
-        Ok(taken) => Ok(taken),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-        Err(errno) => Err(errno),
+    /// The instant until which all that came has been presented. By it a time-out is decided, so that
+    /// an answer that still lies in a socket counts. It lags behind [`Io::now`] by the turn so far,
+    /// and by some turns where more comes than one turn reads.
+    pub fn heard(&self) -> Micros {
+        self.turns.heard()
     }
 }

@@ -53,34 +53,33 @@
 //! ```
 
 mod clock;
-mod connect_error;
 mod counts;
 mod cpu_wait;
+mod datagrams;
+mod errors;
 mod event_loop;
 mod handler;
 mod io;
 pub mod limits;
-mod listener;
 mod loop_config;
-mod loop_error;
 mod mailbox;
 mod pool;
 mod slab;
 mod socket;
+mod sockets;
 mod udp;
 mod waker;
 mod wheel;
 
 pub use clock::Clock;
-pub use connect_error::ConnectError;
 pub use counts::IoCounts;
 pub use cpu_wait::{SchedStat, WaitsOf};
+pub use errors::{ConnectError, ListenError, LoopError};
 pub use event_loop::Loop;
 pub use handler::{Closed, Handler, Key, ListenerId, Written};
 pub use io::{Io, ReadLimit};
-pub use listener::{ListenError, PortUse};
 pub use loop_config::LoopConfig;
-pub use loop_error::LoopError;
 pub use mailbox::Mailbox;
+pub use socket::PortUse;
 pub use waker::Waker;
 pub use wheel::TimerId;

@@ -13,6 +13,12 @@ impl BufferId {
     }
 }
 
+impl Default for BufferId {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// A bounded pool that grows on demand and keeps what it grew.
 #[derive(Debug)]
 pub(crate) struct Pool {

@@ -1,14 +1,16 @@
 //! The connections of a loop, 28 bytes each.
 
-use rustix::fd::OwnedFd;
+use std::collections::BTreeMap;
 
-use crate::Key;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use crate::pool::BufferId;
+use crate::{Closed, Key, ReadLimit};
 
 /// State of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot {
-    pub(crate) fd: Option<OwnedFd>,
+    fd: Option<OwnedFd>,
     generation: u32,
     pub(crate) tag: u32,
     /// The rest of a write that the kernel did not take whole, or datagrams that are to be sent;
@@ -18,6 +20,22 @@ pub(crate) struct Slot {
     /// Bytes that the handler left unread.
     pub(crate) kept: BufferId,
     pub(crate) flags: Flags,
+}
+
+impl Slot {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
+    }
+}
+
+/// State that few connections have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    pub(crate) read_limit: Option<ReadLimit>,
+    /// Failure of the last write, until the rest of the input is read.
+    pub(crate) failure: Option<Closed>,
+    /// Datagrams that were counted as dropped.
+    pub(crate) dropped: u32,
 }
 
 /// The state of one connection, as bits.
@@ -54,10 +72,14 @@ impl Flags {
     /// Datagrams wait since the kernel has no room for them.
     pub(crate) const BLOCKED: Flags = Flags(1 << 13);
 
+    /// States in which a write fails.
+    pub(crate) const LOST: Flags = Self::ENDED.and(Self::FINISHING).and(Self::BROKEN);
+
     pub(crate) const fn and(self, flag: Flags) -> Flags {
         Flags(self.0 | flag.0)
     }
 
+    /// Returns whether any of these bits is set.
     pub(crate) const fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0
     }
@@ -75,6 +97,7 @@ impl Flags {
 pub(crate) struct Slab {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    rare: BTreeMap<u32, Rare>,
     max: u32,
 }
 
@@ -87,7 +110,16 @@ impl Slab {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
+            rare: BTreeMap::new(),
             max,
+        }
+    }
+
+    /// Token of something else than a connection.
+    pub(crate) const fn reserved(index: u32) -> Key {
+        Key {
+            index,
+            generation: Self::RESERVED_GENERATION,
         }
     }
 
@@ -101,15 +133,7 @@ impl Slab {
 
     pub(crate) fn insert(&mut self, fd: OwnedFd, flags: Flags) -> Key {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                fd: None,
-                generation: 0,
-                tag: 0,
-                held: BufferId::NONE,
-                held_at: 0,
-                kept: BufferId::NONE,
-                flags: Flags::default(),
-            });
+            self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
@@ -134,6 +158,15 @@ impl Slab {
             .filter(|slot| slot.generation == key.generation)
     }
 
+    pub(crate) fn rare(&self, key: Key) -> Option<&Rare> {
+        self.rare.get(&key.index)
+    }
+
+    /// The rare state of a connection that stands.
+    pub(crate) fn rare_mut(&mut self, key: Key) -> &mut Rare {
+        self.rare.entry(key.index).or_default()
+    }
+
     /// Takes the connection out: its descriptor, and its held and kept buffers.
     pub(crate) fn remove(&mut self, key: Key) -> Option<(OwnedFd, [BufferId; 2])> {
         let slot = self.get_mut(key)?;
@@ -146,6 +179,7 @@ impl Slab {
             next => next,
         };
         self.free.push(key.index);
+        self.rare.remove(&key.index);
         Some((fd, buffers))
     }
 }

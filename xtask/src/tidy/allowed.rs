@@ -33,7 +33,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("model", [19, 2]),
     Allowance::new("monitor", [10, 0]),
     Allowance::new("muster", [20, 33]),
-    Allowance::new("net", [39, 8]),
+    Allowance::new("net", [26, 8]),
     Allowance::new("plan", [13, 1]),
     Allowance::new("platform", [50, 82]),
     Allowance::new("protocol", [94, 122]),

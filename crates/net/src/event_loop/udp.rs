@@ -1,38 +1,30 @@
 //! Reads datagrams of a loop's sockets.
 
 use rustix::event::epoll::EventFlags;
-use rustix::fd::AsFd;
-use rustix::io::Errno;
 
 use super::Loop;
+use crate::datagrams::Read;
 use crate::slab::Flags;
 use crate::udp::{BATCH_MAX, Inbox};
-use crate::{Handler, Key};
+use crate::{Handler, Io, Key};
 
 /// Datagrams that the first read of a turn takes: a device's socket has seldom more.
 const FEW: usize = 4;
 /// Reads that may bring an error instead of datagrams in one turn.
 const ERRORS_MAX: usize = 8;
 
-/// Result of one read.
-enum Read {
-    /// This many datagrams.
-    Came(usize),
-    /// Nothing is left.
-    Empty,
-    /// An error that an earlier datagram brought.
-    Error,
-}
-
 impl<H: Handler> Loop<H> {
     pub(super) fn datagram_event(&mut self, key: Key, events: EventFlags) {
+        let Io {
+            sockets, datagrams, ..
+        } = &mut self.io;
         if events.contains(EventFlags::ERR) {
-            self.io.take_errors(key);
+            datagrams.take_errors(sockets, key);
         }
-        if events.contains(EventFlags::OUT) && self.io.has_room(key) {
+        if events.contains(EventFlags::OUT) && datagrams.has_room(sockets, key) {
             self.handler.flushed(&mut self.io, key);
         }
-        if let Some(slot) = self.io.slab.get_mut(key) {
+        if let Some(slot) = self.io.sockets.get_mut(key) {
             slot.flags.add(Flags::READABLE);
             self.serve_datagrams(key);
         }
@@ -40,7 +32,7 @@ impl<H: Handler> Loop<H> {
 
     /// Presents the datagrams that came, as many as one turn may: a batch.
     pub(super) fn serve_datagrams(&mut self, key: Key) {
-        let Some(slot) = self.io.slab.get_mut(key) else {
+        let Some(slot) = self.io.sockets.get_mut(key) else {
             return;
         };
         if slot.flags.has(Flags::CONNECTING) {
@@ -58,20 +50,23 @@ impl<H: Handler> Loop<H> {
     }
 
     fn is_datagram_due(&self, key: Key) -> bool {
-        let slot = self.io.slab.get(key);
+        let slot = self.io.sockets.get(key);
         slot.is_some_and(|slot| slot.flags.has(Flags::READABLE) && !slot.flags.has(Flags::PAUSED))
     }
 
     /// Reads and presents some datagrams; whether there may be more.
     fn read_batch(&mut self, key: Key, inbox: &mut Inbox, most: usize) -> bool {
         for _ in 0..ERRORS_MAX {
-            let count = match self.read_datagrams(key, inbox, most) {
+            let Io {
+                sockets, datagrams, ..
+            } = &mut self.io;
+            let count = match datagrams.receive(sockets, key, inbox, most) {
                 Read::Came(count) => count,
                 Read::Empty => 0,
                 Read::Error => continue,
             };
             if count < most
-                && let Some(slot) = self.io.slab.get_mut(key)
+                && let Some(slot) = self.io.sockets.get_mut(key)
             {
                 slot.flags.remove(Flags::READABLE);
             }
@@ -81,51 +76,18 @@ impl<H: Handler> Loop<H> {
         false
     }
 
-    fn read_datagrams(&mut self, key: Key, inbox: &mut Inbox, most: usize) -> Read {
-        let Some(slot) = self.io.slab.get(key) else {
-            return Read::Empty;
-        };
-        let Some(fd) = &slot.fd else {
-            return Read::Empty;
-        };
-        let has_peer = !slot.flags.has(Flags::UNCONNECTED);
-        self.io.counts.reads += 1;
-        match inbox.receive(fd.as_fd(), most, !has_peer) {
-            Ok(count) => {
-                self.io.counts.datagrams_in += count as u64;
-                self.io.counts.bytes_in += inbox.bytes(count);
-                if let Some(dropped) = inbox.dropped(count) {
-                    self.io.note_dropped(key, dropped);
-                }
-                Read::Came(count)
-            }
-            Err(Errno::AGAIN) => Read::Empty,
-            Err(why) if has_peer => {
-                self.io.note_icmp_error(why);
-                Read::Error
-            }
-            Err(_) => {
-                self.io.take_errors(key);
-                Read::Error
-            }
-        }
-    }
-
     /// Hands over what was read, until the handler ends the socket.
     fn present(&mut self, key: Key, inbox: &mut Inbox, count: usize) {
         for room in 0..count {
-            if self.io.slab.get(key).is_none() {
+            if self.io.sockets.get(key).is_none() {
                 return;
             }
-            match inbox.from(room) {
-                None => {
-                    let bytes = inbox.datagram(room);
-                    self.handler.received(&mut self.io, key, bytes);
-                }
-                Some(from) => {
-                    let bytes = inbox.datagram(room);
-                    self.handler.datagram(&mut self.io, key, from, bytes);
-                }
+            let from = inbox.from(room);
+            let bytes = inbox.datagram(room);
+            if let Some(from) = from {
+                self.handler.datagram(&mut self.io, key, from, bytes);
+            } else {
+                self.handler.received(&mut self.io, key, bytes);
             }
         }
     }
@@ -168,7 +130,7 @@ mod tests {
         }
         let handler = Flushes::default();
         let mut event_loop = Loop::new(Clock::start(), config, handler).expect("a loop");
-        let key = event_loop.io.watch(ours.into(), Flags::DATAGRAM);
+        let key = event_loop.io.sockets.watch(ours.into(), Flags::DATAGRAM);
         (event_loop, key.expect("watched"), theirs)
     }
 

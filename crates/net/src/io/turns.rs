@@ -2,7 +2,6 @@
 
 use muster_model::{Micros, Turn};
 
-use super::Io;
 use crate::cpu_wait::{CpuWait, WaitsOf};
 
 /// The shortest poll in which the loop may have slept, beside the time that taking events needs.
@@ -70,30 +69,22 @@ impl Turns {
         self.behind = 0;
         self.heard = self.polled;
     }
-}
 
-impl Io {
-    /// Reads the CPU wait of the loop's thread, and of those that count as it, after a wake-up if 200 us have passed since the last reading.
-    /// [`Io::turn`] has it.
-    pub fn watch_cpu_wait(&mut self, of: WaitsOf) {
-        self.turns.cpu_wait = Some(CpuWait::new(of));
+    pub(super) fn heard(&self) -> Micros {
+        self.heard
     }
 
-    /// The state of the thread since it woke up.
-    pub fn turn(&self) -> Turn {
-        let waited = self.turns.cpu_wait.as_ref().map(CpuWait::waited);
+    pub(super) fn watch_cpu_wait(&mut self, of: WaitsOf) {
+        self.cpu_wait = Some(CpuWait::new(of));
+    }
+
+    pub(super) fn turn(&self) -> Turn {
+        let waited = self.cpu_wait.as_ref().map(CpuWait::waited);
         Turn {
-            now: self.turns.polled,
-            began: self.turns.began,
+            now: self.polled,
+            began: self.began,
             waited: waited.unwrap_or_default(),
         }
-    }
-
-    /// The instant until which all that came has been presented. By it a time-out is decided, so that
-    /// an answer that still lies in a socket counts. It lags behind [`Io::now`] by the turn so far,
-    /// and by some turns where more comes than one turn reads.
-    pub fn heard(&self) -> Micros {
-        self.turns.heard
     }
 }
 

@@ -6,8 +6,17 @@ use super::address;
 
 /// Bytes before a datagram: one for the length of the address, four for its mark, four for its length.
 const HEAD: usize = 9;
-/// The mark of a datagram after which nobody asks.
+/// The mark of a datagram whose refusal nobody asks for.
 pub(crate) const UNMARKED: u32 = u32::MAX;
+
+/// One datagram to send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Datagram<'a> {
+    /// Destination on a socket that has no peer.
+    pub(crate) to: Option<SocketAddr>,
+    pub(crate) mark: u32,
+    pub(crate) bytes: &'a [u8],
+}
 
 /// One datagram that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +35,7 @@ impl Outgoing<'_> {
 }
 
 /// Appends a datagram.
-pub(crate) fn push(buffer: &mut Vec<u8>, to: Option<SocketAddr>, mark: u32, bytes: &[u8]) {
+pub(crate) fn push(buffer: &mut Vec<u8>, Datagram { to, mark, bytes }: Datagram<'_>) {
     let at = buffer.len();
     buffer.push(0);
     if let Some(to) = to {
@@ -69,7 +78,7 @@ mod tests {
             let to = |ip: [u8; 4]| SocketAddr::from((ip, 5683));
             let mut buffer = Vec::new();
             for (mark, (ip, bytes)) in (0..).zip(&all) {
-                push(&mut buffer, ip.map(to), mark, bytes);
+                push(&mut buffer, Datagram { to: ip.map(to), mark, bytes });
             }
             let mut at = 0;
             for (place, (ip, bytes)) in all.iter().enumerate() {
