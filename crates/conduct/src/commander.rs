@@ -85,7 +85,7 @@ pub struct CommandSink<'a, S> {
 
 impl<S: Sink> CommandSink<'_, S> {
     fn tell(&mut self, stream: StreamId, command: Command) {
-        self.account.command(stream).tell(&command);
+        self.account.command(stream).count(&command);
         self.sink.command(&command);
     }
 }

@@ -62,7 +62,7 @@ impl<S: Sink> Recording<S> {
 
     /// Counts here what is told there.
     pub(crate) fn command(&mut self, stream: StreamId, command: Command) {
-        self.account.command(stream).tell(&command);
+        self.account.command(stream).count(&command);
         self.sink.command(&command);
     }
 

@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
             Process::Noise { .. } => NOISE_HOLDS,
             Process::Queue { .. } => QUEUE_HOLDS,
         };
-        let tally = case.judged(seed, holds);
+        let found = case.judged(seed, holds);
         let percent = |count: u32| f64::from(count) * 100.0 / f64::from(holds);
         writeln!(
             out,
@@ -42,9 +42,9 @@ fn main() -> io::Result<()> {
             count(case.rate as u64),
             case.windows,
             count(u64::from(holds)),
-            percent(tally.unstable),
-            percent(tally.unclear),
-            percent(holds - tally.unstable - tally.unclear),
+            percent(found.unstable),
+            percent(found.unclear),
+            percent(holds - found.unstable - found.unclear),
         )?;
         out.flush()?;
     }

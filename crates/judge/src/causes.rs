@@ -138,7 +138,7 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     };
     // Where all are missing, the first one is like any other.
     let is_partly_up = links.up_at_start > 0;
-    let told = |end: LinkEnd| {
+    let words = |end: LinkEnd| {
         let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
         let device = device.flatten().unwrap_or_default();
         let hint = match end {
@@ -156,12 +156,12 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     };
     let ended: u64 = causes.iter().map(|(_, count)| count).sum();
     let text = if let ([(only, _)], true) = (causes.as_slice(), ended >= missing) {
-        format!("{count} of {of} links{whose} {}", told(*only))
+        format!("{count} of {of} links{whose} {}", words(*only))
     } else {
         let shown = causes.iter().take(CAUSES_MAX);
         let shown = shown.map(|(end, count)| {
             let ends = end.noun(*count);
-            format!("{} {ends} {}", figure::count(*count), told(*end))
+            format!("{} {ends} {}", figure::count(*count), words(*end))
         });
         let open = match missing.saturating_sub(ended) {
             0 => String::new(),

@@ -168,13 +168,13 @@ fn replies_while_away(
     let Some((Some(lost), answered, _)) = found else {
         return rule;
     };
-    let told = format!(
+    let words = format!(
         "our own consumer was away: {} of {} replies lost, whenever they were sent",
         figure::count(lost),
         figure::count(answered)
     );
     rule.observed(Some(allowed.observed(lost, answered)))
-        .evidence(told)
+        .evidence(words)
 }
 
 /// Rule `queries-with-command`, on the measured cohort: of all queries that were due, whether they could be
@@ -204,14 +204,14 @@ pub(crate) fn queries(
         return rule.not_evaluated(Unevaluated::CutShort);
     }
     let share = having as f64 / due as f64;
-    let told = format!(
+    let words = format!(
         "{} of {} queries due had a command{}",
         figure::count(having),
         figure::count(due),
         listed(&without(&queries))
     );
     rule.observed(Some(Figure::Fraction(share)))
-        .evidence(told)
+        .evidence(words)
         .decided(is_reached, None)
         .noted_if_close(margin(1.0 - share, 1.0 - wanted.as_fraction()))
 }

@@ -339,8 +339,8 @@ mod tests {
             seed: 1,
         });
         let holds = holds(&schedule.expect("a possible schedule"), secs(3));
-        let told = |h: &Hold| (h.from.as_secs_f64(), h.until.as_secs_f64(), h.offered.get());
-        holds.iter().map(told).collect()
+        let words = |h: &Hold| (h.from.as_secs_f64(), h.until.as_secs_f64(), h.offered.get());
+        holds.iter().map(words).collect()
     }
 
     #[test]

@@ -169,21 +169,21 @@ fn is_undecided(rule: &RuleResult) -> bool {
 fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResult> {
     let is_broken = |rule: &&RuleResult| rule.outcome == RuleOutcome::Fail || rule.is_own_delay();
     let mut broken = rules.iter().filter(is_broken);
-    let is_told = broken.any(|rule| rule.rule == "connected");
-    let is_needed = *evidence.ending == Ending::NoLinkUp && !is_told;
+    let is_reported = broken.any(|rule| rule.rule == "connected");
+    let is_needed = *evidence.ending == Ending::NoLinkUp && !is_reported;
     is_needed.then(|| {
         let links = &evidence.summary.run.links;
         let causes = links.connect_failures.iter();
         let causes: Vec<(&str, u64)> = causes
             .map(|(cause, count)| (cause.as_str(), *count))
             .collect();
-        let told = format!(
+        let words = format!(
             "none of {} links was up when connecting ended{}",
             figure::count(links.wanted),
             slo::listed(&causes)
         );
         RuleResult::new(RuleKind::Slo, "no-link-up", "run")
-            .evidence(told)
+            .evidence(words)
             .decided(false, None)
     })
 }
@@ -309,10 +309,10 @@ fn away(summary: &Summary) -> Option<String> {
         return Some(format!("a consumer was away until {until:.0} s"));
     }
     // Its link is up, and its broker says nothing any more.
-    let heard = summary.listening.until;
-    (heard < summary.timeline.settle).then(|| {
-        let heard = heard.as_secs_f64();
-        format!("nothing came from the broker of a consumer after {heard:.0} s")
+    let last = summary.listening.until;
+    (last < summary.timeline.settle).then(|| {
+        let last = last.as_secs_f64();
+        format!("nothing came from the broker of a consumer after {last:.0} s")
     })
 }
 

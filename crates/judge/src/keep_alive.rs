@@ -10,7 +10,7 @@ pub(crate) fn missed_by_us(evidence: &Evidence<'_>) -> RuleResult {
     let cause = Cause::KeepAliveMissed.to_string();
     let links = &evidence.summary.run.links;
     let missed = links.disconnects.get(&cause).copied().unwrap_or(0);
-    let told = match missed {
+    let words = match missed {
         0 => "no link ended by our own silence".to_owned(),
         missed => format!(
             "the platform ended {} links after we had sent nothing for 1.5 keep-alives: give the \
@@ -22,6 +22,6 @@ pub(crate) fn missed_by_us(evidence: &Evidence<'_>) -> RuleResult {
         .because(Reason::KeepAlive)
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(missed)))
-        .evidence(told)
+        .evidence(words)
         .decided(missed == 0, None)
 }

@@ -75,7 +75,7 @@ pub(crate) fn evaluate(
     let observed = observed(scope, worst, percentile);
     let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
     rule.observed(observed)
-        .evidence(told(worst, percentile, evidence))
+        .evidence(words(worst, percentile, evidence))
         .decided_by_both(decision, own, since(scope, bound))
         .with_lower(&slo.bound.rule(), lower(scope, kept, percentile))
         .noted_if_close(margin)
@@ -182,7 +182,7 @@ fn share_above(counter: &Above) -> f64 {
     (counter.above + counter.missing) as f64 / (counter.n as f64).max(1.0)
 }
 
-fn told(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> String {
+fn words(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> String {
     let place = counter.backend.map_or(String::new(), |id| {
         format!(" at {}", evidence.backend(id.index()))
     });

@@ -88,7 +88,7 @@ impl RuleResult {
     pub(crate) fn undecided(mut self, own: OwnDelay, since_s: Option<u32>) -> Self {
         self.evidence = match self.evidence.as_str() {
             "" => own.to_string(),
-            told => format!("{own}; {told}"),
+            words => format!("{own}; {words}"),
         };
         self.outcome = RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(own));
         self.since_s = since_s;
@@ -120,7 +120,7 @@ impl RuleResult {
         }
         self.evidence = match self.evidence.as_str() {
             "" => both,
-            told => format!("{told}; {both}"),
+            words => format!("{words}; {both}"),
         };
         self
     }

@@ -9,18 +9,18 @@ use crate::{Evidence, RuleKind, RuleResult, Warning, WarningKind};
 /// (ICMP) or the kernel refused datagrams, and nothing else was heard: neither an answer nor, at a
 /// backend, a message.
 pub(crate) fn reachable(evidence: &Evidence<'_>) -> Option<RuleResult> {
-    let errors = errors(evidence).filter(|_| !was_heard(evidence))?;
+    let errors = errors(evidence).filter(|_| !has_answers(evidence))?;
     let rule = RuleResult::new(RuleKind::Slo, "reachable", "run");
-    let told = format!(
+    let words = format!(
         "nothing was heard but {}: nobody listens at the devices' address, or there is no way to it",
         errors.words()
     );
-    Some(rule.evidence(told).decided(false, None))
+    Some(rule.evidence(words).decided(false, None))
 }
 
 /// Errors that came beside answers.
 pub(crate) fn warning(evidence: &Evidence<'_>) -> Option<Warning> {
-    let errors = errors(evidence).filter(|_| was_heard(evidence))?;
+    let errors = errors(evidence).filter(|_| has_answers(evidence))?;
     Some(Warning {
         kind: WarningKind::Unreachable,
         scope: "run".to_owned(),
@@ -50,7 +50,7 @@ fn errors(evidence: &Evidence<'_>) -> Option<Errors> {
     (icmp + refused > 0).then_some(Errors { icmp, refused })
 }
 
-fn was_heard(evidence: &Evidence<'_>) -> bool {
+fn has_answers(evidence: &Evidence<'_>) -> bool {
     let uplink = &evidence.summary.run.uplink;
     let answers = [
         uplink.accepted,

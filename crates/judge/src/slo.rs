@@ -199,7 +199,7 @@ fn loss(
     let name = evidence.backend(worst);
     if is_consumer_disturbed(evidence) {
         let meanwhile = meanwhile::lost(evidence, scope, worst, IncidentKind::ConsumerAway);
-        let told = format!(
+        let words = format!(
             "our own consumer was away: {} lost at {name}, {} of them due then",
             figure::count(found.lost),
             figure::count(meanwhile)
@@ -207,7 +207,7 @@ fn loss(
         let rule = rule.observed(Some(allowed.observed(found.lost, found.expected)));
         return rule
             .not_evaluated(Unevaluated::ConsumerDisturbed)
-            .evidence(told);
+            .evidence(words);
     }
     if found.expected == 0 {
         return nothing_to_lose(rule, scope);
@@ -217,16 +217,16 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
-    let mut told = format!("{} at {name}", counted(found.lost, found.expected));
+    let mut words = format!("{} at {name}", counted(found.lost, found.expected));
     if found.lost > 0 {
-        told += &meanwhile::beside_a_loss(evidence, scope, worst);
+        words += &meanwhile::beside_a_loss(evidence, scope, worst);
     }
     if apart.lost > 0 {
         let lost = figure::count(apart.lost);
-        told = format!("{told}; {lost} of them were due while our consumer had too little CPU");
+        words = format!("{words}; {lost} of them were due while our consumer had too little CPU");
     }
     rule.observed(Some(allowed.observed(found.lost, found.expected)))
-        .evidence(told)
+        .evidence(words)
         .decided_by_both(decision, OwnDelay::Consumer, since)
         .noted_if_close(allowed.margin(found.lost, found.expected))
 }
@@ -357,7 +357,7 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
         .filter(|(cause, _)| **cause != ended)
         .map(|(cause, count)| (cause.as_str(), *count))
         .collect();
-    let told = format!(
+    let words = format!(
         "{} of {} links up at the end of the connect phase{}",
         figure::count(links.up_at_start),
         figure::count(links.wanted),
@@ -374,24 +374,24 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     } else {
         by_us
     };
-    let told = match by_us {
-        0 => told,
+    let words = match by_us {
+        0 => words,
         by_us => format!(
-            "{told}; {} timed out by our own delay",
+            "{words}; {} timed out by our own delay",
             figure::count(by_us)
         ),
     };
     // Links that come and go: none was up when the run was ended for that.
-    let told = match *of.ending == Ending::NoLinkUp && links.up_at_start > 0 {
-        true => format!("{told}; at the last look before that no link was up, so the run ended"),
-        false => told,
+    let words = match *of.ending == Ending::NoLinkUp && links.up_at_start > 0 {
+        true => format!("{words}; at the last look before that no link was up, so the run ended"),
+        false => words,
     };
     let decision = Decision::of(
         wanted.is_reached_by(links.up_at_start, links.wanted),
         || wanted.is_reached_by(links.up_at_start, links.wanted - excused),
     );
     rule.observed(Some(Figure::Fraction(fraction)))
-        .evidence(told)
+        .evidence(words)
         .decided_by_both(decision, OwnDelay::Connects, None)
         .noted_if_close(margin(missing as f64 / links.wanted as f64, most_missing))
 }

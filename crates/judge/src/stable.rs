@@ -82,7 +82,7 @@ fn of_stream(
             rule.not_evaluated(Unevaluated::DeliveryUnknown)
         }
         Some((stability, own)) => {
-            let rule = told(rule, &stability);
+            let rule = words(rule, &stability);
             let since_s = rule.since_s;
             match own {
                 None => rule,
@@ -166,7 +166,7 @@ fn rows_of<'a>(hold: &Hold, scope: &'a ScopeSummary) -> impl Iterator<Item = &'a
     })
 }
 
-fn told(rule: RuleResult, stability: &Stability) -> RuleResult {
+fn words(rule: RuleResult, stability: &Stability) -> RuleResult {
     match stability {
         Stability::Stable { side, growth } => {
             let mut rule = slope(rule, growth).decided(true, None);
@@ -235,7 +235,7 @@ fn series(
             let name = name.trim_start_matches("the ");
             debug_assert!(
                 name.starts_with(BACKEND),
-                "a backend's side is told by its name"
+                "a backend's side begins with that word"
             );
             (name.to_owned(), points)
         });

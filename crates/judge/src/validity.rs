@@ -140,13 +140,13 @@ fn residue(evidence: &Evidence<'_>) -> RuleResult {
             format!("{} ({left} against {right})", e.name)
         })
         .collect();
-    let told = match (residue, broken.is_empty()) {
+    let words = match (residue, broken.is_empty()) {
         (0, _) => "every ledger closes".to_owned(),
         (_, true) => "a ledger does not close".to_owned(),
         (_, false) => broken.join("; "),
     };
     rule.observed(Some(Figure::Count(residue)))
-        .evidence(told)
+        .evidence(words)
         .decided(residue == 0, None)
 }
 
@@ -183,7 +183,7 @@ pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleR
         .filter(|(_, count)| **count > 0)
         .map(|(name, count)| format!("{name} {}", figure::count(*count)))
         .collect();
-    let told = if own == 0 {
+    let words = if own == 0 {
         "nothing was shed by us".to_owned()
     } else {
         named.join(", ")
@@ -191,7 +191,7 @@ pub fn own_shed(by_cause: &BTreeMap<String, u64>, since_s: Option<u32>) -> RuleR
     new("own-shed", shed_reason(by_cause))
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(own)))
-        .evidence(told)
+        .evidence(words)
         .decided(own == 0, since_s)
 }
 
@@ -329,20 +329,20 @@ fn incidents(reason: Reason, kinds: &[IncidentKind], health: &GeneratorHealth) -
     let of_kind = || health.incidents.iter().filter(|i| kinds.contains(&i.kind));
     let first = kinds.first().copied().unwrap_or(IncidentKind::LimitReached);
     let happened: u64 = of_kind().map(|incident| incident.count.max(1)).sum();
-    let mut told: Vec<String> = Vec::new();
+    let mut described: Vec<String> = Vec::new();
     for incident in of_kind() {
         let words = format!("{}: {}", incident.kind, incident.detail);
-        if told.len() < MOST_TOLD && !told.contains(&words) {
-            told.push(words);
+        if described.len() < DESCRIBED_MAX && !described.contains(&words) {
+            described.push(words);
         }
     }
     new(first.rule(), reason)
         .bound(Figure::Count(0))
         .observed(Some(Figure::Count(happened)))
-        .evidence(if told.is_empty() {
+        .evidence(if described.is_empty() {
             "none".to_owned()
         } else {
-            told.join("; ")
+            described.join("; ")
         })
         .decided(
             happened == 0,
@@ -351,7 +351,7 @@ fn incidents(reason: Reason, kinds: &[IncidentKind], health: &GeneratorHealth) -
 }
 
 /// Number of incidents described in words; the count has them all.
-const MOST_TOLD: usize = 3;
+const DESCRIBED_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -370,9 +370,9 @@ mod tests {
         assert_eq!(judged(&ledger).outcome, RuleOutcome::Pass);
         ledger.withheld_by_cause = of(ShedCause::GeneratorLate, 2);
         ledger.answer_shed_by_cause = of(ShedCause::GeneratorLimit, 1);
-        let told = judged(&ledger);
-        assert_eq!(told.outcome, RuleOutcome::Fail);
-        assert_eq!(told.observed, Some(Figure::Count(3)));
+        let words = judged(&ledger);
+        assert_eq!(words.outcome, RuleOutcome::Fail);
+        assert_eq!(words.observed, Some(Figure::Count(3)));
         let alone = own_shed(&with_commands(&messages, None), None);
         assert_eq!(alone.outcome, RuleOutcome::Pass);
     }

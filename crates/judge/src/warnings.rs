@@ -331,13 +331,13 @@ fn not_received(
     let commands = command.map(|ledger| (ledger.delivered_not_received, ledger.delivered));
     let replies = command.map(|ledger| (ledger.replies_lost, ledger.answered));
     let messages = reception.map(|ledger| (ledger.lost, ledger.expected.unwrap_or(0)));
-    let told = [
+    let words = [
         (commands, "delivered commands were not received"),
         (replies, "replies are lost"),
         (messages, "messages for subscribers are lost"),
     ];
-    let told = told.into_iter().zip(looked).filter(|(_, looked)| !looked);
-    let told = told.filter_map(|((of, what), _)| {
+    let words = words.into_iter().zip(looked).filter(|(_, looked)| !looked);
+    let words = words.filter_map(|((of, what), _)| {
         let (part, whole) = of?;
         let part = part.filter(|part| *part > 0)?;
         Some(format!(
@@ -346,8 +346,8 @@ fn not_received(
             figure::count(whole)
         ))
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// A share in words if it is worth a warning.
@@ -400,7 +400,7 @@ mod tests {
             replies_lost: Some(0),
             ..CommandLedger::default()
         };
-        let told = |commands: &CommandLedger, lost| {
+        let words = |commands: &CommandLedger, lost| {
             let messages = ReceptionLedger {
                 expected: Some(300),
                 lost,
@@ -409,15 +409,15 @@ mod tests {
             not_received(Some(commands), Some(&messages), [false; 3])
         };
         let first = "5 of 1,100 delivered commands were not received";
-        assert_eq!(told(&commands, None).as_deref(), Some(first));
+        assert_eq!(words(&commands, None).as_deref(), Some(first));
         commands.replies_lost = Some(1);
         let all = format!(
             "{first}; 1 of 1,095 replies are lost; 2 of 300 messages for subscribers are lost"
         );
-        assert_eq!(told(&commands, Some(2)), Some(all));
+        assert_eq!(words(&commands, Some(2)), Some(all));
         commands.delivered_not_received = Some(0);
         commands.replies_lost = None;
-        assert_eq!(told(&commands, Some(0)), None);
+        assert_eq!(words(&commands, Some(0)), None);
         assert_eq!(not_received(None, None, [false; 3]), None);
         commands.delivered_not_received = Some(5);
         let looked = not_received(Some(&commands), None, [true, false, false]);

@@ -8,8 +8,8 @@ use muster_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::tally::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
-use crate::{CommandAccount, ReceptionAccount, RecorderPlan, State, Tally, digest};
+use crate::checksummed_count::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
+use crate::{ChecksummedCount, CommandAccount, ReceptionAccount, RecorderPlan, State, digest};
 
 /// Everything that was counted where it happened, of one shard, one process or a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,11 +30,11 @@ pub struct Account {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamAccount {
     /// Messages that came due, counted when the engine or a closed loop made them due.
-    pub scheduled: Tally,
+    pub scheduled: ChecksummedCount,
     /// Messages whose first transmission the kernel took, counted at the socket.
-    pub sent: Tally,
+    pub sent: ChecksummedCount,
     /// Messages by final state, counted at the session; the index is [`State::index`].
-    pub states: [Tally; State::ALL.len()],
+    pub states: [ChecksummedCount; State::ALL.len()],
 }
 
 /// Copies that one backend received.
@@ -43,7 +43,7 @@ pub struct BackendAccount {
     /// Every copy, counted before decoding.
     pub consumed: u64,
     /// Copies whose id could be read, whoever's it is.
-    pub read: Tally,
+    pub read: ChecksummedCount,
     /// Copies without a readable id.
     pub unstamped: u64,
 }
@@ -54,14 +54,14 @@ pub struct LinkAccount {
     /// Tries to connect, counted at the socket.
     pub opened: u64,
     /// Tries that ended with a usable link.
-    pub connected: Tally,
+    pub connected: ChecksummedCount,
     /// Links that were up before and that the platform has answered again, where their fleet goes
     /// offline.
-    pub returned: Tally,
+    pub returned: ChecksummedCount,
     /// Tries that ended without one.
-    pub failed: Tally,
+    pub failed: ChecksummedCount,
     /// Usable links that ended.
-    pub disconnected: Tally,
+    pub disconnected: ChecksummedCount,
     /// Usable links at the end of the run, counted by walking them.
     pub open_at_end: u64,
     /// MQTT acknowledgements of a packet id that was answered before.
@@ -230,7 +230,7 @@ impl Account {
 
 impl StreamAccount {
     /// The tally of one final state.
-    pub fn state(&self, state: State) -> &Tally {
+    pub fn state(&self, state: State) -> &ChecksummedCount {
         &self.states[state.index()]
     }
 

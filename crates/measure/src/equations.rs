@@ -1,7 +1,7 @@
 //! The equations of a ledger: those that do not hold are kept, with what they add to the residue.
 
 use crate::walk::StreamWalk;
-use crate::{ArrivalFigures, Equation, Flow, Outcomes, State, StreamAccount, Tally};
+use crate::{ArrivalFigures, ChecksummedCount, Equation, Flow, Outcomes, State, StreamAccount};
 
 /// Equations under test.
 #[derive(Debug, Default)]
@@ -15,9 +15,9 @@ pub(crate) struct Equations {
 pub(crate) struct Row<'a> {
     name: &'a str,
     /// Counted where it happened.
-    own: Tally,
+    own: ChecksummedCount,
     /// Recorded.
-    facts: Tally,
+    facts: ChecksummedCount,
     /// The size of its identity set; none where it has none.
     set: Option<u64>,
     /// Sum of the windows; none where they do not count it.
@@ -25,7 +25,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub(crate) fn new(name: &'a str, own: Tally, facts: Tally) -> Self {
+    pub(crate) fn new(name: &'a str, own: ChecksummedCount, facts: ChecksummedCount) -> Self {
         Self {
             name,
             own,
@@ -37,8 +37,8 @@ impl<'a> Row<'a> {
 
     /// The same of things without a digest.
     pub(crate) fn of_counts(name: &'a str, own: u64, facts: u64) -> Self {
-        let tally = |count| Tally { count, sum: 0 };
-        Self::new(name, tally(own), tally(facts))
+        let count = |count| ChecksummedCount { count, sum: 0 };
+        Self::new(name, count(own), count(facts))
     }
 
     pub(crate) fn set(mut self, size: u64) -> Self {

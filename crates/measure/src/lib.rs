@@ -66,6 +66,7 @@ mod at_least;
 mod bitmap;
 mod calendar;
 mod cells;
+mod checksummed_count;
 mod closing;
 mod cohort;
 mod command;
@@ -99,13 +100,13 @@ mod slot_times;
 mod state;
 mod summary;
 mod sweep;
-mod tally;
 mod walk;
 mod window;
 
 pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
 pub use at_least::{AtLeast, Bounded};
 pub use calendar::Calendar;
+pub use checksummed_count::{ChecksummedCount, digest};
 pub use closing::Closing;
 pub use command::{
     ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandWindow,
@@ -139,7 +140,6 @@ pub use summary::{
     Above, ArrivalRow, DeliverySecond, DeliverySeconds, GroupSummary, LatencyFigures, LatencyTable,
     LatencyView, Percentiles, Rates, Scope, ScopeSummary, SecondRow, Summary,
 };
-pub use tally::{Tally, digest};
 pub use window::{
     ArrivalWindow, CommandProgress, LinkWindow, LinksSecond, Progress, UplinkWindow, WindowDelta,
     WindowKey,

@@ -36,7 +36,7 @@ impl Known {
         let copies = seen.arrived.len();
         let mut left = copies;
         let mut arrived = SeqSet::default();
-        let mut is_each_told = true;
+        let mut is_each_known = true;
         for states in TAKERS {
             let sent = finals
                 .sets(primary)
@@ -45,13 +45,13 @@ impl Known {
             let taken = first(&sent, left);
             // Nothing of what was refused leaves as little doubt as all of it.
             let is_none = states.contains(&State::Rejected) && taken.is_empty();
-            is_each_told &= is_none || taken.len() == sent.len();
+            is_each_known &= is_none || taken.len() == sent.len();
             left -= taken.len();
             arrived = arrived.union(&taken);
         }
         let dense = arrived.runs().next().filter(|run| run.start == 0);
         let sure = dense.map_or(0, |run| u64::from(run.end));
-        let is_each_told = is_each_told && left == 0;
+        let is_each_known = is_each_known && left == 0;
         let resent = finals.resent().map_or(0, SeqSet::len);
         Self {
             seen: Seen {
@@ -62,7 +62,7 @@ impl Known {
                 all: left,
                 own: left.min(resent),
             },
-            unsure: if is_each_told { copies - sure } else { copies },
+            unsure: if is_each_known { copies - sure } else { copies },
         }
     }
 }

@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 
 use crate::above::{BoundTable, count_above};
 use crate::cells::CellPool;
+use crate::checksummed_count::{digest_copy, digest_ended};
 use crate::command::CommandFilling;
 use crate::copies::Manner;
 use crate::down_by_us::DownByUs;
 use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
 use crate::published::Published;
 use crate::reception::ReceptionFilling;
-use crate::tally::{digest_copy, digest_ended};
 use crate::{
     CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, Role, State,
     Timeline, WindowDelta, WindowKey, digest,
@@ -127,7 +127,7 @@ impl Recorder {
     pub fn attempt(&mut self, attempt: &Attempt) {
         let (id, state) = (&attempt.id, State::from(&attempt.outcome));
         let message = digest(id);
-        self.tell_facts(attempt, state, message);
+        self.count_facts(attempt, state, message);
         self.progress.finals += 1;
         self.progress.sent += u64::from(attempt.sent.is_some());
         if state.is_expected() {
@@ -292,7 +292,7 @@ impl Recorder {
         self.identity
     }
 
-    fn tell_facts(&mut self, attempt: &Attempt, state: State, message: u64) {
+    fn count_facts(&mut self, attempt: &Attempt, state: State, message: u64) {
         let Some(facts) = self
             .identity
             .facts

@@ -6,8 +6,8 @@ use muster_model::{BackendId, FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, Phase,
-    ReceptionWindow, RecorderPlan, Role, Tally, TimeSums,
+    ChecksummedCount, CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes,
+    Phase, ReceptionWindow, RecorderPlan, Role, TimeSums,
 };
 
 /// A second of the run's clock, cut at the borders of the phases, so that windows of one phase sum
@@ -99,9 +99,9 @@ pub struct Progress {
     /// Messages that were sent.
     pub sent: u64,
     /// Messages accepted or unacknowledged: those that every backend is to get.
-    pub expected: Tally,
+    pub expected: ChecksummedCount,
     /// Per backend: the first copies.
-    pub arrived: Vec<Tally>,
+    pub arrived: Vec<ChecksummedCount>,
     /// Per backend: when the last copy of a message of this run was seen.
     pub last_arrival: Vec<Option<Micros>>,
     /// Commands and their replies.
@@ -117,13 +117,13 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandProgress {
     /// Commands that the platform took for devices that it can reach.
-    pub delivered: Tally,
+    pub delivered: ChecksummedCount,
     /// First copies at devices.
-    pub received: Tally,
+    pub received: ChecksummedCount,
     /// Replies that the platform took.
-    pub answered: Tally,
+    pub answered: ChecksummedCount,
     /// First copies of replies at the backend.
-    pub replies: Tally,
+    pub replies: ChecksummedCount,
     /// Instant at which the last command reached a device, or the last reply the backend.
     pub last: Option<Micros>,
 }
@@ -223,7 +223,7 @@ impl Progress {
     /// The progress of a run in which nothing has happened.
     pub(crate) fn empty(plan: &RecorderPlan) -> Self {
         Self {
-            arrived: vec![Tally::default(); usize::from(plan.backends)],
+            arrived: vec![ChecksummedCount::default(); usize::from(plan.backends)],
             last_arrival: vec![None; usize::from(plan.backends)],
             has_subscribers: plan.streams.iter().any(|track| track.role == Role::Receive),
             ..Self::default()
@@ -250,7 +250,7 @@ impl Progress {
         self.sent = self.sent.saturating_add(other.sent);
         self.expected.merge(&other.expected);
         let backends = self.arrived.len().max(other.arrived.len());
-        self.arrived.resize(backends, Tally::default());
+        self.arrived.resize(backends, ChecksummedCount::default());
         for (mine, theirs) in self.arrived.iter_mut().zip(&other.arrived) {
             mine.merge(theirs);
         }

@@ -156,7 +156,7 @@ impl World {
         world
     }
 
-    fn tell(&mut self, command: Command) {
+    fn report(&mut self, command: Command) {
         let stream = match &command {
             Command::Query(query) => query.id.stream,
             Command::Issue(issue) => issue.id.stream,
@@ -165,7 +165,7 @@ impl World {
             Command::Answer(answer) => answer.id.stream,
             Command::Reply(reply) => reply.stream,
         };
-        self.own.command(stream).tell(&command);
+        self.own.command(stream).count(&command);
         self.facts.push(Fact::Command(command));
     }
 
@@ -242,7 +242,7 @@ impl World {
             _ => (QueryOutcome::Received, Outcome::Accepted),
         };
         self.attempt(id, of_message);
-        self.tell(Command::Query(Query {
+        self.report(Command::Query(Query {
             id,
             due: due(id.seq),
             taken: due(id.seq),
@@ -269,12 +269,12 @@ impl World {
         }
         let presence = Presence::ALL[self.dice.roll(4) as usize];
         let at = due(id.seq);
-        self.tell(Command::Met(Met {
+        self.report(Command::Met(Met {
             id,
             due: at,
             presence,
         }));
-        self.tell(Command::Issue(Issue {
+        self.report(Command::Issue(Issue {
             id,
             due: at,
             ready: at,
@@ -296,7 +296,7 @@ impl World {
         self.own.command(stream).taken += 1;
         let integrity = self.integrity();
         let at = due(3) + Micros(self.dice.roll(9_000_000));
-        self.tell(Command::Receipt(Receipt {
+        self.report(Command::Receipt(Receipt {
             device,
             stream,
             id,
@@ -323,7 +323,7 @@ impl World {
                 .add(muster_measure::digest(&id));
         }
         let at = due(id.seq) + Micros(9_000);
-        self.tell(Command::Answer(Answer {
+        self.report(Command::Answer(Answer {
             id,
             due: at,
             sent: is_sent.then_some(at),
@@ -342,7 +342,7 @@ impl World {
         self.own.command(stream).replies_taken += 1;
         let integrity = self.integrity();
         let seen = Micros(7_000_000 + self.dice.roll(3_000_000));
-        self.tell(Command::Reply(Reply {
+        self.report(Command::Reply(Reply {
             status: None,
             stream,
             id,

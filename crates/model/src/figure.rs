@@ -116,8 +116,8 @@ impl Figure {
     /// The figure in words, with as many digits as it takes to tell it from the other one where
     /// the two differ: what breaks a bound must not be rounded onto it.
     pub fn beside(self, other: Self) -> String {
-        let told = (0..DIGITS_MORE).map(|more| (self.with(more), other.with(more)));
-        let mut apart = told.filter(|(own, others)| own != others);
+        let pairs = (0..DIGITS_MORE).map(|more| (self.with(more), other.with(more)));
+        let mut apart = pairs.filter(|(own, others)| own != others);
         match apart.next() {
             Some((own, _)) if self != other => own,
             Some(_) | None => self.to_string(),

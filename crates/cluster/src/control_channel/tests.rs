@@ -1,6 +1,6 @@
 //! Both ends of a control channel over loopback.
 
-use muster_measure::Tally;
+use muster_measure::ChecksummedCount;
 use muster_model::Listening;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -294,7 +294,7 @@ fn absurd(part: &str, number: u64) -> Word {
         since: at,
         until: at,
     };
-    let tally = Tally {
+    let tally = ChecksummedCount {
         count: number,
         sum: number,
     };

@@ -48,9 +48,9 @@ fn the_share_is_of_all_queries_that_were_due() {
     let found = rule(&found, RULE);
     assert_eq!(found.outcome, RuleOutcome::Pass);
     assert_eq!(found.observed, Some(Figure::Fraction(0.98)));
-    let told = "980 of 1,000 queries due had a command: none came 10, rejected 2, timed out 3, \
+    let words = "980 of 1,000 queries due had a command: none came 10, rejected 2, timed out 3, \
                 broken 1, in flight 4";
-    assert_eq!(found.evidence, told);
+    assert_eq!(found.evidence, words);
     for end in 1..6 {
         let mut ends = [980, 0, 0, 0, 0, 0];
         ends[end] = 21;
@@ -65,8 +65,8 @@ fn a_query_that_was_never_sent_had_no_command() {
     assert_eq!(verdict.result, RunResult::Pass);
     let verdict = judged(&wants(98), [980, 0, 0, 0, 0, 0], 21);
     assert_eq!(verdict.result, RunResult::Fail);
-    let told = "980 of 1,001 queries due had a command: shed 21";
-    assert_eq!(rule(&verdict, RULE).evidence, told);
+    let words = "980 of 1,001 queries due had a command: shed 21";
+    assert_eq!(rule(&verdict, RULE).evidence, words);
 }
 
 /// An interrupt while the run settles ends the wait for what is open; what had ended badly stays.
@@ -190,8 +190,8 @@ fn what_ends_at_our_own_consumer_is_not_judged_where_it_was_away() {
         let reason = Unevaluated::ConsumerDisturbed;
         assert_eq!(*outcome, RuleOutcome::NotEvaluated(reason), "{name}");
     }
-    let told = "our own consumer was away: 40 of 1,000 replies lost, whenever they were sent";
-    assert_eq!(rule(&verdict, "replies-lost").evidence, told);
+    let words = "our own consumer was away: 40 of 1,000 replies lost, whenever they were sent";
+    assert_eq!(rule(&verdict, "replies-lost").evidence, words);
     let of_devices = &rule(&verdict, "commands-not-received").outcome;
     assert_eq!(*of_devices, RuleOutcome::Fail, "devices tell of it");
     let of_devices = &rule(&verdict, "command-response p99").outcome;
@@ -231,7 +231,7 @@ fn legs_and_commands_that_settling_left_open_fail_no_rule() {
 
 #[test]
 fn replies_that_are_lost_are_no_warning_where_our_own_consumer_was_away() {
-    let told = |run: &Run| {
+    let words = |run: &Run| {
         let warnings = run.judged_by(&with_replies_lost(run)).warnings.into_iter();
         let mut found = warnings.filter(|one| one.kind == WarningKind::NotReceived);
         found.next().map(|one| one.detail)
@@ -239,7 +239,7 @@ fn replies_that_are_lost_are_no_warning_where_our_own_consumer_was_away() {
     let mut run = Run::healthy(100, 10);
     let commands = "1 of 1,001 delivered commands were not received";
     let both = format!("{commands}; 40 of 1,000 replies are lost");
-    assert_eq!(told(&run), Some(both));
+    assert_eq!(words(&run), Some(both));
     run.health.incidents.push(consumer_away());
-    assert_eq!(told(&run).as_deref(), Some(commands));
+    assert_eq!(words(&run).as_deref(), Some(commands));
 }

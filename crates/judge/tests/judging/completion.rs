@@ -64,9 +64,9 @@ fn a_pass_says_what_was_never_completed_where_no_rule_looks_at_it() {
         let warnings = verdict.warnings.into_iter();
         warnings.map(|one| one.detail).collect::<Vec<_>>()
     };
-    let told = "100 % of what the platform accepted by PUBREC was never completed: \
+    let words = "100 % of what the platform accepted by PUBREC was never completed: \
                 no PUBCOMP for 1,200 of 1,200";
-    assert_eq!(warnings(1_200), [told]);
+    assert_eq!(warnings(1_200), [words]);
     assert!(warnings(11).is_empty(), "less than one per cent");
 }
 

@@ -70,8 +70,8 @@ fn what_others_did_to_topics_is_named_beside_the_loss() {
     });
     let verdict = run.judged();
     let loss = rule(&verdict, "loss");
-    let told = format!("11 of 1,200 (0.92 %) at backend app; {detail}");
-    assert_eq!(loss.evidence, told);
+    let words = format!("11 of 1,200 (0.92 %) at backend app; {detail}");
+    assert_eq!(loss.evidence, words);
     assert_eq!(verdict.warnings[0].detail, detail);
     let mut whole = Run::healthy(100, 10);
     whole.found = run.found;

@@ -95,8 +95,8 @@ fn a_time_that_may_be_all_our_own_has_no_lower_edge() {
     let run = responses(1, answered_after(40_000, 40_000));
     let verdict = run.judged();
     let note = rule(&verdict, "response p99").note.clone();
-    let told = "response p99 at most 40.0 ms; all of it may be our own delay";
-    assert_eq!(note.as_deref(), Some(told));
+    let words = "response p99 at most 40.0 ms; all of it may be our own delay";
+    assert_eq!(note.as_deref(), Some(words));
 }
 
 #[test]
@@ -618,6 +618,6 @@ fn the_two_times_of_a_pass_are_told_once() {
     let response = rule(&verdict, "response p99");
     assert_eq!(response.outcome, RuleOutcome::Pass);
     let note = response.note.as_deref().unwrap_or_default();
-    let told = format!("{}; {note}", response.evidence);
-    assert_eq!(told.matches(" between ").count(), 1, "{told}");
+    let words = format!("{}; {note}", response.evidence);
+    assert_eq!(words.matches(" between ").count(), 1, "{words}");
 }

@@ -193,7 +193,7 @@ fn tell_arrival(id: MessageId, message: &Message, recorder: &mut Recorder, accou
 }
 
 /// Every rule's name, outcome, observation and date.
-fn told(verdict: &Verdict) -> Vec<(&str, &RuleOutcome, Option<Figure>, Option<u32>)> {
+fn words(verdict: &Verdict) -> Vec<(&str, &RuleOutcome, Option<Figure>, Option<u32>)> {
     let rules = verdict.rules.iter();
     rules
         .map(|r| (r.rule.as_str(), &r.outcome, r.observed, r.since_s))
@@ -202,7 +202,7 @@ fn told(verdict: &Verdict) -> Vec<(&str, &RuleOutcome, Option<Figure>, Option<u3
 
 fn assert_judged_alike(run: &Run) -> Verdict {
     let (ours, recorded) = (run.judged(), run.judged_by(&recorded(run)));
-    assert_eq!(told(&recorded), told(&ours));
+    assert_eq!(words(&recorded), words(&ours));
     assert_eq!(recorded.result, ours.result);
     recorded
 }

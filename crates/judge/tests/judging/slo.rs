@@ -107,8 +107,8 @@ fn a_loss_ratio_allows_its_share_exactly() {
 #[test]
 fn zero_observed_prints_its_bound() {
     let verdict = Run::healthy(1_050, 48).judged();
-    let told = &rule(&verdict, "loss").evidence;
-    assert_eq!(told, "0 of 52,500: at most 0.006 % at 95 % at backend app");
+    let words = &rule(&verdict, "loss").evidence;
+    assert_eq!(words, "0 of 52,500: at most 0.006 % at 95 % at backend app");
 }
 
 #[test]
@@ -187,27 +187,27 @@ fn drain_says_where_a_consumer_was_away_while_settling() {
     let mut run = Run::healthy(100, 10);
     run.messages[0].seen = None;
     run.messages[0].outstanding = true;
-    let told = |run: &Run| rule(&run.judged(), "drain").evidence.clone();
+    let words = |run: &Run| rule(&run.judged(), "drain").evidence.clone();
     let first = "backend app still delivering 50/s, 0.0 s behind";
-    assert_eq!(told(&run), first);
+    assert_eq!(words(&run), first);
     run.listening = Listening::deaf(run.end());
     let gone = format!("{first}; a consumer was away when settling ended");
-    assert_eq!(told(&run), gone);
+    assert_eq!(words(&run), gone);
     (run.listening.since, run.listening.until) = (Micros::from_secs(20), run.end());
     assert_eq!(
-        told(&run),
+        words(&run),
         format!("{first}; a consumer was away until 20 s")
     );
     run.listening.since = Micros::from_secs(13);
-    assert_eq!(told(&run), first, "settling began at 14 s");
+    assert_eq!(words(&run), first, "settling began at 14 s");
     run.listening.until = Micros::from_secs(11);
     let silent = format!("{first}; nothing came from the broker of a consumer after 11 s");
-    assert_eq!(told(&run), silent);
+    assert_eq!(words(&run), silent);
     run.messages[0].outstanding = false;
     run.messages[0].seen = Some(run.messages[0].ended);
     run.listening = Listening::deaf(run.end());
     assert!(
-        told(&run).starts_with("everything due had come"),
+        words(&run).starts_with("everything due had come"),
         "nothing was missed"
     );
 }
@@ -361,8 +361,8 @@ fn a_target_that_rejects_so_many_that_the_rest_is_too_few_fails_end_to_end() {
             (rule.observed, rule.since_s),
             (None, Some((MEASURE + left as u64 / 100) as u32))
         );
-        let told = format!("too few were not rejected to judge: {left} of 1,000, needs 1,000");
-        assert_eq!(rule.evidence, told);
+        let words = format!("too few were not rejected to judge: {left} of 1,000, needs 1,000");
+        assert_eq!(rule.evidence, words);
     }
     // Where too few were due in the first place, the target is not to blame.
     let verdict = reject(99, 0);
@@ -464,8 +464,8 @@ fn loss_while_our_own_consumer_was_away_is_split_off() {
         loss.outcome,
         RuleOutcome::NotEvaluated(Unevaluated::ConsumerDisturbed)
     );
-    let told = "our own consumer was away: 11 lost at backend app, 10 of them due then";
-    assert_eq!(loss.evidence, told);
+    let words = "our own consumer was away: 11 lost at backend app, 10 of them due then";
+    assert_eq!(loss.evidence, words);
     assert_eq!(
         (verdict.result, failed(&verdict)),
         (RunResult::Invalid, vec!["own-consumer"])
@@ -682,8 +682,8 @@ fn duplicates_are_a_warning_unless_the_scenario_names_a_bound() {
         panic!("{:?}", verdict.warnings)
     };
     assert_eq!(warning.kind, WarningKind::Duplicates);
-    let told = "duplicates at backend app: 1,200 of 1,200 (100 %)";
-    assert!(warning.detail.starts_with(told), "{}", warning.detail);
+    let words = "duplicates at backend app: 1,200 of 1,200 (100 %)";
+    assert!(warning.detail.starts_with(words), "{}", warning.detail);
 
     for (bound, outcome) in [
         (Allowance::Count(0), RuleOutcome::Fail),

@@ -114,8 +114,8 @@ fn a_backend_that_falls_behind_is_unstable_though_every_answer_is_prompt() {
     }
     let verdict = run.judged();
     assert_eq!(failed(&verdict), ["stable"]);
-    let told = &rule(&verdict, "stable").evidence;
-    assert!(told.starts_with("backend app backlog"), "{told}");
+    let words = &rule(&verdict, "stable").evidence;
+    assert!(words.starts_with("backend app backlog"), "{words}");
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn a_closed_loop_that_leaves_messages_out_is_unstable() {
     });
     let verdict = run.judged();
     assert_eq!(failed(&verdict), ["stable"]);
-    let told = &rule(&verdict, "stable").evidence;
-    assert!(told.starts_with("omitted backlog"), "{told}");
+    let words = &rule(&verdict, "stable").evidence;
+    assert!(words.starts_with("omitted backlog"), "{words}");
 }
 
 #[test]

@@ -260,12 +260,12 @@ fn no_fault_of_ours_hides_that_the_platform_refused_links_and_none_is_up() {
 #[test]
 fn a_run_that_ended_between_two_links_says_so() {
     let mut run = ended_without_a_link(&[(NOT_AUTHORIZED, 100)]);
-    let told = |run: &Run| rule(&run.judged(), "connected").evidence.clone();
-    assert!(!told(&run).contains("ended the run"));
+    let words = |run: &Run| rule(&run.judged(), "connected").evidence.clone();
+    assert!(!words(&run).contains("ended the run"));
     run.links.up_at_start = 2;
-    assert!(told(&run).starts_with("2 of 100 links up"));
+    assert!(words(&run).starts_with("2 of 100 links up"));
     assert!(
-        told(&run).ends_with("; at the last look before that no link was up, so the run ended")
+        words(&run).ends_with("; at the last look before that no link was up, so the run ended")
     );
 }
 
@@ -364,12 +364,12 @@ fn a_share_that_was_refused_is_named_with_its_key_and_the_platforms_words() {
         } else {
             ""
         };
-        let told = run.judged().causes.remove(0);
+        let first = run.judged().causes.remove(0);
         assert_eq!(
-            told.text,
+            first.text,
             format!("1 of 100 links {words}{quoted}; see {see}")
         );
-        assert_eq!(told.see, see);
+        assert_eq!(first.see, see);
     }
     let mut all_up = ended_without_a_link(&[(NOT_AUTHORIZED, 14)]);
     all_up.links.up_at_start = 100;
@@ -626,8 +626,8 @@ fn a_run_without_a_link_fails_by_a_rule_that_is_not_the_one_switched_off() {
     );
     let found = rule(&verdict, "no-link-up");
     assert_eq!((found.observed, found.bound), (None, None));
-    let told = "none of 100 links was up when connecting ended: rejected-0x87 100";
-    assert_eq!(found.evidence, told);
+    let words = "none of 100 links was up when connecting ended: rejected-0x87 100";
+    assert_eq!(found.evidence, words);
 }
 
 #[test]

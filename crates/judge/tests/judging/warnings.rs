@@ -24,7 +24,7 @@ fn sheds(run: &mut Run, cause: ShedCause, most: usize) {
     shed.for_each(|message| message.ends(Outcome::Shed(cause)));
 }
 
-fn told(run: &Run) -> Vec<(WarningKind, String)> {
+fn words(run: &Run) -> Vec<(WarningKind, String)> {
     let verdict = run.judged();
     assert_eq!(verdict.result, RunResult::Pass, "{verdict:#?}");
     let warnings = verdict.warnings.into_iter();
@@ -33,7 +33,7 @@ fn told(run: &Run) -> Vec<(WarningKind, String)> {
 
 #[test]
 fn a_healthy_run_has_no_warning() {
-    assert_eq!(told(&unlooked()), []);
+    assert_eq!(words(&unlooked()), []);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_pass_says_what_was_never_sent_and_why() {
     sheds(&mut run, ShedCause::QueueFull, 2_440);
     sheds(&mut run, ShedCause::Offline, 2_000);
     let detail = "61 % of what was due was never sent (shed: offline 2,000, queue-full 440)";
-    assert_eq!(told(&run), [(WarningKind::Unsent, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::Unsent, detail.to_owned())]);
     assert_eq!(run.judged().warnings[0].scope, "meters/readings");
 }
 
@@ -50,9 +50,9 @@ fn a_pass_says_what_was_never_sent_and_why() {
 fn a_stray_shed_is_not_worth_a_warning_and_one_per_cent_is() {
     let mut run = unlooked();
     sheds(&mut run, ShedCause::Offline, 39);
-    assert_eq!(told(&run), []);
+    assert_eq!(words(&run), []);
     sheds(&mut run, ShedCause::Offline, 40);
-    assert_eq!(told(&run).len(), 1);
+    assert_eq!(words(&run).len(), 1);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_pass_says_what_was_not_accepted() {
     let broken = Outcome::Broken(Cause::PeerClosed);
     run.measured().take(400).for_each(|one| one.ends(broken));
     let detail = "10 % of what was sent was not accepted (broken 400)";
-    assert_eq!(told(&run), [(WarningKind::Failed, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::Failed, detail.to_owned())]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_pass_says_what_is_lost() {
     let mut run = unlooked();
     run.measured().take(420).for_each(|one| one.seen = None);
     let detail = "10 % of what the platform took is lost at backend app (420)";
-    assert_eq!(told(&run), [(WarningKind::Lost, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::Lost, detail.to_owned())]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn what_a_rule_looked_at_is_no_warning() {
     ]);
     sheds(&mut run, ShedCause::Offline, 2_440);
     run.messages[0].seen = None;
-    assert_eq!(told(&run), []);
+    assert_eq!(words(&run), []);
 }
 
 #[test]
@@ -89,27 +89,27 @@ fn a_pass_says_since_when_no_link_was_open() {
     let mut run = unlooked();
     run.windows = links(&[(1, 100, 0), (11, 0, 100)]);
     let detail = "no link was open from 12 s on";
-    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::NoLink, detail.to_owned())]);
     run.windows = links(&[(1, 100, 0), (11, 0, 100), (20, 60, 0), (22, 40, 0)]);
     let detail = "no link was open from 12 s to 20 s";
-    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::NoLink, detail.to_owned())]);
 }
 
 #[test]
 fn a_link_that_is_back_within_two_seconds_and_one_that_ends_with_the_load_are_no_warning() {
     let mut run = unlooked();
     run.windows = links(&[(1, 100, 0), (11, 0, 100), (13, 100, 0), (44, 0, 100)]);
-    assert_eq!(told(&run), []);
+    assert_eq!(words(&run), []);
 }
 
 #[test]
 fn a_pass_says_how_many_links_were_missing_at_the_end() {
     let mut run = unlooked();
     run.windows = links(&[(1, 100, 0), (11, 0, 10)]);
-    assert_eq!(told(&run), []);
+    assert_eq!(words(&run), []);
     run.windows = links(&[(1, 100, 0), (11, 0, 11)]);
     let detail = "only 89 of 100 links were open when measuring ended";
-    assert_eq!(told(&run), [(WarningKind::LinksDown, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::LinksDown, detail.to_owned())]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_run_in_which_nobody_got_in_says_so() {
     run.windows = links(&[]);
     run.links.connect_failures = [("rejected-0x05".to_owned(), 100)].into();
     let detail = "no link was ever open";
-    assert_eq!(told(&run), [(WarningKind::NoLink, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::NoLink, detail.to_owned())]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_pass_says_that_the_offered_rate_was_not_reached() {
     let last = run.measured().skip(3_600);
     last.for_each(|message| message.held = 15_000_000);
     let detail = "400 messages (10 %) were sent after the measured phase had ended";
-    assert_eq!(told(&run), [(WarningKind::Behind, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::Behind, detail.to_owned())]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_was_found_before_the_load_is_told_and_moves_nothing() {
         scope: "run".to_owned(),
         detail: detail.clone(),
     });
-    assert_eq!(told(&run), [(WarningKind::TopicsDiffer, detail)]);
+    assert_eq!(words(&run), [(WarningKind::TopicsDiffer, detail)]);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn icmp_errors_beside_answers_are_a_warning() {
     (run.links.icmp_errors, run.links.datagrams_refused) = (Some(7), Some(2));
     let detail = "not all datagrams had somebody to hear them: 7 ICMP errors and 2 datagrams that \
                   the kernel refused";
-    assert_eq!(told(&run), [(WarningKind::Unreachable, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::Unreachable, detail.to_owned())]);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn messages_last_sent_on_links_that_the_platform_closed_are_named_by_count_and_c
     run.links.last_sent = [("disconnect-0x99".to_owned(), 12), ("reset".to_owned(), 1)].into();
     let detail = "13 messages were last sent on links that then ended: disconnect-0x99 12, \
                   reset 1";
-    assert_eq!(told(&run), [(WarningKind::LastSent, detail.to_owned())]);
+    assert_eq!(words(&run), [(WarningKind::LastSent, detail.to_owned())]);
 }
 
 #[test]
@@ -229,5 +229,5 @@ fn links_that_the_platform_ended_are_warned_of_where_no_rule_looked() {
     let ended = run.links.ended_by_platform.clone();
     run = Run::healthy(100, 10);
     run.links.ended_by_platform = ended;
-    assert_eq!(warning(&run), None, "rule `disconnects` told of them");
+    assert_eq!(warning(&run), None, "rule `disconnects` words of them");
 }

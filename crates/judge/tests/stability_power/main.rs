@@ -8,9 +8,9 @@ use simulation::{Case, Process, Random, first_order};
 
 const SEED: u64 = 20_260_601;
 
-fn assert_at_most_five_percent(case: Case, holds: u32, is_wrong: fn(simulation::Tally) -> u32) {
-    let tally = case.judged(SEED, holds);
-    assert!(is_wrong(tally) * 20 <= holds, "{case:?}: {tally:?}");
+fn assert_at_most_five_percent(case: Case, holds: u32, is_wrong: fn(simulation::Findings) -> u32) {
+    let found = case.judged(SEED, holds);
+    assert!(is_wrong(found) * 20 <= holds, "{case:?}: {found:?}");
 }
 
 fn noise(correlation: f64) -> impl Iterator<Item = Case> {
@@ -31,14 +31,14 @@ fn noise(correlation: f64) -> impl Iterator<Item = Case> {
 #[test]
 fn white_noise_raises_at_most_five_percent_of_alarms() {
     for case in noise(0.0) {
-        assert_at_most_five_percent(case, 1_000, |tally| tally.unstable + tally.unclear);
+        assert_at_most_five_percent(case, 1_000, |found| found.unstable + found.unclear);
     }
 }
 
 #[test]
 fn correlated_noise_raises_at_most_five_percent_of_alarms() {
     for case in noise(0.8) {
-        assert_at_most_five_percent(case, 1_000, |tally| tally.unstable + tally.unclear);
+        assert_at_most_five_percent(case, 1_000, |found| found.unstable + found.unclear);
     }
 }
 
@@ -49,7 +49,7 @@ fn a_queue_at_95_percent_raises_at_most_five_percent_of_alarms() {
         rate: 1_000.0,
         windows: 60,
     };
-    assert_at_most_five_percent(case, 40, |tally| tally.unstable + tally.unclear);
+    assert_at_most_five_percent(case, 40, |found| found.unstable + found.unclear);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn five_percent_too_much_is_missed_in_at_most_five_percent_of_minutes() {
         rate: 1_000.0,
         windows: 60,
     };
-    assert_at_most_five_percent(case, 40, |tally| tally.holds - tally.unstable);
+    assert_at_most_five_percent(case, 40, |found| found.holds - found.unstable);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn two_percent_too_much_is_missed_in_at_most_five_percent_of_three_minutes() {
         rate: 1_000.0,
         windows: 180,
     };
-    assert_at_most_five_percent(case, 20, |tally| tally.holds - tally.unstable);
+    assert_at_most_five_percent(case, 20, |found| found.holds - found.unstable);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Case {
 
 /// Numbers of simulated holds by how they were judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Findings {
     pub(crate) holds: u32,
     pub(crate) unstable: u32,
     pub(crate) unclear: u32,
@@ -36,21 +36,21 @@ pub(crate) struct Tally {
 
 impl Case {
     /// Judges `holds` simulated holds; hold `i` is a function of the seed, the case and `i` alone.
-    pub(crate) fn judged(&self, seed: u64, holds: u32) -> Tally {
-        let mut tally = Tally {
+    pub(crate) fn judged(&self, seed: u64, holds: u32) -> Findings {
+        let mut found = Findings {
             holds,
-            ..Tally::default()
+            ..Findings::default()
         };
         for hold in 0..holds {
             let mut random = Random::new(mix(mix(seed, self.key()), u64::from(hold)));
             match self.series(&mut random).assess() {
-                Some(Stability::Unstable { .. }) => tally.unstable += 1,
-                Some(Stability::Unclear { .. }) => tally.unclear += 1,
+                Some(Stability::Unstable { .. }) => found.unstable += 1,
+                Some(Stability::Unclear { .. }) => found.unclear += 1,
                 Some(Stability::Stable { .. }) => {}
                 None => unreachable!("a simulated hold has windows and an offered rate"),
             }
         }
-        tally
+        found
     }
 
     fn key(&self) -> u64 {

@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 use super::{
     ANSWERINGS, DELIVERIES, PRESENCES, QUERIES, answering_at, delivery_at, presence_at, query_at,
 };
-use crate::tally::{
+use crate::checksummed_count::{
     digest_answering, digest_copy, digest_delivery, digest_met, digest_query, digest_receipt,
 };
-use crate::{Tally, digest};
+use crate::{ChecksummedCount, digest};
 
 /// The commands of one stream, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommandAccount {
     /// Queries by their end.
-    pub queries: [Tally; QUERIES],
+    pub queries: [ChecksummedCount; QUERIES],
     /// Commands handed to the socket, counted there.
-    pub issued: Tally,
+    pub issued: ChecksummedCount,
     /// Commands by what the backend knows of them.
-    pub issues: [Tally; DELIVERIES],
+    pub issues: [ChecksummedCount; DELIVERIES],
     /// Commands by where their device stood when they came due.
-    pub met: [Tally; PRESENCES],
+    pub met: [ChecksummedCount; PRESENCES],
     /// Copies that came to devices, counted before decoding.
     pub taken: u64,
     /// Copies at devices whose id may be believed.
-    pub read: Tally,
+    pub read: ChecksummedCount,
     /// Copies at devices whose id may not be believed.
     pub damaged: u64,
     /// First copies, as the device knows them by itself.
-    pub received: Tally,
+    pub received: ChecksummedCount,
     /// Commands by the end of their answer.
-    pub answers: [Tally; ANSWERINGS],
+    pub answers: [ChecksummedCount; ANSWERINGS],
     /// Replies whose first transmission the kernel took, counted at the socket.
-    pub replied: Tally,
+    pub replied: ChecksummedCount,
     /// Copies of replies that came to the backend, counted before decoding.
     pub replies_taken: u64,
     /// Copies of replies whose id may be believed.
-    pub replies_read: Tally,
+    pub replies_read: ChecksummedCount,
     /// Copies of replies whose id may not be believed.
     pub replies_damaged: u64,
 }
 
 impl CommandAccount {
     /// Counts the end of a query, a command or an answer, where a device stood, or a decoded copy.
-    pub fn tell(&mut self, command: &Command) {
+    pub fn count(&mut self, command: &Command) {
         match command {
             Command::Query(Query { id, outcome, .. }) => {
                 self.queries[query_at(outcome)].add(digest_query(digest(id), outcome));
@@ -101,7 +101,7 @@ impl CommandAccount {
     }
 }
 
-fn add_all(mine: &mut [Tally], theirs: &[Tally]) {
+fn add_all(mine: &mut [ChecksummedCount], theirs: &[ChecksummedCount]) {
     for (mine, theirs) in mine.iter_mut().zip(theirs) {
         mine.merge(theirs);
     }

@@ -5,7 +5,7 @@ use super::{
     ANSWERED, ANSWERING_NAMES, CommandAccount, CommandCounts, DELIVERY_NAMES, QUERY_NAMES,
     QueriesDue, StreamCommands, WITHHELD,
 };
-use crate::Tally;
+use crate::ChecksummedCount;
 use crate::equations::{Equations, Row};
 
 /// All who have counted the commands of one stream, each by itself.
@@ -25,8 +25,8 @@ pub(super) struct Witnesses<'a> {
 /// The ends of one kind of exchange, by everybody who counted them.
 struct Ends<'a> {
     names: &'a [&'static str],
-    own: &'a [Tally],
-    facts: &'a [Tally],
+    own: &'a [ChecksummedCount],
+    facts: &'a [ChecksummedCount],
     sets: &'a Sizes,
     windows: &'a [u64],
 }
@@ -66,7 +66,7 @@ impl Witnesses<'_> {
 impl Ends<'_> {
     /// The sum of the first `ends` of them.
     fn sum(&self, ends: usize) -> u64 {
-        self.own.iter().take(ends).map(|tally| tally.count).sum()
+        self.own.iter().take(ends).map(|count| count.count).sum()
     }
 }
 
@@ -115,7 +115,7 @@ impl Equations {
         };
         let name = "commands scheduled = issued + withheld";
         self.sets(name, scheduled, ends.sum(usize::MAX), walk.unscheduled);
-        let met = own.met.iter().map(|tally| tally.count).sum();
+        let met = own.met.iter().map(|count| count.count).sum();
         let name = "commands scheduled = those that a device's side met";
         self.sets(name, scheduled, met, walk.unmet);
         for (place, (own, facts)) in own.met.iter().zip(&facts.met).enumerate() {

@@ -78,7 +78,7 @@ impl Recorder {
         self.identity
             .facts
             .command(stream)
-            .tell(&Command::Query(*query));
+            .count(&Command::Query(*query));
         let sets = self.identity.command_sets(&self.plan, &query.id);
         sets.queries.insert(query_at(&query.outcome), query.id.seq);
         let (ended, due) = (self.key(query.ended), self.key_due(query.due, query.id.seq));
@@ -124,7 +124,7 @@ impl Recorder {
             return;
         }
         let facts = self.identity.facts.command(stream);
-        facts.tell(&Command::Issue(*issue));
+        facts.count(&Command::Issue(*issue));
         let message = digest(id);
         if issue.issued.is_some() {
             facts.issued.add(message);
@@ -162,7 +162,7 @@ impl Recorder {
         self.identity
             .facts
             .command(stream)
-            .tell(&Command::Met(*met));
+            .count(&Command::Met(*met));
         let sets = self.identity.command_sets(&self.plan, &met.id);
         sets.met.insert(presence_at(met.presence), met.id.seq);
         let due = self.key(met.due);
@@ -176,7 +176,7 @@ impl Recorder {
         };
         let facts = self.identity.facts.command(receipt.stream);
         facts.taken += 1;
-        facts.tell(&Command::Receipt(*receipt));
+        facts.count(&Command::Receipt(*receipt));
         let at = receipt.at;
         let key = crate::WindowKey {
             second: at.second(),
@@ -219,7 +219,7 @@ impl Recorder {
             return;
         }
         let facts = self.identity.facts.command(stream);
-        facts.tell(&Command::Answer(*answer));
+        facts.count(&Command::Answer(*answer));
         let message = digest(id);
         if answer.sent.is_some() {
             facts.replied.add(message);
@@ -265,7 +265,7 @@ impl Recorder {
         let seen = self.key(reply.seen);
         let facts = self.identity.facts.command(reply.stream);
         facts.replies_taken += 1;
-        facts.tell(&Command::Reply(*reply));
+        facts.count(&Command::Reply(*reply));
         let live = &mut self.commands[reply.stream.index()];
         let counts = &mut live.window(seen).window.counts;
         let Some(id) = reply.id else {

@@ -97,7 +97,7 @@ impl Drains {
     }
 
     /// Number of first copies that a stream's devices received of what was kept for them.
-    pub(crate) fn told(&self, stream: StreamId) -> u64 {
+    pub(crate) fn drained_count(&self, stream: StreamId) -> u64 {
         let of = self.drained.iter().filter(|((of, _), _)| *of == stream);
         of.map(|(_, drained)| drained.count).sum()
     }

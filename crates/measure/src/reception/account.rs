@@ -3,8 +3,8 @@
 use muster_model::Reception;
 use serde::{Deserialize, Serialize};
 
-use crate::tally::{digest_copy, digest_receipt};
-use crate::{Distribution, Tally, digest};
+use crate::checksummed_count::{digest_copy, digest_receipt};
+use crate::{ChecksummedCount, Distribution, digest};
 
 /// Receptions of one stream's subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct ReceptionAccount {
     /// Every copy, counted before decoding.
     pub consumed: u64,
     /// Copies whose id could be read, by who got them.
-    pub read: Tally,
+    pub read: ChecksummedCount,
     /// Copies without a readable id.
     pub unstamped: u64,
 }

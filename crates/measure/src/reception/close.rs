@@ -161,9 +161,9 @@ impl Closing<'_> {
             parts,
         );
         if self.has_one_clock && !walk.drain.is_unknown {
-            let told = identity.drains.told(stream);
+            let drained = identity.drains.drained_count(stream);
             let name = "drained: by their instants = by the schedule";
-            about.counts(name, told, walk.drain.arrived);
+            about.counts(name, drained, walk.drain.arrived);
         }
         about.counts("windows: first copies", windows.arrived, walk.arrived);
         about.counts("windows: corrupted", windows.corrupted, corrupted);

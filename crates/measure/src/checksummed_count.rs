@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 /// Number of things counted, and the wrapping sum of their digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct ChecksummedCount {
     /// Number of things counted.
     pub count: u64,
     /// Wrapping sum of the digests.
     pub sum: u64,
 }
 
-impl Tally {
+impl ChecksummedCount {
     /// Counts one thing by its digest.
     pub fn add(&mut self, digest: u64) {
         self.count += 1;
@@ -27,14 +27,14 @@ impl Tally {
     }
 
     /// Counts all that `other` counted.
-    pub fn merge(&mut self, other: &Tally) {
+    pub fn merge(&mut self, other: &ChecksummedCount) {
         self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
     /// Distance between two counts of the same things: the difference of the counts, and at least 1
     /// if they did not count the same things.
-    pub fn distance(&self, other: &Tally) -> u64 {
+    pub fn distance(&self, other: &ChecksummedCount) -> u64 {
         self.count
             .abs_diff(other.count)
             .max(u64::from(self.sum != other.sum))
