@@ -12,18 +12,16 @@ use muster_net::Key;
 use muster_platform::Dialect;
 use muster_protocol::mqtt::packet::{Subscribe, Unsubscribe};
 use muster_protocol::mqtt::{Filter, Publish, Qos, Refused, ServerEvent, Token, reason};
-use muster_transport::Servers;
 
 use self::links::{Link, Links, must_wait};
 use self::sessions::{Sessions, deliver_elsewhere};
-use crate::config::GatewayConfig;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
 use crate::routes::{Gauge, Grant, SessionRef, Subscription};
 use crate::thread::Ctx;
 
 /// The links and sessions of one thread, and what goes to them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Broker {
     links: Links,
     sessions: Sessions,
@@ -49,14 +47,6 @@ pub(crate) struct Routed {
 }
 
 impl Broker {
-    pub(crate) fn new(config: &GatewayConfig, layers: Servers) -> Self {
-        Self {
-            links: Links::new(config, layers),
-            sessions: Sessions::default(),
-            matches: Vec::new(),
-        }
-    }
-
     pub(crate) fn links(&mut self) -> &mut Links {
         &mut self.links
     }

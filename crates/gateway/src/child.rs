@@ -7,7 +7,6 @@
 //! child never outlives its parent, however that ends.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -75,7 +74,7 @@ pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<
             return Err(error.into());
         }
     };
-    write_line(&mut output, &Listening::At(gateway.addresses()))?;
+    write_line(&mut output, &Listening::At(gateway.addresses().clone()))?;
     for line in lines {
         if line?.trim() == STOP {
             break;
@@ -109,13 +108,12 @@ impl ChildGateway {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (orders, answers) =
             pipes.ok_or_else(|| io::Error::other("a gateway process without pipes"))?;
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let answers = listen(answers)?;
         let mut gateway = Self {
             child,
             orders: Some(orders),
             answers,
-            addresses: ListenAddresses::new(nowhere),
+            addresses: ListenAddresses::default(),
         };
         gateway.send(&serde_json::to_string(config)?)?;
         match gateway.receive()? {
@@ -126,8 +124,8 @@ impl ChildGateway {
     }
 
     /// The addresses on which it listens.
-    pub fn addresses(&self) -> ListenAddresses {
-        self.addresses
+    pub fn addresses(&self) -> &ListenAddresses {
+        &self.addresses
     }
 
     /// Its process id.
@@ -218,7 +216,9 @@ mod tests {
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 3, "{text}");
             let first: Listening = serde_json::from_str(lines[0]).expect("where it listens");
-            assert!(matches!(first, Listening::At(at) if at.devices.port() != 0));
+            assert!(
+                matches!(first, Listening::At(at) if at.get("mqtt").is_some_and(|at| at.port() != 0))
+            );
             for line in &lines[1..] {
                 let account: GatewayAccount = serde_json::from_str(line).expect("an account");
                 assert_eq!(account, GatewayAccount::default());

@@ -9,7 +9,7 @@ mod querying;
 pub(crate) mod request;
 
 use muster_model::mix;
-use muster_net::{Io, Key};
+use muster_net::{Key, PortUse};
 use muster_platform::{
     Field, Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted,
 };
@@ -19,20 +19,21 @@ use muster_protocol::coap::{
 use muster_protocol::mqtt::{Publish, Qos};
 
 use self::endpoint::Endpoint;
+use self::guard::{Credentials, Secure};
 use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
-use crate::broker::Broker;
+use crate::commands::QueryRef;
 use crate::config::GatewayConfig;
+use crate::end::{End, Factory, Request, Timer, Work};
 use crate::fault::Response;
+use crate::gateway::{ListenAddresses, StartError};
 use crate::lock::locked;
-use crate::message::Parcel;
-use crate::router::Router;
+use crate::message::{Message, Parcel};
 use crate::shared::Shared;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Asker, Origin};
+use crate::uplink::{Answer, Asker, Origin, Sender};
 
 pub(crate) use self::endpoint::Datagram;
-pub(crate) use self::guard::{Credentials, Secure};
 
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {
@@ -47,9 +48,10 @@ const UNKNOWN: Refusal = Refusal {
 
 /// State of one thread's devices over CoAP.
 #[derive(Debug)]
-pub(crate) struct Coap {
+struct Coap {
     endpoint: Endpoint,
     queries: Queries,
+    credentials: Credentials,
 }
 
 /// An answer of the dialect: its code, what stands beside it, and a body.
@@ -61,91 +63,134 @@ struct Content<'a> {
 }
 
 /// A request, and the topic that it surfaces on.
-struct Request<'a> {
+struct Surfaced<'a> {
     from: PeerRef,
     incoming: &'a coap::Incoming<'a>,
     topic: &'a str,
 }
 
-impl Coap {
-    pub(crate) fn new(config: &GatewayConfig) -> Self {
-        Self {
-            endpoint: Endpoint::new(config),
-            queries: Queries::default(),
+/// # Errors
+/// [`StartError`] if a certificate or key cannot be used.
+pub(crate) fn prepare(config: &GatewayConfig) -> Result<Factory, StartError> {
+    let credentials = Credentials::new(config)?;
+    Ok(Box::new(move |config| {
+        Box::new(Coap::new(config, credentials.clone()))
+    }))
+}
+
+/// The peer of a socket as the sender of messages.
+fn sender(socket: Key, peer: PeerRef) -> Sender {
+    let peer = peer.number();
+    Sender { socket, peer }
+}
+
+const fn asker(request: RequestRef) -> Asker {
+    let (protocol, request) = (Protocol::Coap, Request::Coap(request));
+    Asker { protocol, request }
+}
+
+impl End for Coap {
+    fn listen(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        port: PortUse,
+        addresses: &mut ListenAddresses,
+    ) -> Result<(), StartError> {
+        let config = &ctx.shared.config;
+        if let Some(at) = config.coap {
+            let socket = addresses.listen("coap", at, |at| ctx.io.bind_udp(at, port))?;
+            self.endpoint.add_socket(ctx, socket, None);
         }
-    }
-
-    /// Hears devices by a socket from now on.
-    pub(crate) fn listen(&mut self, io: &mut Io, key: Key) {
-        self.endpoint.add_socket(io, key);
-    }
-
-    /// The same over DTLS.
-    pub(crate) fn listen_secure(&mut self, io: &mut Io, key: Key, secure: Secure) {
-        self.endpoint.add_secure_socket(io, key, secure);
-    }
-
-    pub(crate) fn count_datagrams(&self, ctx: &mut Ctx<'_>, is_last: bool) {
-        self.endpoint.count_datagrams(ctx, is_last);
+        if let Some(dtls) = &config.coaps {
+            let bind = |at| ctx.io.bind_udp(at, port);
+            let socket = addresses.listen("coaps", dtls.listen, bind)?;
+            let secure = Secure::new(dtls, &self.credentials).ok_or(StartError::Randomness)?;
+            self.endpoint.add_socket(ctx, socket, Some(secure));
+        }
+        Ok(())
     }
 
     /// Takes a datagram, and the messages in it.
-    pub(crate) fn datagram(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        router: &mut Router,
-        datagram: Datagram<'_>,
-    ) {
-        let Some(peer) = self.endpoint.sender(ctx, &datagram) else {
-            return self.end_gone(ctx);
-        };
-        if self.endpoint.is_secure(datagram.socket) {
-            let mut records = self.endpoint.records(ctx, peer, datagram);
-            while let Some(message) = self.endpoint.next_message(ctx, &mut records) {
-                self.message(ctx, router, peer, message);
+    fn datagram(&mut self, work: &mut Work<'_>, datagram: Datagram<'_>) {
+        let ctx = &mut work.ctx;
+        if let Some(peer) = self.endpoint.sender(ctx, &datagram) {
+            if self.endpoint.is_secure(datagram.socket) {
+                let mut records = self.endpoint.records(ctx, peer, datagram);
+                while let Some(message) = self.endpoint.next_message(&mut work.ctx, &mut records) {
+                    self.message(work, peer, message);
+                }
+            } else {
+                self.message(work, peer, datagram.bytes);
             }
-        } else {
-            self.message(ctx, router, peer, datagram.bytes);
         }
-        self.end_gone(ctx);
+        self.end_gone(&mut work.ctx);
     }
 
-    fn message(&mut self, ctx: &mut Ctx<'_>, router: &mut Router, from: PeerRef, bytes: &[u8]) {
-        let event = self.endpoint.drive(ctx, from, |session, now, out| {
-            session.receive(now, bytes, out)
-        });
-        if let Some(event) = event {
-            self.handle(ctx, router, from, &event);
+    fn due(&mut self, work: &mut Work<'_>, timer: Timer) {
+        match timer {
+            Timer::Peer(peer) => self.wake_peer(work, peer),
+            Timer::Query(query) => self.query_due(&mut work.ctx, query),
+            Timer::Link(_) | Timer::Batch(_) => {}
         }
-        self.endpoint.look_after(ctx, from);
     }
 
-    /// Something is due of a peer.
-    pub(crate) fn wake_peer(&mut self, ctx: &mut Ctx<'_>, router: &mut Router, of: PeerRef) {
-        if let Some(peer) = self.endpoint.peer(of) {
-            peer.alarm = None;
+    fn respond(&mut self, work: &mut Work<'_>, request: Request, answer: Answer) {
+        if let Request::Coap(request) = request {
+            self.answer(&mut work.ctx, request, answer);
         }
-        while let Some(event) = self
-            .endpoint
-            .drive(ctx, of, |session, now, out| session.wake(now, out))
-        {
-            self.handle(ctx, router, of, &event);
-        }
-        self.endpoint.expire_session(ctx, of);
-        self.endpoint.look_after(ctx, of);
-        self.end_gone(ctx);
+    }
+
+    fn deliver(&mut self, work: &mut Work<'_>, to: QueryRef, message: &Message) -> bool {
+        self.put_into_answer(work, to, message)
     }
 
     /// Closes a part of the sessions of DTLS; CoAP alone knows no links.
-    pub(crate) fn close_share(&mut self, ctx: &mut Ctx<'_>, seed: u64, share: f64) {
+    fn close_share(&mut self, work: &mut Work<'_>, seed: u64, share: f64) {
         let mut sessions = self.endpoint.sessions();
         sessions.sort_by_key(|peer| mix(seed, peer.number()));
         let count = (sessions.len() as f64 * share).round() as usize;
         for peer in sessions.into_iter().take(count) {
-            ctx.counts().closed_links.more();
-            self.endpoint.close_session(ctx, peer);
+            work.ctx.counts().closed_links.more();
+            self.endpoint.close_session(&mut work.ctx, peer);
         }
-        self.end_gone(ctx);
+        self.end_gone(&mut work.ctx);
+    }
+
+    fn turn(&mut self, work: &mut Work<'_>, is_last: bool) {
+        self.endpoint.count_datagrams(&mut work.ctx, is_last);
+    }
+}
+
+impl Coap {
+    fn new(config: &GatewayConfig, credentials: Credentials) -> Self {
+        Self {
+            endpoint: Endpoint::new(config),
+            queries: Queries::default(),
+            credentials,
+        }
+    }
+
+    fn message(&mut self, work: &mut Work<'_>, from: PeerRef, bytes: &[u8]) {
+        let receive =
+            |session: &mut coap::Server, now, out: &mut Vec<u8>| session.receive(now, bytes, out);
+        if let Some(event) = self.endpoint.drive(&mut work.ctx, from, receive) {
+            self.handle(work, from, &event);
+        }
+        self.endpoint.look_after(&mut work.ctx, from);
+    }
+
+    fn wake_peer(&mut self, work: &mut Work<'_>, of: PeerRef) {
+        if let Some(peer) = self.endpoint.peer(of) {
+            peer.alarm = None;
+        }
+        while let Some(event) = self.endpoint.drive(&mut work.ctx, of, |session, now, out| {
+            session.wake(now, out)
+        }) {
+            self.handle(work, of, &event);
+        }
+        self.endpoint.expire_session(&mut work.ctx, of);
+        self.endpoint.look_after(&mut work.ctx, of);
+        self.end_gone(&mut work.ctx);
     }
 
     /// Ends the queries of peers that are gone: commands find nobody.
@@ -156,30 +201,19 @@ impl Coap {
     }
 
     /// Handles an event of a peer's session.
-    fn handle(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        router: &mut Router,
-        of: PeerRef,
-        event: &ServerEvent<'_>,
-    ) {
+    fn handle(&mut self, work: &mut Work<'_>, of: PeerRef, event: &ServerEvent<'_>) {
         match event {
-            ServerEvent::Request(incoming) => self.request(ctx, router, of, incoming),
-            ServerEvent::Acknowledged { .. } => ctx.counts().separate_acknowledged.more(),
+            ServerEvent::Request(incoming) => self.request(work, of, incoming),
+            ServerEvent::Acknowledged { .. } => work.ctx.counts().separate_acknowledged.more(),
             ServerEvent::Reset { .. } | ServerEvent::TimedOut { .. } => {
-                ctx.counts().separate_refused.more();
+                work.ctx.counts().separate_refused.more();
             }
             ServerEvent::Retransmitted => {}
         }
     }
 
-    fn request(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        router: &mut Router,
-        from: PeerRef,
-        incoming: &coap::Incoming<'_>,
-    ) {
+    fn request(&mut self, work: &mut Work<'_>, from: PeerRef, incoming: &coap::Incoming<'_>) {
+        let ctx = &mut work.ctx;
         let name = self.endpoint.peer(from).and_then(|peer| peer.name.clone());
         let identity = name.as_deref().and_then(Identity::parse);
         let who = identity.map(|identity| muster_platform::Peer {
@@ -193,31 +227,26 @@ impl Coap {
             None => Wanted::Refused(NO_TEXT),
             Some(came) => of_known(ctx.shared, hear(&came, who.as_ref(), &mut topic)),
         };
-        let request = Request {
+        let request = Surfaced {
             from,
             incoming,
             topic: &topic,
         };
         match wanted {
-            Wanted::Upload(upload) => self.upload(ctx, router, &request, &upload),
-            Wanted::Reply(_) => self.reply(ctx, router.broker(), &request),
+            Wanted::Upload(upload) => self.upload(work, &request, &upload),
+            Wanted::Reply(_) => self.reply(work, &request),
             Wanted::Refused(refusal) => {
                 ctx.counts().refused_requests.more();
                 self.decline(ctx, from, incoming.pending, &refusal);
             }
         }
-        ctx.scratch().topic = topic;
+        work.ctx.scratch().topic = topic;
     }
 
     /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
-    fn upload(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        router: &mut Router,
-        request: &Request<'_>,
-        upload: &Upload<'_>,
-    ) {
-        let Request { from, incoming, .. } = *request;
+    fn upload(&mut self, work: &mut Work<'_>, request: &Surfaced<'_>, upload: &Upload<'_>) {
+        let Surfaced { from, incoming, .. } = *request;
+        let ctx = &mut work.ctx;
         ctx.counts().received.more();
         if let Some(gateway) = upload.gateway {
             let mut waiting = locked(&ctx.shared.waiting);
@@ -226,16 +255,16 @@ impl Coap {
         let Some(socket) = self.endpoint.peer(from).map(|peer| peer.socket) else {
             return;
         };
-        let mut asker = RequestRef {
+        let mut sent = RequestRef {
             peer: from,
             pending: incoming.pending,
             query: None,
         };
         if upload.ttd_s.is_some() {
-            asker.query = self.note_query(from, incoming.pending, upload);
-            if asker.query.is_none() {
+            sent.query = self.note_query(from, incoming.pending, upload);
+            if sent.query.is_none() {
                 let code = ctx.shared.config.dialect.server.refusal;
-                return self.refuse_upload(ctx, asker, code);
+                return self.refuse_upload(ctx, sent, code);
             }
         }
         let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
@@ -251,30 +280,34 @@ impl Coap {
             ..Publish::new(request.topic, &incoming.payload)
         };
         let origin = Origin {
-            asker: Asker::Request(asker),
-            socket,
+            asker: asker(sent),
+            sender: sender(socket, from),
+            is_answered: incoming.pending.is_confirmable(),
+            is_routed: true,
             session: None,
             is_again: false,
         };
-        if let Some(answer) = router.uplink(ctx, &publish, origin) {
-            self.respond(ctx, asker, answer);
+        if let Some(answer) = work.router.uplink(ctx, &publish, origin) {
+            self.answer(ctx, sent, answer);
         }
     }
 
     /// A device's reply to a command: routed as any message, and never treated badly.
-    fn reply(&mut self, ctx: &mut Ctx<'_>, broker: &mut Broker, request: &Request<'_>) {
+    fn reply(&mut self, work: &mut Work<'_>, request: &Surfaced<'_>) {
+        let ctx = &mut work.ctx;
         ctx.counts().replies.more();
         let publish = Publish {
             qos: Qos::AtLeastOnce,
             ..Publish::new(request.topic, &request.incoming.payload)
         };
-        broker.publish(ctx, Parcel::new(&publish, None));
+        let parcel = Parcel::new(&publish, None);
+        work.router.broker().publish(ctx, parcel);
         self.endpoint
             .change(ctx, request.from, request.incoming.pending);
     }
 
     /// Answers an uplink.
-    pub(crate) fn respond(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, answer: Answer) {
+    fn answer(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, answer: Answer) {
         let RequestRef { peer, pending, .. } = to;
         if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
             (to.query, answer.response)
@@ -294,12 +327,11 @@ impl Coap {
             Response::AcceptLate(by) => {
                 if let Some(pending) = self.endpoint.separate(ctx, peer, pending) {
                     let query = None;
-                    let asker = RequestRef {
+                    let late = answer.late(asker(RequestRef {
                         peer,
                         pending,
                         query,
-                    };
-                    let late = answer.late(Asker::Request(asker));
+                    }));
                     ctx.set_alarm(ctx.now() + by, late);
                 }
             }

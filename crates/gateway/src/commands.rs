@@ -1,110 +1,73 @@
-//! Treatment of commands on their way to devices.
+//! Commands on their way to devices, whatever those speak.
 
 use std::sync::Arc;
 
-use muster_platform::{CommandScratch, Commanded, Handing, Handover, Rewrite};
-use muster_protocol::mqtt::{Publish, reason};
+use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Requests, Rewrite};
+use muster_protocol::mqtt::{Publish, Qos};
+use slotmap::new_key_type;
 
-use crate::account::command_hash;
-use crate::broker::Broker;
-use crate::coap::Coap;
-use crate::fault::Fault;
+use crate::end::Work;
 use crate::lock::locked;
-use crate::message::{Message, Parcel, published};
-use crate::mqtt::{Received, reject};
+use crate::mail::Mail;
+use crate::message::{Message, Parcel};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
-use crate::uplink::Alarm;
 
-/// Takes a command: routed as any message, but treated badly by counts of its own. Whoever issues
-/// commands hears that nobody was there, whatever devices hear of their messages.
-pub(crate) fn take(
-    ctx: &mut Ctx<'_>,
-    broker: &mut Broker,
-    coap: &mut Coap,
-    received: &Received<'_>,
-) {
-    let (incoming, from) = (received.incoming, received.from);
-    if !(ctx.shared.config.dialect.server.takes_command)(incoming.payload) {
-        ctx.counts().unreadable.more();
-        let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
-        return reject(ctx, broker, received.asker(), code);
-    }
-    let named = command_hash(&incoming.topic, incoming.payload);
-    let fault = if incoming.dup || ctx.shared.behaves {
-        Fault::Behave
-    } else {
-        locked(&ctx.shared.fault_plan).command(named)
-    };
-    if !incoming.dup {
-        ctx.counts().commands.more();
-    }
-    let mut user = Vec::new();
-    let message = Arc::new(Message::new(&published(incoming, &mut user), ctx.now()));
-    // Nothing else is asked for of commands.
-    let mut copies = 1;
-    if fault == Fault::DeliverLate {
-        let by = ctx.shared.config.behaviour.delay_commands.by;
-        ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
-    } else if fault != Fault::LoseAfterAccept {
-        copies = route(ctx, broker, coap, &message, from);
-        if fault == Fault::Duplicate {
-            route_again(ctx, broker, coap, &message, from);
-        }
-    }
-    let code = match copies {
-        0 => reason::NO_MATCHING_SUBSCRIBERS,
-        _ => reason::SUCCESS,
-    };
-    broker.links().ack(ctx, received.asker(), code);
+/// The status, as in HTTP, of a command whose device does not wait.
+pub(crate) const NOBODY_WAITS: u16 = 503;
+/// The status of a command that cannot be sent to any device, or not be put into an answer.
+pub(crate) const MALFORMED: u16 = 400;
+
+new_key_type! {
+    /// Names one request of a thread that waits, and never another one after it.
+    pub(crate) struct QueryRef;
 }
 
-/// Hands a command on, in the form that its device asked for.
-pub(crate) fn route(
-    ctx: &mut Ctx<'_>,
-    broker: &mut Broker,
-    coap: &mut Coap,
-    message: &Arc<Message>,
-    from: SessionRef,
-) -> usize {
+/// A request that waits for a command, as all threads know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiter {
+    pub(crate) shard: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) query: QueryRef,
+}
+
+/// Passes a command on in the form that its device asked for: the number of copies.
+pub(crate) fn route(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) -> usize {
+    let ctx = &mut work.ctx;
     let copies = match ctx.shared.config.dialect.server.handover {
-        Handover::AsItCame => broker.publish_kept(ctx, message, Some(from)).copies,
-        Handover::Rewritten(rewrite) => hand(ctx, broker, message, from, rewrite),
-        Handover::InAnswer => coap.hand_to_query(ctx, broker, message),
+        Handover::AsItCame => {
+            let broker = work.router.broker();
+            broker.publish_kept(ctx, message, Some(from)).copies
+        }
+        Handover::Rewritten(rewrite) => publish_rewritten(work, message, from, rewrite),
+        Handover::InAnswer => answer_with(work, message),
     };
-    ctx.counts().commands_routed.add(copies as u64);
+    work.ctx.counts().commands_routed.add(copies as u64);
     copies
 }
 
-/// Hands a second copy of a command on. Where that finds no device waiting nobody is told, for the
-/// first was handed on, or its notice was sent.
-fn route_again(
-    ctx: &mut Ctx<'_>,
-    broker: &mut Broker,
-    coap: &mut Coap,
-    message: &Arc<Message>,
-    from: SessionRef,
-) {
+/// Passes a second copy of a command on. If no device waits for it, the application gets no notice: the
+/// first copy was passed on, or had its own notice.
+pub(crate) fn route_again(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) {
     if matches!(
-        ctx.shared.config.dialect.server.handover,
+        work.ctx.shared.config.dialect.server.handover,
         Handover::InAnswer
     ) {
-        let copies = coap.pass_to_query(ctx, broker, message).unwrap_or(0);
-        ctx.counts().commands_routed.add(copies as u64);
+        let copies = pass_to_waiter(work, message).unwrap_or(0);
+        work.ctx.counts().commands_routed.add(copies as u64);
     } else {
-        route(ctx, broker, coap, message, from);
+        route(work, message, from);
     }
 }
 
-fn hand(
-    ctx: &mut Ctx<'_>,
-    broker: &mut Broker,
+fn publish_rewritten(
+    work: &mut Work<'_>,
     message: &Message,
     from: SessionRef,
     rewrite: Rewrite,
 ) -> usize {
-    let command = (ctx.shared.config.dialect.server.command)(&message.topic);
-    let Some(Commanded { device, .. }) = command else {
+    let ctx = &mut work.ctx;
+    let Some(Commanded { device, .. }) = commanded(ctx, message) else {
         return 0;
     };
     let gateway = locked(&ctx.shared.gateways).get(device).cloned();
@@ -122,12 +85,76 @@ fn hand(
             qos: message.qos,
             ..Publish::new(&handed.topic, &handed.payload)
         };
-        let copies = broker
-            .publish(ctx, Parcel::new(&publish, Some(from)))
-            .copies;
+        let parcel = Parcel::new(&publish, Some(from));
+        let copies = work.router.broker().publish(ctx, parcel).copies;
         if copies > 0 {
             return copies;
         }
     }
     0
+}
+
+/// Passes a command on to the request of its device that waits: the number of copies. If it is none, the
+/// application gets a notice.
+pub(crate) fn answer_with(work: &mut Work<'_>, message: &Arc<Message>) -> usize {
+    if let Some(copies) = pass_to_waiter(work, message) {
+        return copies;
+    }
+    if let Some(command) = commanded(&work.ctx, message) {
+        let (status, why) = match (requests(&work.ctx).unfit)(&command) {
+            Some(why) => (MALFORMED, why),
+            None => (NOBODY_WAITS, "the device does not wait"),
+        };
+        note_undelivered(work, &command, status, why);
+    }
+    0
+}
+
+/// Passes a command on to the request of its device that waits: the number of copies that went there;
+/// none if no request waits.
+fn pass_to_waiter(work: &mut Work<'_>, message: &Arc<Message>) -> Option<usize> {
+    let ctx = &mut work.ctx;
+    let command = commanded(ctx, message)?;
+    if (requests(ctx).unfit)(&command).is_some() {
+        return None;
+    }
+    let to = locked(&ctx.shared.waiting).hand(command.tenant, command.device)?;
+    if to.shard == ctx.index() {
+        let is_answered = work.with(to.protocol, |end, work| {
+            end.deliver(work, to.query, message)
+        });
+        return Some(usize::from(is_answered == Some(true)));
+    }
+    let message = Arc::clone(message);
+    ctx.mail(to.shard, Mail::Command { to, message });
+    Some(1)
+}
+
+pub(crate) fn requests(ctx: &Ctx<'_>) -> &'static Requests {
+    ctx.shared.config.dialect.requests(Protocol::Coap)
+}
+
+pub(crate) fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {
+    (ctx.shared.config.dialect.server.command)(&message.topic)
+}
+
+/// Publishes a notice that a command was not delivered, if the dialect has such notices.
+pub(crate) fn note_undelivered(
+    work: &mut Work<'_>,
+    command: &Commanded<'_>,
+    status: u16,
+    why: &str,
+) {
+    let ctx = &mut work.ctx;
+    ctx.counts().commands_undelivered.more();
+    let mut notice = CommandScratch::default();
+    let server = &ctx.shared.config.dialect.spec().server;
+    if (server.write_notice)(command, status, why, &mut notice) {
+        let publish = Publish {
+            qos: Qos::AtLeastOnce,
+            ..Publish::new(&notice.topic, &notice.payload)
+        };
+        let parcel = Parcel::new(&publish, None);
+        work.router.broker().publish(ctx, parcel);
+    }
 }

@@ -1,16 +1,17 @@
 //! Starting, asking and stopping a gateway.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use muster_net::{ListenError, Loop, LoopConfig, LoopError, PortUse, limits};
-use muster_transport::{Servers, TransportError};
+use muster_transport::TransportError;
 use serde::{Deserialize, Serialize};
 
 use crate::account::GatewayAccount;
-use crate::coap::{Credentials, Secure};
 use crate::config::GatewayConfig;
+use crate::end::Ends;
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -25,28 +26,27 @@ pub struct Gateway {
     _management: Option<Management>,
 }
 
-/// The addresses on which a gateway listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListenAddresses {
-    /// Clients of MQTT.
-    pub devices: SocketAddr,
-    /// CoAP, if the gateway serves it.
-    pub coap: Option<SocketAddr>,
-    /// CoAP over DTLS, if the gateway serves it.
-    pub coaps: Option<SocketAddr>,
-    /// The management API, if there is one.
-    pub management: Option<SocketAddr>,
-}
+/// The addresses on which a gateway listens, by protocol: `mqtt`, `coap`, `coaps`, and `management` for the
+/// management API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
 
 impl ListenAddresses {
-    /// An address of MQTT alone.
-    pub(crate) const fn new(devices: SocketAddr) -> Self {
-        Self {
-            devices,
-            coap: None,
-            coaps: None,
-            management: None,
-        }
+    /// The address of a protocol; none if the gateway does not serve it.
+    pub fn get(&self, protocol: &str) -> Option<SocketAddr> {
+        self.0.get(protocol).copied()
+    }
+
+    /// Listens at the address that an earlier thread got, else at the configured one.
+    pub(crate) fn listen<T>(
+        &mut self,
+        protocol: &str,
+        configured: SocketAddr,
+        listen: impl FnOnce(SocketAddr) -> Result<(T, SocketAddr), ListenError>,
+    ) -> Result<T, ListenError> {
+        let (listener, bound) = listen(self.get(protocol).unwrap_or(configured))?;
+        self.0.insert(protocol.to_owned(), bound);
+        Ok(listener)
     }
 }
 
@@ -87,19 +87,17 @@ impl Gateway {
         // A lower limit shows itself as connections that wait at the door.
         let _ = limits::raise_descriptors();
         let clock = config.clock();
-        let layers = Servers::new(&config.layers())?;
-        let credentials = Credentials::new(&config)?;
-        let mut addresses = ListenAddresses {
-            coap: config.coap,
-            coaps: config.coaps.as_ref().map(|dtls| dtls.listen),
-            ..ListenAddresses::new(config.listen)
-        };
+        let ends = Ends::prepare(&config)?;
         let shared = Arc::new(Shared::new(config));
+        let mut addresses = ListenAddresses::default();
         let management = management(&shared)?;
-        addresses.management = management.as_ref().map(Management::addr);
+        if let Some(management) = &management {
+            let at = management.addr();
+            addresses.0.insert("management".to_owned(), at);
+        }
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
-            let shard = Shard::new(index, Arc::clone(&shared), layers.clone());
+            let shard = Shard::new(index, Arc::clone(&shared), ends(&shared.config));
             let packets = LoopConfig::default().with_packets_of(shared.config.max_packet());
             let mut event_loop = Loop::new(clock, &packets, shard)?;
             let (shard, io) = event_loop.parts();
@@ -108,18 +106,7 @@ impl Gateway {
                 (0, _) => PortUse::First,
                 _ => PortUse::Further,
             };
-            addresses.devices = io.listen(addresses.devices, port)?.1;
-            if let Some(at) = &mut addresses.coap {
-                let (key, bound) = io.bind_udp(*at, port)?;
-                shard.coap().listen(io, key);
-                *at = bound;
-            }
-            if let (Some(at), Some(dtls)) = (&mut addresses.coaps, &shared.config.coaps) {
-                let (key, bound) = io.bind_udp(*at, port)?;
-                let secure = Secure::new(dtls, &credentials).ok_or(StartError::Randomness)?;
-                shard.coap().listen_secure(io, key, secure);
-                *at = bound;
-            }
+            shard.listen(io, port, &mut addresses)?;
             shared.post(index).set_waker(io.waker());
             loops.push(event_loop);
         }
@@ -136,13 +123,13 @@ impl Gateway {
     }
 
     /// The addresses on which it listens.
-    pub fn addresses(&self) -> ListenAddresses {
-        self.addresses
+    pub fn addresses(&self) -> &ListenAddresses {
+        &self.addresses
     }
 
     /// Address on which it listens for MQTT.
     pub fn addr(&self) -> SocketAddr {
-        self.addresses.devices
+        self.addresses.0["mqtt"]
     }
 
     /// Account up to now. Threads count on meanwhile: ask when nothing is under way for figures

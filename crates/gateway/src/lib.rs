@@ -23,6 +23,7 @@ mod coap;
 mod commands;
 mod config;
 mod counted;
+mod end;
 mod fault;
 mod fault_plan;
 mod gateway;

@@ -7,7 +7,7 @@ use muster_model::Micros;
 use muster_net::Waker;
 
 use crate::broker::session::Session;
-use crate::coap::request::Waiter;
+use crate::commands::Waiter;
 use crate::lock::locked;
 use crate::message::Message;
 use crate::routes::{Claim, Grant, SessionRef};

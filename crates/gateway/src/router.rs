@@ -21,7 +21,7 @@ const OVERTAKING_LOOK: Micros = Micros::from_millis(250);
 const OVERTAKING_QUIET: Micros = Micros::from_secs(1);
 
 /// Takes uplinks of all protocol ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Router {
     broker: Broker,
     /// Uplinks that the next one of their sender and topic is to overtake.
@@ -30,14 +30,6 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(broker: Broker) -> Self {
-        Self {
-            broker,
-            held: FxHashMap::default(),
-            last_uplink: Micros::ZERO,
-        }
-    }
-
     pub(crate) fn broker(&mut self) -> &mut Broker {
         &mut self.broker
     }
@@ -54,13 +46,13 @@ impl Router {
             return self.misbehave(ctx, Arc::new(Message::new(publish, ctx.now())), origin);
         }
         let (response, mut copies) = (Response::Accept, 1);
-        if origin.asker.is_routed() {
+        if origin.is_routed {
             let routed = self
                 .broker
                 .publish(ctx, Parcel::new(publish, origin.session));
             ctx.counts().processed.more();
             if routed.is_congested {
-                ctx.hold_back(origin.socket);
+                ctx.hold_back(origin.sender.socket);
             }
             copies = routed.copies;
         }
@@ -104,8 +96,8 @@ impl Router {
         };
         if let Some(until) = blocked_until {
             ctx.counts().capacity_blocked.more();
-            ctx.pause(origin.socket, Pause::Capacity);
-            ctx.set_alarm(until, Alarm::Unblock(origin.socket));
+            ctx.pause(origin.sender.socket, Pause::Capacity);
+            ctx.set_alarm(until, Alarm::Unblock(origin.sender.socket));
         }
         let uplink = Uplink {
             origin,
@@ -123,16 +115,16 @@ impl Router {
     /// Makes the uplink's fault come true; gives its answer.
     pub(crate) fn settle(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) -> Answer {
         let config = &ctx.shared.config;
-        let (fault, asker) = (uplink.fault, &uplink.origin.asker);
+        let (fault, origin) = (uplink.fault, &uplink.origin);
         let response = fault.response(&config.behaviour, config.reject_code());
         // Whether it is overtaken shows later. What is wrong with an answer cannot befall an uplink that
         // has none.
-        let is_later = fault == Fault::Reorder && asker.is_routed();
-        let is_booked = !is_later && (!fault.is_about_answer() || asker.is_answered());
+        let is_later = fault == Fault::Reorder && origin.is_routed;
+        let is_booked = !is_later && (!fault.is_about_answer() || origin.is_answered);
         if fault != Fault::Behave && is_booked {
             book(ctx, &uplink);
         }
-        if !asker.is_routed() {
+        if !origin.is_routed {
             let copies = 1;
             return Answer { response, copies };
         }
@@ -166,9 +158,9 @@ impl Router {
         let (message, origin) = (&uplink.message, &uplink.origin);
         let routed = self.broker.publish_kept(ctx, message, origin.session);
         if routed.is_congested {
-            ctx.hold_back(origin.socket);
+            ctx.hold_back(origin.sender.socket);
         }
-        if let Some(held) = self.held.get_mut(&origin.asker.sender()) {
+        if let Some(held) = self.held.get_mut(&origin.sender) {
             let overtaken = held.extract_if(.., |held| held.message.topic == message.topic);
             let overtaken = overtaken.collect::<Vec<Uplink>>();
             overtaken.iter().for_each(|held| book(ctx, held));
@@ -181,8 +173,8 @@ impl Router {
         if self.held.is_empty() {
             ctx.set_alarm(ctx.now() + OVERTAKING_LOOK, Alarm::Overtaken);
         }
-        let sender = uplink.origin.asker.sender();
-        self.held.entry(sender).or_default().push(uplink);
+        let held = self.held.entry(uplink.origin.sender).or_default();
+        held.push(uplink);
     }
 
     /// Delivers uplinks that nothing overtook, once the traffic has ended; they were not

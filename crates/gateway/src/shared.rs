@@ -9,8 +9,7 @@ use muster_platform::Waiting;
 use rustc_hash::FxHashMap;
 
 use crate::account::{Book, GatewayAccount};
-use crate::coap::bounds::{QUERIES_MAX, SPOKEN_FOR_MAX};
-use crate::coap::request::Waiter;
+use crate::commands::Waiter;
 use crate::config::GatewayConfig;
 use crate::counted::Counted;
 use crate::fault_plan::FaultPlan;
@@ -21,6 +20,11 @@ use crate::registered_devices::RegisteredDevices;
 use crate::registry::Registry;
 use crate::routes::{Routes, SessionRef};
 
+/// Most requests that wait for a command, of a thread and of all: one for each of the devices that one
+/// process of a generator can have, several times over.
+pub(crate) const QUERIES_MAX: usize = 100_000;
+/// Devices whose gateway is known at least: as many as a large run has, at some 150 bytes each.
+const SPOKEN_FOR_MAX: usize = 500_000;
 /// Most devices that gateways announced of which it is known whose they are; those beyond get no
 /// commands.
 const ANNOUNCED_MAX: usize = 1_000_000;

@@ -1,11 +1,11 @@
 //! State that all parts of one thread use: its clock and sockets, its alarms, its counts, its mail
-//! to other threads, and the sockets that are not read.
+//! to other threads, and its sockets.
 
 use std::collections::VecDeque;
 
 use muster_model::Micros;
-use muster_net::{Io, Key};
-use rustc_hash::FxHashMap;
+use muster_net::{Io, Key, ListenerId};
+use muster_platform::Protocol;
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::account::Counts;
@@ -33,14 +33,23 @@ pub(crate) struct Thread {
     index: u16,
     alarms: SlotMap<DefaultKey, Alarm>,
     outboxes: Vec<Vec<Mail>>,
-    /// Reasons for which sockets are not read, as bits of [`Pause`]; sockets that are read have no
-    /// entry.
-    paused: FxHashMap<Key, u8>,
+    listeners: Vec<(ListenerId, Protocol)>,
+    /// By the index of the socket's key.
+    sockets: Vec<Option<Socket>>,
     /// Publishers that wait for room in a full queue.
     waiting: Vec<Key>,
     /// Senders that are gone, whose uplinks nothing can overtake any more.
     gone: Vec<Sender>,
     scratch: Scratch,
+}
+
+/// A socket of a protocol.
+#[derive(Debug)]
+struct Socket {
+    key: Key,
+    protocol: Protocol,
+    /// Reasons for which it is not read, as bits of [`Pause`].
+    pauses: u8,
 }
 
 /// Buffers to write into: whoever takes one puts it back.
@@ -65,6 +74,40 @@ impl Thread {
             shared,
             thread: self,
         }
+    }
+
+    pub(crate) fn protocol_of(&self, key: Key) -> Option<Protocol> {
+        Some(self.socket(key)?.protocol)
+    }
+
+    /// Notes a connection that a listener accepted.
+    pub(crate) fn accept(&mut self, key: Key, listener: ListenerId) {
+        let mut listeners = self.listeners.iter();
+        if let Some((_, protocol)) = listeners.find(|(known, _)| *known == listener) {
+            self.add_socket(key, *protocol);
+        }
+    }
+
+    fn add_socket(&mut self, key: Key, protocol: Protocol) {
+        if self.sockets.len() <= key.index() {
+            self.sockets.resize_with(key.index() + 1, || None);
+        }
+        let pauses = 0;
+        self.sockets[key.index()] = Some(Socket {
+            key,
+            protocol,
+            pauses,
+        });
+    }
+
+    fn socket(&self, key: Key) -> Option<&Socket> {
+        let socket = self.sockets.get(key.index())?.as_ref();
+        socket.filter(|socket| socket.key == key)
+    }
+
+    fn socket_mut(&mut self, key: Key) -> Option<&mut Socket> {
+        let socket = self.sockets.get_mut(key.index())?.as_mut();
+        socket.filter(|socket| socket.key == key)
     }
 }
 
@@ -126,22 +169,37 @@ impl<'a> Ctx<'a> {
         self.shared.post(self.index()).collect(into);
     }
 
+    /// Notes the protocol of connections that a listener accepts.
+    pub(crate) fn add_listener(&mut self, listener: ListenerId, protocol: Protocol) {
+        self.thread.listeners.push((listener, protocol));
+    }
+
+    /// Notes the protocol of a socket for datagrams.
+    pub(crate) fn add_socket(&mut self, key: Key, protocol: Protocol) {
+        self.thread.add_socket(key, protocol);
+    }
+
     pub(crate) fn is_paused(&self, key: Key) -> bool {
-        !self.thread.paused.is_empty() && self.thread.paused.contains_key(&key)
+        self.thread
+            .socket(key)
+            .is_some_and(|socket| socket.pauses != 0)
     }
 
     /// Stops reading a socket. What comes waits in its receive buffer; of datagrams, what does not fit in
     /// there is lost.
     pub(crate) fn pause(&mut self, key: Key, why: Pause) {
-        *self.thread.paused.entry(key).or_default() |= why as u8;
-        self.io.pause_reading(key);
+        if let Some(socket) = self.thread.socket_mut(key) {
+            socket.pauses |= why as u8;
+            self.io.pause_reading(key);
+        }
     }
 
     pub(crate) fn resume(&mut self, key: Key, why: Pause) {
-        if let Some(pauses) = self.thread.paused.get_mut(&key) {
-            *pauses &= !(why as u8);
-            if *pauses == 0 {
-                self.thread.paused.remove(&key);
+        if let Some(socket) = self.thread.socket_mut(key)
+            && socket.pauses & why as u8 != 0
+        {
+            socket.pauses &= !(why as u8);
+            if socket.pauses == 0 {
                 self.io.resume_reading(key);
             }
         }
@@ -151,7 +209,6 @@ impl<'a> Ctx<'a> {
     pub(crate) fn set_pause(&mut self, key: Key, why: Pause, holds: bool) {
         match holds {
             true => self.pause(key, why),
-            false if self.thread.paused.is_empty() => {}
             false => self.resume(key, why),
         }
     }
@@ -199,11 +256,15 @@ impl<'a> Ctx<'a> {
         others.for_each(|(_, outbox)| outbox.push(mail()));
     }
 
+    /// A connection is gone, for good.
+    pub(crate) fn forget_socket(&mut self, key: Key) {
+        if self.thread.socket(key).is_some() {
+            self.thread.sockets[key.index()] = None;
+        }
+    }
+
     /// A sender is gone, for good.
     pub(crate) fn note_gone(&mut self, sender: Sender) {
-        if let Sender::Link(key) = sender {
-            self.thread.paused.remove(&key);
-        }
         if !self.shared.behaves {
             self.thread.gone.push(sender);
         }

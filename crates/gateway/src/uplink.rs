@@ -5,79 +5,39 @@ use std::sync::Arc;
 
 use muster_model::behaviour::{CloseLinks, Stall};
 use muster_net::{Key, TimerId};
-use muster_protocol::mqtt::Pending;
+use muster_platform::Protocol;
 
-use crate::coap::request::{PeerRef, QueryRef, RequestRef};
+use crate::end::{Request, Timer};
 use crate::fault::{Fault, Response};
 use crate::message::Message;
 use crate::routes::SessionRef;
 
-/// Receiver of the answer to an uplink: one variant for each way to answer.
+/// Sender of a request, which gets the answer.
 #[derive(Debug, Clone)]
-pub(crate) enum Asker {
-    /// A PUBLISH, answered by its acknowledgement.
-    Publish(PublishRef),
-    /// A PUBLISH, answered by a message of the application.
-    Application(Asked),
-    /// A request over CoAP.
-    Request(RequestRef),
-}
-
-/// A PUBLISH; at QoS 0 it waits for nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PublishRef {
-    pub(crate) key: Key,
-    pub(crate) pending: Option<Pending>,
-}
-
-/// A message of a device that the application acknowledges.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    /// The link by which the message came.
-    pub(crate) key: Key,
-    pub(crate) device: Arc<str>,
-    pub(crate) id: Option<Arc<[u8]>>,
+pub(crate) struct Asker {
+    pub(crate) protocol: Protocol,
+    pub(crate) request: Request,
 }
 
 /// Sender of messages that keep their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Sender {
-    Link(Key),
-    Peer(PeerRef),
-}
-
-impl Asker {
-    /// True if the sender waits for an answer. A NON has one too, but nobody can know whether it
-    /// was lost.
-    pub(crate) fn is_answered(&self) -> bool {
-        match self {
-            Self::Publish(publish) => publish.pending.is_some(),
-            Self::Application(_) => true,
-            Self::Request(request) => request.pending.is_confirmable(),
-        }
-    }
-
-    /// True if the uplink goes to subscribers: the application that acknowledges one keeps it.
-    pub(crate) fn is_routed(&self) -> bool {
-        !matches!(self, Self::Application(_))
-    }
-
-    pub(crate) fn sender(&self) -> Sender {
-        match self {
-            Self::Publish(PublishRef { key, .. }) | Self::Application(Asked { key, .. }) => {
-                Sender::Link(*key)
-            }
-            Self::Request(request) => Sender::Peer(request.peer),
-        }
-    }
+pub(crate) struct Sender {
+    pub(crate) socket: Key,
+    /// Its number among those of the socket.
+    pub(crate) peer: u64,
 }
 
 /// Origin of an uplink.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) asker: Asker,
-    /// The socket that is not read while the uplink has no room.
-    pub(crate) socket: Key,
+    /// The socket of the sender is not read while the uplink has no room.
+    pub(crate) sender: Sender,
+    /// True if the sender waits for an answer. A NON has one too, but nobody can know whether it
+    /// was lost.
+    pub(crate) is_answered: bool,
+    /// True if the uplink goes to subscribers: the application that acknowledges one keeps it.
+    pub(crate) is_routed: bool,
     /// Session of the sender: its subscriptions with "no local" get no copy.
     pub(crate) session: Option<SessionRef>,
     /// True if the sender marked it as sent before.
@@ -104,18 +64,12 @@ pub(crate) struct Answer {
 /// Action that the gateway takes later.
 #[derive(Debug)]
 pub(crate) enum Alarm {
-    /// A link's CONNECT or next packet is due.
-    Link(Key),
-    /// Something is due of a peer of CoAP.
-    Peer(PeerRef),
-    /// A query has waited long enough for its acknowledgement, or for a command.
-    Query(QueryRef),
+    /// A timer of an end.
+    End(Protocol, Timer),
     /// An uplink has been served.
     Settle(Box<Uplink>),
     /// A late answer.
     Answer { asker: Asker, answer: Answer },
-    /// The acknowledgements of a link have waited for others long enough.
-    Batch(Key),
     /// A late delivery.
     Deliver {
         from: Option<SessionRef>,

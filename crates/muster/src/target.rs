@@ -329,10 +329,13 @@ fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> Gatewa
 
 /// The addresses of the embedded gateway for devices and consumers.
 fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
-    let listening = || gateways.iter().map(|process| process.gateway.addresses());
-    let brokers: Vec<SocketAddr> = listening().map(|at| at.devices).collect();
-    let devices = match plan.platform.scheme().is_coap() {
-        true => listening().filter_map(|at| at.coap.or(at.coaps)).collect(),
+    let at = |scheme: &str| -> Vec<SocketAddr> {
+        let addresses = gateways.iter().map(|process| process.gateway.addresses());
+        addresses.filter_map(|at| at.get(scheme)).collect()
+    };
+    let (scheme, brokers) = (plan.platform.scheme(), at("mqtt"));
+    let devices = match scheme.is_coap() {
+        true => at(scheme.name()),
         false => brokers.clone(),
     };
     let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
@@ -403,7 +406,7 @@ fn introduce(
     management: Option<ManagementConfig>,
 ) {
     let first = gateways.first().map(|process| process.gateway.addresses());
-    let api = first.and_then(|at| at.management);
+    let api = first.and_then(|at| at.get("management"));
     if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
         let token = management.and_then(|it| it.token).map(Secret::new);
         provision.credential = token.map(ApiCredential::Bearer);

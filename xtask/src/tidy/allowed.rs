@@ -26,7 +26,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("e2e", [0, 2]),
     Allowance::new("fleet", [22, 63]),
     Allowance::new("fuzz", [17, 94]),
-    Allowance::new("gateway", [53, 28]),
+    Allowance::new("gateway", [47, 23]),
     Allowance::new("judge", [39, 0]),
     Allowance::new("load", [16, 0]),
     Allowance::new("measure", [74, 0]),

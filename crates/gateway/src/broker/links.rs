@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use muster_model::{Micros, mix};
 use muster_net::{Io, Key, Written};
-use muster_platform::Dialect;
+use muster_platform::{Dialect, Protocol};
 use muster_protocol::layer::{Fed, Layer, Pipe};
 use muster_protocol::mqtt::{Publish, Refused, Server, ServerLimits, Token, Version, reason};
-use muster_transport::{Any, Servers, TlsServer};
+use muster_transport::{Any, TlsServer};
 
 use super::session::{Opening, Will};
-use crate::config::{GatewayConfig, Role};
+use crate::config::Role;
+use crate::end::Timer;
+use crate::mqtt::PublishRef;
 use crate::routes::SessionRef;
 use crate::thread::{Ctx, Pause};
-use crate::uplink::{Alarm, AlarmId, PublishRef};
+use crate::uplink::{Alarm, AlarmId};
 
 /// Most bytes gathered for one write: more would only wait in the kernel.
 const OUT_MAX: usize = 64 * 1024;
 
 /// The connections of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Links {
-    limits: ServerLimits,
-    layers: Servers,
     /// By the index of the connection's key.
     all: Vec<Option<Box<Link>>>,
     /// Links with something to write at the end of the turn.
@@ -32,25 +32,11 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn new(config: &GatewayConfig, layers: Servers) -> Self {
-        Self {
-            limits: ServerLimits {
-                receive_maximum: config.receive_maximum.max(1),
-                maximum_packet_size: config.max_packet(),
-                ..ServerLimits::default()
-            },
-            layers,
-            all: Vec::new(),
-            dirty: Vec::new(),
-            exhausted: Vec::new(),
-        }
-    }
-
-    pub(crate) fn accept(&mut self, ctx: &mut Ctx<'_>, key: Key) {
+    pub(crate) fn add(&mut self, ctx: &mut Ctx<'_>, link: Link) {
+        let key = link.key;
         if self.all.len() <= key.index() {
             self.all.resize_with(key.index() + 1, || None);
         }
-        let link = Link::new(key, &self.limits, self.layers.layer());
         self.all[key.index()] = Some(Box::new(link));
         self.watch(ctx, key, ctx.now() + Link::CONNECT_TIMEOUT);
     }
@@ -105,7 +91,7 @@ impl Links {
 
     /// Looks after a link at an instant, and from then on when its keep-alive wants it.
     pub(super) fn watch(&mut self, ctx: &mut Ctx<'_>, key: Key, at: Micros) {
-        let alarm = ctx.set_alarm(at, Alarm::Link(key));
+        let alarm = ctx.set_alarm(at, Alarm::End(Protocol::Mqtt, Timer::Link(key)));
         let before = self.get(key).and_then(|link| link.alarm.replace(alarm));
         ctx.cancel_alarm(before);
     }

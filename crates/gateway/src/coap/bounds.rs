@@ -16,12 +16,6 @@ pub(super) const ALL_KEPT: usize = 256 << 20;
 /// bytes are kept.
 pub(super) const LEAST_KEPT: usize = 64;
 
-/// Most requests that wait: one for each of the devices that one process of a generator can have,
-/// several times over.
-pub(crate) const QUERIES_MAX: usize = 100_000;
-/// Devices whose gateway is known at least: as many as a large run has, at some 150 bytes each.
-pub(crate) const SPOKEN_FOR_MAX: usize = 500_000;
-
 /// Answers of one peer that wait for their acknowledgements: one for each message id of ours.
 const WAITING: u16 = u16::MAX;
 /// Bytes of one peer's answers that are kept for copies of its requests: 256 for each message id.

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_model::Micros;
-use muster_net::{Io, Key, Written};
+use muster_net::{Key, Written};
+use muster_platform::Protocol;
 use muster_protocol::coap::{
     Code, Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings,
 };
@@ -15,10 +16,12 @@ use super::bounds;
 use super::guard::Secure;
 use super::peers::{Met, Peer, Peers};
 use super::request::PeerRef;
+use super::sender;
 use crate::account::Count;
 use crate::config::GatewayConfig;
+use crate::end::Timer;
 use crate::thread::Ctx;
-use crate::uplink::{Alarm, Sender};
+use crate::uplink::Alarm;
 
 /// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
 /// fewer.
@@ -68,16 +71,12 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn add_socket(&mut self, io: &mut Io, key: Key) {
-        io.set_receive_buffer(key, RECEIVE_BUFFER);
-        self.sockets.push((key, false));
-    }
-
-    /// The same over DTLS.
-    pub(super) fn add_secure_socket(&mut self, io: &mut Io, key: Key, secure: Secure) {
-        io.set_receive_buffer(key, RECEIVE_BUFFER);
-        self.sockets.push((key, true));
-        self.secure = Some(Box::new(secure));
+    /// Takes datagrams of a socket from now on: those of DTLS, if there is state for it.
+    pub(super) fn add_socket(&mut self, ctx: &mut Ctx<'_>, key: Key, secure: Option<Secure>) {
+        ctx.add_socket(key, Protocol::Coap);
+        ctx.io.set_receive_buffer(key, RECEIVE_BUFFER);
+        self.sockets.push((key, secure.is_some()));
+        self.secure = secure.map(Box::new).or(self.secure.take());
     }
 
     /// Counts what the kernel did with datagrams, for the account.
@@ -138,7 +137,7 @@ impl Endpoint {
 
     fn discard(&mut self, ctx: &mut Ctx<'_>, peer: PeerRef, gone: &Peer) {
         ctx.cancel_alarm(gone.alarm.map(|(_, alarm)| alarm));
-        ctx.note_gone(Sender::Peer(peer));
+        ctx.note_gone(sender(gone.socket, peer));
         self.gone.push(peer);
     }
 
@@ -196,7 +195,10 @@ impl Endpoint {
             return;
         }
         ctx.cancel_alarm(earlier.map(|(_, alarm)| alarm));
-        peer.alarm = Some((deadline, ctx.set_alarm(deadline, Alarm::Peer(of))));
+        peer.alarm = Some((
+            deadline,
+            ctx.set_alarm(deadline, Alarm::End(Protocol::Coap, Timer::Peer(of))),
+        ));
     }
 
     /// Answers yes: 2.04.

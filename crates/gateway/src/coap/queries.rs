@@ -7,7 +7,8 @@ use muster_platform::Manner;
 use muster_protocol::coap::Pending;
 use slotmap::{KeyData, SlotMap};
 
-use super::request::{PeerRef, QueryRef};
+use super::request::PeerRef;
+use crate::commands::QueryRef;
 use crate::uplink::AlarmId;
 
 /// A request that wants a command in its answer.

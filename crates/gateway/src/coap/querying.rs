@@ -1,32 +1,24 @@
 //! Requests that wait for a command, and commands that go to them.
 
-use std::sync::Arc;
-
 use muster_model::Micros;
-use muster_platform::{
-    CommandScratch, Commanded, HandedCommand, Protocol, Requests, Status, Upload,
-};
+use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
 use muster_protocol::coap::Pending;
-use muster_protocol::mqtt::{Publish, Qos};
 
-use super::bounds::QUERIES_MAX;
 use super::queries::Query;
-use super::request::{PeerRef, QueryRef, Waiter};
+use super::request::PeerRef;
 use super::{Coap, Content};
-use crate::broker::Broker;
+use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter};
+use crate::commands::{commanded, note_undelivered, requests};
+use crate::end::{Timer, Work};
 use crate::lock::locked;
-use crate::mail::Mail;
-use crate::message::{Message, Parcel};
+use crate::message::Message;
+use crate::shared::QUERIES_MAX;
 use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
 /// Longest wait of an answer for a command before the request is acknowledged; Hono's own default
 /// (`timeoutToAck`).
 const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
-/// The status, as in HTTP, of a command whose device does not wait.
-const NOBODY_WAITS: u16 = 503;
-/// The status of a command that cannot be sent to any device, or not be put into an answer.
-const MALFORMED: u16 = 400;
 /// Reason for the return of a command if its device waits and cannot be answered.
 const UNANSWERABLE: &str = "the device's request cannot be answered";
 
@@ -69,7 +61,7 @@ impl Coap {
     }
 
     /// The message was taken: the device waits from now on, unless it is gone.
-    pub(crate) fn wait_for_command(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
+    pub(super) fn wait_for_command(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
         let now = ctx.now();
         let waiter = waiter(ctx, of);
         let Some(query) = self.queries.get_mut(of) else {
@@ -84,14 +76,14 @@ impl Coap {
     }
 
     fn set_query_alarm(&mut self, ctx: &mut Ctx<'_>, of: QueryRef, at: Micros) {
-        let alarm = ctx.set_alarm(at, Alarm::Query(of));
+        let alarm = ctx.set_alarm(at, Alarm::End(Protocol::Coap, Timer::Query(of)));
         if let Some(query) = self.queries.get_mut(of) {
             query.alarm = Some(alarm);
         }
     }
 
     /// The request has waited long enough: for its acknowledgement, or for a command.
-    pub(crate) fn query_due(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
+    pub(super) fn query_due(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
         let now = ctx.now();
         let Some(query) = self.queries.get_mut(of) else {
             return;
@@ -114,77 +106,40 @@ impl Coap {
         self.set_query_alarm(ctx, of, until);
     }
 
-    /// Hands a command on to the request of its device that waits: the number of copies, and if it is
-    /// none the application is told.
-    pub(crate) fn hand_to_query(
+    /// Puts a command into the answer to a request. False if that waits no more, or cannot be answered so:
+    /// then the application gets a notice.
+    pub(super) fn put_into_answer(
         &mut self,
-        ctx: &mut Ctx<'_>,
-        broker: &mut Broker,
-        message: &Arc<Message>,
-    ) -> usize {
-        if let Some(copies) = self.pass_to_query(ctx, broker, message) {
-            return copies;
-        }
-        if let Some(command) = commanded(ctx, message) {
-            let (status, why) = match (requests(ctx).unfit)(&command) {
-                Some(why) => (MALFORMED, why),
-                None => (NOBODY_WAITS, "the device does not wait"),
-            };
-            tell_undelivered(ctx, broker, &command, status, why);
-        }
-        0
-    }
-
-    /// Hands a command on to the request of its device that waits: the number of copies that went there;
-    /// none if no request waits.
-    pub(crate) fn pass_to_query(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        broker: &mut Broker,
-        message: &Arc<Message>,
-    ) -> Option<usize> {
-        let command = commanded(ctx, message)?;
-        if (requests(ctx).unfit)(&command).is_some() {
-            return None;
-        }
-        let to = locked(&ctx.shared.waiting).hand(command.tenant, command.device)?;
-        if to.shard == ctx.index() {
-            return Some(usize::from(self.put_into_answer(ctx, broker, to, message)));
-        }
-        let message = Arc::clone(message);
-        ctx.mail(to.shard, Mail::Command { to, message });
-        Some(1)
-    }
-
-    /// Puts a command into the answer to a request; false, and the application is told, if that waits no
-    /// more or cannot be answered so.
-    pub(crate) fn put_into_answer(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        broker: &mut Broker,
-        to: Waiter,
+        work: &mut Work<'_>,
+        to: QueryRef,
         message: &Message,
     ) -> bool {
-        let Some(command) = commanded(ctx, message) else {
+        let Some(command) = commanded(&work.ctx, message) else {
             return false;
         };
-        let Some(query) = self.queries.remove(to.query) else {
-            tell_undelivered(
-                ctx,
-                broker,
-                &command,
-                NOBODY_WAITS,
-                "the device waits no more",
-            );
-            return false;
-        };
+        match self.try_answer(&mut work.ctx, to, (&command, message)) {
+            Ok(()) => true,
+            Err((status, why)) => {
+                note_undelivered(work, &command, status, why);
+                false
+            }
+        }
+    }
+
+    fn try_answer(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        to: QueryRef,
+        (command, message): (&Commanded<'_>, &Message),
+    ) -> Result<(), (u16, &'static str)> {
+        let query = self.queries.remove(to);
+        let query = query.ok_or((NOBODY_WAITS, "the device waits no more"))?;
         ctx.cancel_alarm(query.alarm);
         let mut handed = HandedCommand::default();
         let manner = query.manner.towards(&query.device, command.device);
-        if let Err(why) = (requests(ctx).hand)(manner, &command, &mut handed) {
-            tell_undelivered(ctx, broker, &command, MALFORMED, why);
+        if let Err(why) = (requests(ctx).hand)(manner, command, &mut handed) {
             self.endpoint.change(ctx, query.peer, query.pending);
-            return false;
+            return Err((MALFORMED, why));
         }
         let content = Content {
             status: Status::new(2, 4),
@@ -192,44 +147,19 @@ impl Coap {
             body: &message.payload,
         };
         if !self.respond_with(ctx, query.peer, query.pending, &content) {
-            tell_undelivered(ctx, broker, &command, NOBODY_WAITS, UNANSWERABLE);
-            return false;
+            return Err((NOBODY_WAITS, UNANSWERABLE));
         }
         ctx.counts().accepted.more();
         ctx.counts().commands_handed.more();
-        true
+        Ok(())
     }
 }
 
 fn waiter(ctx: &Ctx<'_>, query: QueryRef) -> Waiter {
-    let shard = ctx.index();
-    Waiter { shard, query }
-}
-
-fn requests(ctx: &Ctx<'_>) -> &'static Requests {
-    ctx.shared.config.dialect.requests(Protocol::Coap)
-}
-
-fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {
-    (ctx.shared.config.dialect.server.command)(&message.topic)
-}
-
-/// Tells the application that a command was not delivered, where it can be told.
-fn tell_undelivered(
-    ctx: &mut Ctx<'_>,
-    broker: &mut Broker,
-    command: &Commanded<'_>,
-    status: u16,
-    why: &str,
-) {
-    ctx.counts().commands_undelivered.more();
-    let mut notice = CommandScratch::default();
-    let server = &ctx.shared.config.dialect.spec().server;
-    if (server.write_notice)(command, status, why, &mut notice) {
-        let publish = Publish {
-            qos: Qos::AtLeastOnce,
-            ..Publish::new(&notice.topic, &notice.payload)
-        };
-        broker.publish(ctx, Parcel::new(&publish, None));
+    let (shard, protocol) = (ctx.index(), Protocol::Coap);
+    Waiter {
+        shard,
+        protocol,
+        query,
     }
 }

@@ -3,12 +3,11 @@
 use muster_protocol::coap::Pending;
 use slotmap::{Key as _, KeyData, new_key_type};
 
+use crate::commands::QueryRef;
+
 new_key_type! {
     /// Names one peer, and never another one after it.
     pub(crate) struct PeerRef;
-
-    /// Names one request that waits, and never another one after it.
-    pub(crate) struct QueryRef;
 }
 
 impl PeerRef {
@@ -36,11 +35,4 @@ pub(crate) struct RequestRef {
     pub(crate) peer: PeerRef,
     pub(crate) pending: Pending,
     pub(crate) query: Option<QueryRef>,
-}
-
-/// A request that waits, as all threads know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiter {
-    pub(crate) shard: u16,
-    pub(crate) query: QueryRef,
 }

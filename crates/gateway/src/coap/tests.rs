@@ -1,18 +1,19 @@
 //! One thread's end of CoAP, moved by hand.
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_net::{Clock, Loop, LoopConfig, PortUse};
 use muster_platform::Dialect;
 use muster_protocol::coap::{Header, Kind, Opt, ServerCounts, ServerSettings, Token};
-use muster_transport::Servers;
 
 use super::endpoint::note;
 use super::peers::tests::Nobody;
 use super::*;
-use crate::message::Message;
-use crate::shared::Shared;
+use crate::commands;
+use crate::end::Ends;
+use crate::router::Router;
 use crate::thread::Thread;
 
 /// A thread that hears devices at a socket, as long as it is told what they say.
@@ -21,7 +22,7 @@ struct Rig {
     shared: Shared,
     thread: Thread,
     router: Router,
-    coap: Coap,
+    ends: Ends,
     socket: Key,
 }
 
@@ -31,31 +32,42 @@ impl Rig {
             dialect: Dialect::Hono,
             ..GatewayConfig::default()
         };
-        let layers = Servers::new(&config.layers()).expect("none");
         let event_loop = Loop::new(Clock::start(), &LoopConfig::default(), Nobody);
         let mut event_loop = event_loop.expect("a loop");
         let (_, io) = event_loop.parts();
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let (socket, _) = io.bind_udp(here, PortUse::Alone).expect("a port");
-        let mut coap = Coap::new(&config);
-        coap.listen(io, socket);
-        Self {
+        let ends = Ends::prepare(&config).expect("no certificates")(&config);
+        let mut rig = Self {
             event_loop,
             thread: Thread::new(0, 1),
-            router: Router::new(Broker::new(&config, layers)),
+            router: Router::default(),
             shared: Shared::new(config),
-            coap,
+            ends,
             socket,
+        };
+        rig.coap(|coap, work| coap.endpoint.add_socket(&mut work.ctx, socket, None));
+        rig
+    }
+
+    fn work(&mut self) -> Work<'_> {
+        Work {
+            ctx: self.thread.context(&self.shared, self.event_loop.parts().1),
+            router: &mut self.router,
+            ends: &mut self.ends,
         }
     }
 
-    fn parts(&mut self) -> (Ctx<'_>, &mut Router, &mut Coap) {
-        let ctx = self.thread.context(&self.shared, self.event_loop.parts().1);
-        (ctx, &mut self.router, &mut self.coap)
+    fn coap<T>(&mut self, act: impl FnOnce(&mut Coap, &mut Work<'_>) -> T) -> T {
+        let done = self.work().with(Protocol::Coap, |end, work| {
+            let end: &mut dyn Any = end;
+            act(end.downcast_mut().expect("it is of CoAP"), work)
+        });
+        done.expect("it is not at work")
     }
 
     fn settle(&mut self, settings: ServerSettings) {
-        self.coap.endpoint.set_bounds(settings);
+        self.coap(|coap, _| coap.endpoint.set_bounds(settings));
     }
 
     /// A device asks for a command in a NON, whose answer is a message of its own.
@@ -72,13 +84,12 @@ impl Rig {
         let mut request = Vec::new();
         header.write_with(&options, b"{}", &mut request);
         let socket = self.socket;
-        let (mut ctx, router, coap) = self.parts();
         let datagram = Datagram {
             socket,
             from,
             bytes: &mut request,
         };
-        coap.datagram(&mut ctx, router, datagram);
+        self.coap(|coap, work| coap.datagram(work, datagram));
     }
 
     /// Number of copies of a command to a device that went on.
@@ -88,16 +99,17 @@ impl Rig {
             qos: Qos::AtLeastOnce,
             ..Publish::new(&topic, b"on")
         };
-        let (mut ctx, router, coap) = self.parts();
-        let message = Arc::new(Message::new(&publish, ctx.now()));
-        coap.hand_to_query(&mut ctx, router.broker(), &message)
+        let mut work = self.work();
+        let message = Arc::new(Message::new(&publish, work.ctx.now()));
+        commands::answer_with(&mut work, &message)
     }
 
     fn forget(&mut self, from: SocketAddr) {
         let socket = self.socket;
-        let (mut ctx, _, coap) = self.parts();
-        coap.endpoint.forget_at(&mut ctx, socket, from);
-        coap.end_gone(&mut ctx);
+        self.coap(|coap, work| {
+            coap.endpoint.forget_at(&mut work.ctx, socket, from);
+            coap.end_gone(&mut work.ctx);
+        });
     }
 
     fn counts(&mut self) -> crate::GatewayCounts {
@@ -107,7 +119,8 @@ impl Rig {
     /// Queries that are kept, those that all threads know, and alarms.
     fn waiting(&mut self) -> [usize; 3] {
         let known = locked(&self.shared.waiting).len();
-        [self.coap.queries.len(), known, self.thread.alarms()]
+        let queries = self.coap(|coap, _| coap.queries.len());
+        [queries, known, self.thread.alarms()]
     }
 }
 
@@ -166,7 +179,7 @@ fn the_account_has_copies_that_met_silence_and_answers_that_were_given_up() {
         copies_given_up: 2,
         ..ServerCounts::default()
     };
-    note(&rig.parts().0, &ServerCounts::default(), &after);
+    note(&rig.work().ctx, &ServerCounts::default(), &after);
     let counts = rig.counts();
     assert_eq!((counts.unrepeatable, counts.separate_given_up), (3, 2));
 }

@@ -31,7 +31,7 @@ impl Rig {
         let gateway = gateway.expect("a gateway");
         let mut application = Peer::new(gateway.addr(), Version::V5, "application");
         application.subscribe("#", Qos::AtLeastOnce);
-        let coap = gateway.addresses().coap.expect("it hears CoAP");
+        let coap = gateway.addresses().get("coap").expect("it hears CoAP");
         Self {
             gateway,
             application,

@@ -202,10 +202,10 @@ fn transmission(behaviour: &Behaviour) -> Transmission {
 
 fn device(gateway: &Gateway, n: usize, is_secure: bool, transmission: Transmission) -> Device {
     if !is_secure {
-        let addr = gateway.addresses().coap.expect("it hears CoAP");
+        let addr = gateway.addresses().get("coap").expect("it hears CoAP");
         return Device::with(addr, transmission);
     }
-    let addr = gateway.addresses().coaps.expect("it hears DTLS");
+    let addr = gateway.addresses().get("coaps").expect("it hears DTLS");
     let wire = Wire::secure(addr, (&format!("gw-{n}@T1"), "key"), None);
     let mut device = Device::over(wire, transmission);
     device.until("open", |device| device.wire.connected().is_some());

@@ -39,7 +39,7 @@ fn config() -> GatewayConfig {
 /// A gateway and where devices are heard.
 fn start(config: GatewayConfig) -> (Gateway, SocketAddr) {
     let gateway = Gateway::start(config).expect("a gateway");
-    let addr = gateway.addresses().coaps.expect("it hears DTLS");
+    let addr = gateway.addresses().get("coaps").expect("it hears DTLS");
     (gateway, addr)
 }
 

@@ -350,7 +350,10 @@ fn what_is_processed_is_counted_each_second_and_read_by_rest() {
         ..config()
     });
     let gateway = gateway.expect("a gateway");
-    let rest = gateway.addresses().management.expect("it was asked for");
+    let rest = gateway
+        .addresses()
+        .get("management")
+        .expect("it was asked for");
     let mut peer = device(&gateway, Version::V311, "GW00000000");
     let both = br#"{"a":[{"x":1}],"b":[{"x":2}]}"#;
     for _ in 0..10 {

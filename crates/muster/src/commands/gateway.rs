@@ -67,15 +67,14 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     let at = gateway.addresses();
     outcome::say(&format!(
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
-        at.devices
+        gateway.addr()
     ));
-    if let Some(address) = at.coap {
-        outcome::say(&format!("devices at coap://{address}"));
+    for scheme in ["coap", "coaps"] {
+        if let Some(address) = at.get(scheme) {
+            outcome::say(&format!("devices at {scheme}://{address}"));
+        }
     }
-    if let Some(address) = at.coaps {
-        outcome::say(&format!("devices at coaps://{address}"));
-    }
-    if let Some(address) = at.management {
+    if let Some(address) = at.get("management") {
         let path = if args.dialect.is_provisioned {
             MANAGEMENT_PATH
         } else {

@@ -59,7 +59,7 @@ impl World {
             ..GatewayConfig::default()
         });
         let gateway = gateway.unwrap();
-        let url = format!("http://{}", gateway.addresses().management.unwrap());
+        let url = format!("http://{}", gateway.addresses().get("management").unwrap());
         Self {
             gateway: Some(Arc::new(gateway)),
             devices,

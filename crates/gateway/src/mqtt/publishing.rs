@@ -1,0 +1,351 @@
+//! A PUBLISH as the dialect reads it, and its answer.
+
+use std::sync::Arc;
+
+use muster_net::{Key, ReadLimit};
+use muster_platform::{Data, Heard, Protocol};
+use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
+
+use super::{Asked, PublishRef, acknowledging, sender};
+use crate::account::command_hash;
+use crate::commands;
+use crate::config::SlowReader;
+use crate::end::{Request, Work};
+use crate::fault::{Fault, Response};
+use crate::lock::locked;
+use crate::message::{Message, Parcel, published};
+use crate::routes::SessionRef;
+use crate::thread::Ctx;
+use crate::uplink::{Alarm, Answer, Asker, Origin};
+
+/// The receive buffer of a slow reader: a few packets, so that the sender soon feels it.
+const SLOW_BUFFER_BYTES: usize = 4 * 1024;
+
+/// A PUBLISH, and who sent it.
+#[derive(Debug)]
+pub(super) struct Received<'a> {
+    key: Key,
+    from: SessionRef,
+    name: Option<Arc<str>>,
+    incoming: &'a Incoming<'a>,
+}
+
+impl<'a> Received<'a> {
+    /// None if the link is gone.
+    pub(super) fn new(work: &mut Work<'_>, key: Key, incoming: &'a Incoming<'a>) -> Option<Self> {
+        let (ctx, broker) = (&mut work.ctx, work.router.broker());
+        let link = broker.links().get(key)?;
+        let from = link.session?;
+        let name = link.name.clone();
+        let slow = ctx.shared.config.slow_reader;
+        if !std::mem::replace(&mut link.has_published, true)
+            && let Some(SlowReader { bytes, every }) = slow
+        {
+            ctx.io.set_receive_buffer(key, SLOW_BUFFER_BYTES);
+            ctx.io.set_read_limit(key, Some(ReadLimit { bytes, every }));
+        }
+        Some(Self {
+            key,
+            from,
+            name,
+            incoming,
+        })
+    }
+
+    /// The PUBLISH as what is to be answered.
+    const fn publish(&self) -> PublishRef {
+        PublishRef {
+            key: self.key,
+            pending: self.incoming.pending,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// Takes a command, a reply to one, or an uplink, as the dialect reads it.
+    pub(super) fn take(&self, work: &mut Work<'_>) {
+        let server = &work.ctx.shared.config.dialect.spec().server;
+        let (name, came, payload) = (self.name(), &self.incoming.topic, self.incoming.payload);
+        if (server.command)(came).is_some() {
+            return self.command(work);
+        }
+        let mut topic = String::new();
+        match (server.surfaced_reply)(name, came, payload, &mut topic) {
+            Some(payload) => self.reply(work, &topic, payload),
+            None => self.uplink(work),
+        }
+    }
+
+    /// A command: routed as any message, but treated badly by counts of its own. Whoever issues
+    /// commands hears that nobody was there, whatever devices hear of their messages.
+    fn command(&self, work: &mut Work<'_>) {
+        let (ctx, incoming, from) = (&mut work.ctx, self.incoming, self.from);
+        if !(ctx.shared.config.dialect.server.takes_command)(incoming.payload) {
+            ctx.counts().unreadable.more();
+            let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
+            return reject(work, self.publish(), code);
+        }
+        let named = command_hash(&incoming.topic, incoming.payload);
+        let fault = if incoming.dup || ctx.shared.behaves {
+            Fault::Behave
+        } else {
+            locked(&ctx.shared.fault_plan).command(named)
+        };
+        if !incoming.dup {
+            ctx.counts().commands.more();
+        }
+        let mut user = Vec::new();
+        let message = Arc::new(Message::new(&published(incoming, &mut user), ctx.now()));
+        // Nothing else is asked for of commands.
+        let mut copies = 1;
+        if fault == Fault::DeliverLate {
+            let by = ctx.shared.config.behaviour.delay_commands.by;
+            ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
+        } else if fault != Fault::LoseAfterAccept {
+            copies = commands::route(work, &message, from);
+            if fault == Fault::Duplicate {
+                commands::route_again(work, &message, from);
+            }
+        }
+        let code = match copies {
+            0 => reason::NO_MATCHING_SUBSCRIBERS,
+            _ => reason::SUCCESS,
+        };
+        acknowledge(work, self.publish(), code);
+    }
+
+    /// A reply to a command, with what it surfaces as: routed as any message, and never treated badly.
+    fn reply(&self, work: &mut Work<'_>, topic: &str, payload: &[u8]) {
+        let ctx = &mut work.ctx;
+        ctx.counts().replies.more();
+        let mut user = Vec::new();
+        let publish = Publish {
+            topic,
+            payload,
+            ..published(self.incoming, &mut user)
+        };
+        let parcel = Parcel::new(&publish, Some(self.from));
+        let routed = work.router.broker().publish(ctx, parcel);
+        if routed.is_congested {
+            ctx.hold_back(self.key);
+        }
+        let code = acceptance(ctx, routed.copies);
+        acknowledge(work, self.publish(), code);
+    }
+
+    fn uplink(&self, work: &mut Work<'_>) {
+        let (ctx, incoming) = (&work.ctx, self.incoming);
+        let dialect = ctx.shared.config.dialect;
+        let limit = dialect.publishing().payload_limit;
+        if limit.is_some_and(|limit| incoming.payload.len() > limit) {
+            self.count(ctx);
+            ctx.counts().unreadable.more();
+            return self.expel(work, reason::MALFORMED_PACKET);
+        }
+        let heard = if self.is_silent(ctx) {
+            Heard::Ignored
+        } else {
+            (dialect.server.hear)(self.name(), &incoming.topic, incoming.payload)
+        };
+        if !matches!(heard, Heard::Announced { .. }) {
+            self.count(ctx);
+        }
+        match heard {
+            Heard::Ignored => ctx.counts().unanswered.more(),
+            Heard::Other => self.put(work, &incoming.topic, incoming.pending),
+            Heard::Message { device, id } => self.ask(work, device, id),
+            Heard::Unreadable { device } => {
+                acknowledging::unreadable(work, self.publish(), &self.asked(device, None));
+            }
+            Heard::Announced { device, is_there } => self.note_announced(work, device, is_there),
+            Heard::Taken => {
+                let mut topic = String::new();
+                (dialect.server.route)(self.name(), &incoming.topic, &mut topic);
+                self.put(work, &topic, incoming.pending);
+            }
+            Heard::Data(data) => self.put_data(work, &data),
+            // Not what the topic is for: the link ends, and MQTT 5 says why.
+            Heard::Invalid => {
+                ctx.counts().unreadable.more();
+                self.expel(work, reason::PAYLOAD_FORMAT_INVALID);
+            }
+            Heard::Unknown => self.note_unknown(work),
+        }
+    }
+
+    fn expel(&self, work: &mut Work<'_>, code: u8) {
+        work.router.broker().expel(&mut work.ctx, self.key, code);
+    }
+
+    fn count(&self, ctx: &Ctx<'_>) {
+        if self.incoming.dup {
+            ctx.counts().received_again.more();
+        } else {
+            ctx.counts().received.more();
+        }
+    }
+
+    /// True if a link that is no gateway's speaks for other devices.
+    fn is_silent(&self, ctx: &Ctx<'_>) -> bool {
+        let config = &ctx.shared.config;
+        config.behaviour.no_gateways
+            && (config.dialect.topic)(&self.incoming.topic).is_for_gateways == Some(true)
+    }
+
+    /// An uplink on its way to whoever subscribed to the topic that it surfaces on.
+    fn put(&self, work: &mut Work<'_>, topic: &str, pending: Option<Pending>) {
+        let (ctx, mut user) = (&mut work.ctx, Vec::new());
+        let publish = Publish {
+            topic,
+            retain: self.incoming.retain && ctx.shared.config.dialect.is_broker,
+            ..published(self.incoming, &mut user)
+        };
+        let key = self.key;
+        let asker = PublishRef { key, pending };
+        let origin = Origin {
+            is_answered: pending.is_some(),
+            ..self.origin(Request::Publish(asker))
+        };
+        if let Some(answer) = work.router.uplink(ctx, &publish, origin) {
+            respond(work, asker, answer);
+        }
+    }
+
+    /// Data go on once for each device that they are of, all as they came; the answer is that to
+    /// the first.
+    fn put_data(&self, work: &mut Work<'_>, data: &Data<'_>) {
+        let mut pending = self.incoming.pending;
+        let mut topic = std::mem::take(&mut work.ctx.scratch().topic);
+        for device in data.devices() {
+            topic.clear();
+            data.write_surface(device, &mut topic);
+            self.put(work, &topic, pending.take());
+        }
+        work.ctx.scratch().topic = topic;
+    }
+
+    /// An uplink that the application acknowledges: the transport's answer says only that it came.
+    fn ask(&self, work: &mut Work<'_>, device: &str, id: Option<&[u8]>) {
+        acknowledging::acknowledge_transport(work, self.publish());
+        let asked = self.asked(device, id);
+        let mut user = Vec::new();
+        let publish = published(self.incoming, &mut user);
+        let origin = Origin {
+            is_routed: false,
+            ..self.origin(Request::Application(asked.clone()))
+        };
+        if let Some(answer) = work.router.uplink(&mut work.ctx, &publish, origin) {
+            acknowledging::respond(work, asked, answer);
+        }
+    }
+
+    fn asked(&self, device: &str, id: Option<&[u8]>) -> Asked {
+        Asked {
+            key: self.key,
+            device: device.into(),
+            id: id.map(Into::into),
+        }
+    }
+
+    fn origin(&self, request: Request) -> Origin {
+        Origin {
+            asker: asker(request),
+            sender: sender(self.key),
+            is_answered: true,
+            is_routed: true,
+            session: Some(self.from),
+            is_again: self.incoming.dup,
+        }
+    }
+
+    /// A gateway's device came or went: only commands to it depend on that, as its data name it
+    /// too.
+    fn note_announced(&self, work: &mut Work<'_>, device: &str, is_there: bool) {
+        let ctx = &work.ctx;
+        let gateway = self.name.clone();
+        ctx.shared.announce(device, gateway.filter(|_| is_there));
+        if is_there {
+            ctx.counts().announced.more();
+        } else {
+            ctx.counts().announced_gone.more();
+        }
+        let links = work.router.broker().links();
+        links.ack_uncounted(self.publish(), reason::SUCCESS);
+    }
+
+    /// A topic that the platform does not know: only MQTT 5 can say so.
+    fn note_unknown(&self, work: &mut Work<'_>) {
+        work.ctx.counts().unknown_topics.more();
+        let link = work.router.broker().links().get(self.key);
+        if link.is_some_and(|link| link.is_v5()) {
+            let code = u16::from(reason::TOPIC_NAME_INVALID);
+            reject(work, self.publish(), code);
+        } else {
+            acknowledge(work, self.publish(), reason::SUCCESS);
+        }
+    }
+}
+
+pub(super) const fn asker(request: Request) -> Asker {
+    let protocol = Protocol::Mqtt;
+    Asker { protocol, request }
+}
+
+fn acknowledge(work: &mut Work<'_>, publish: PublishRef, code: u8) {
+    let links = work.router.broker().links();
+    links.ack(&work.ctx, publish, code);
+}
+
+/// Answers an uplink.
+pub(super) fn respond(work: &mut Work<'_>, publish: PublishRef, answer: Answer) {
+    let ctx = &mut work.ctx;
+    let code = acceptance(ctx, answer.copies);
+    match answer.response {
+        Response::Accept | Response::Garbled | Response::Misnamed => {
+            acknowledge(work, publish, code);
+        }
+        Response::AcceptTwice => {
+            acknowledge(work, publish, code);
+            work.router.broker().links().ack_uncounted(publish, code);
+        }
+        Response::AcceptLate(by) if publish.pending.is_some() => {
+            let late = answer.late(asker(Request::Publish(publish)));
+            ctx.set_alarm(ctx.now() + by, late);
+        }
+        Response::Reject(code) => reject(work, publish, code),
+        Response::Silence if publish.pending.is_some() => ctx.counts().unanswered.more(),
+        Response::AcceptLate(_) | Response::Silence => {}
+    }
+}
+
+/// The positive answer: with no subscriber a broker says so (MQTT 5 section 3.4.2.1).
+fn acceptance(ctx: &Ctx<'_>, copies: usize) -> u8 {
+    if copies == 0 && ctx.shared.config.dialect.is_broker {
+        reason::NO_MATCHING_SUBSCRIBERS
+    } else {
+        reason::SUCCESS
+    }
+}
+
+/// Answers no. MQTT 3.1.1 has no way to say it but to close the connection (section 3.3.5
+/// there), and QoS 0 has no answer at all.
+fn reject(work: &mut Work<'_>, publish: PublishRef, code: u16) {
+    let (ctx, broker) = (&mut work.ctx, work.router.broker());
+    let code = u8::try_from(code).unwrap_or(reason::UNSPECIFIED_ERROR);
+    if publish.pending.is_none() {
+        return;
+    }
+    match broker.links().get(publish.key) {
+        None => ctx.counts().unanswerable.more(),
+        Some(link) if !link.is_v5() => {
+            ctx.counts().closed_links.more();
+            broker.end(ctx, publish.key, true);
+        }
+        Some(_) => {
+            broker.links().ack_uncounted(publish, code);
+            ctx.counts().rejected.more();
+        }
+    }
+}
