@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muster_backend::{ConsumersError, ConsumersSpec, Seat};
+use muster_backend::{ConsumerPlan, ConsumersError, ConsumersSpec};
 use muster_conduct::{
     Afterlife, DISPATCHES_MAX, Diagnostic, Dispatch, FactWriter, Handover, Order, Progress, Pulse,
     Slice, ThreadPulse, recorder_plan, schedules,
@@ -189,15 +189,15 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let schedules = schedules(&assignment.plan)?;
         let recorder = recorder_plan(&assignment.plan, assignment.run, &schedules);
-        let seats = assignment
+        let consumers = assignment
             .seats
             .iter()
-            .map(|(backend, consumer, target)| Seat {
+            .map(|(backend, consumer, target)| ConsumerPlan {
                 backend: *backend,
                 consumer: *consumer,
                 target: *target,
             });
-        let seats: Vec<Seat> = seats.collect();
+        let consumers: Vec<ConsumerPlan> = consumers.collect();
         let slices: Vec<Slice> = slices(&assignment).collect();
         let plan = Arc::new(assignment.plan);
         self.devices = plan
@@ -231,11 +231,11 @@ impl Agent {
             schedules,
             run: assignment.run,
             clock: self.clock,
-            seats: Vec::new(),
+            consumers: Vec::new(),
             gateways: assignment.gateways,
             lost_copy: assignment.trial.lost_copy,
         };
-        self.start_consumers(&spec, &seats, office)
+        self.start_consumers(&spec, &consumers, office)
     }
 
     pub(crate) fn start_thread<H: Handler + 'static>(

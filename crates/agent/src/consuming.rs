@@ -1,6 +1,6 @@
 //! The threads of an agent's consumers: ours, and those of the library beside them.
 
-use muster_backend::{ConsumersSpec, Seat, consumers_loop, kafka_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop, kafka_loop};
 use muster_model::Micros;
 use muster_monitor::{GeneratorSample, Role};
 use muster_plan::Plan;
@@ -20,17 +20,19 @@ impl Agent {
     pub(crate) fn start_consumers(
         &mut self,
         spec: &ConsumersSpec,
-        seats: &[Seat],
+        consumers: &[ConsumerPlan],
         office: Office<'_>,
     ) -> Result<(), AgentError> {
-        let is_kafka = |seat: &Seat| spec.plan.backends[seat.backend.index()].kafka().is_some();
-        let (kafka, mqtt): (Vec<Seat>, Vec<Seat>) = seats.iter().partition(|seat| is_kafka(seat));
-        let of = |seats: &[Seat]| ConsumersSpec {
-            seats: seats.to_vec(),
+        let is_kafka =
+            |it: &&ConsumerPlan| spec.plan.backends[it.backend.index()].kafka().is_some();
+        let (kafka, mqtt): (Vec<ConsumerPlan>, Vec<ConsumerPlan>) =
+            consumers.iter().partition(is_kafka);
+        let of = |consumers: &[ConsumerPlan]| ConsumersSpec {
+            consumers: consumers.to_vec(),
             ..spec.clone()
         };
-        for (index, seat) in (1..).zip(&kafka) {
-            let spec = of(std::slice::from_ref(seat));
+        for (index, consumer) in (1..).zip(&kafka) {
+            let spec = of(std::slice::from_ref(consumer));
             let place = (Role::Consumer, index);
             self.start_thread(place, office, move |(writer, mailbox)| {
                 Ok(kafka_loop(&spec, writer, mailbox)?)
@@ -68,20 +70,20 @@ impl Agent {
 /// The most threads that the consumers of an assignment have.
 pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
-    let seats = assignment.seats.iter();
-    let of_kafka = seats.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
+    let consumers = assignment.seats.iter();
+    let of_kafka = consumers.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
     of_kafka.count() + 1
 }
 
 /// Sets up the layers of the consumers, one for each backend.
-fn layers_of(plan: &Plan, seats: &[Seat]) -> Result<Vec<Clients>, LayersError> {
+fn layers_of(plan: &Plan, consumers: &[ConsumerPlan]) -> Result<Vec<Clients>, LayersError> {
     let backends = (0u8..).zip(&plan.backends);
     let layers = backends.map(|(id, backend)| {
         if backend.mqtt().is_none() {
             return Ok(Clients::Plain(Plain));
         }
-        let seats = seats.iter().filter(|seat| seat.backend.0 == id);
-        consumer_layers(plan, backend, seats.map(|seat| u32::from(seat.consumer.0)))
+        let of_backend = consumers.iter().filter(|it| it.backend.0 == id);
+        consumer_layers(plan, backend, of_backend.map(|it| u32::from(it.consumer.0)))
     });
     layers.collect()
 }

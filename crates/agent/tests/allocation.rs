@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use muster_backend::{ConsumersSpec, Seat, consumers_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop};
 use muster_conduct::{Dispatch, Order, Slice, Trial, recorder_plan, schedules};
 use muster_device::Mqtt;
 use muster_fleet::{ShardSpec, Streams, shard_loop};
@@ -195,7 +195,7 @@ fn consumers(plan: &Arc<Plan>, target: SocketAddr, clock: Clock) -> ConsumersSpe
         schedules,
         run,
         clock,
-        seats: vec![Seat {
+        consumers: vec![ConsumerPlan {
             backend: BackendId(0),
             consumer: ConsumerId(0),
             target,

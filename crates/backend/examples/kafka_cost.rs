@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use muster_backend::{ConsumersSpec, KAFKA_SETTINGS, Seat, kafka_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, KAFKA_SETTINGS, kafka_loop};
 use muster_conduct::{Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink};
 use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
 use muster_net::{Clock, LoopError, Mailbox, Waker};
@@ -241,7 +241,7 @@ fn spec(plan: &Arc<Plan>) -> Result<ConsumersSpec, Box<dyn Error>> {
         schedules,
         run: RUN,
         clock,
-        seats: vec![Seat {
+        consumers: vec![ConsumerPlan {
             backend: BackendId(0),
             consumer: ConsumerId(0),
             target: ([127, 0, 0, 1], 9092).into(),

@@ -23,17 +23,17 @@ pub struct ConsumersSpec {
     pub run: RunId,
     /// The clock of the run.
     pub clock: Clock,
-    /// The consumers that this process carries: of which backend, and where each connects.
-    pub seats: Vec<Seat>,
+    /// The consumers that this process carries.
+    pub consumers: Vec<ConsumerPlan>,
     /// The processes of an embedded gateway, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// Point at which we lose one copy ourselves, which only tests set.
     pub lost_copy: Option<LostCopy>,
 }
 
-/// One consumer session: its account, its number within the run, and where it connects.
+/// One consumer: its backend, its number within the run, and its address.
 #[derive(Debug, Clone, Copy)]
-pub struct Seat {
+pub struct ConsumerPlan {
     /// Backend that counts its arrivals.
     pub backend: BackendId,
     /// Its number within the run.
@@ -65,8 +65,8 @@ pub enum ConsumersError {
     #[error("cannot compile a payload: {0}")]
     Payload(#[from] PayloadError),
     /// No consumer of this kind was asked for.
-    #[error("no seat is of this kind of consumer")]
-    NoSeat,
+    #[error("no consumer is of this kind")]
+    NoConsumer,
     /// This build has no Kafka.
     #[error(
         "consume from {0}: this muster was built without Kafka; build it with `cargo build \
@@ -87,4 +87,10 @@ pub enum ConsumersError {
     /// The event loop cannot start.
     #[error(transparent)]
     Loop(#[from] LoopError),
+}
+
+/// Returns the client id of a consumer.
+pub(crate) fn client_id(run: RunId, consumer: &ConsumerPlan) -> String {
+    let (backend, number) = (consumer.backend.0, consumer.consumer.0);
+    format!("muster-{:08x}-b{backend}-{number}", run.0)
 }

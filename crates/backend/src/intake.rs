@@ -1,25 +1,27 @@
 //! Handles copies of every consumer, whatever brought them.
 
-use muster_conduct::{CommandSink, FactWriter, LostCopy, RecordingSink, reader};
+use muster_conduct::{
+    CommandSink, Diagnostic, Dispatch, FactWriter, LostCopy, Progress, RecordingSink, reader,
+};
 use muster_load::PayloadError;
 use muster_measure::{Account, ReadDelay, Recorder};
 #[cfg(feature = "kafka")]
 use muster_model::BackendId;
-use muster_model::{Arrival, Integrity, MessageId, Micros};
+use muster_model::{Arrival, Integrity, MessageId, Micros, Turn};
 use muster_platform::{DueTimes, Reader};
 
-use crate::consumers::{ConsumersSpec, Seat};
+use crate::consumers::{ConsumerPlan, ConsumersSpec};
 
 /// Adds the copies of a thread's consumers to the ledger.
 #[derive(Debug)]
 pub(crate) struct Intake {
     /// One a backend: the carrier `order` counts the arrivals of each account by itself.
     readers: Vec<Reader>,
-    pub(crate) due_times: DueTimes,
-    pub(crate) recording: RecordingSink,
-    pub(crate) account: Account,
+    due_times: DueTimes,
+    recording: RecordingSink,
+    account: Account,
     /// The part of the times of copies that may be our own.
-    pub(crate) reading: ReadDelay,
+    reading: ReadDelay,
     lost_copy: Option<LostCopy>,
     copies: u64,
 }
@@ -66,11 +68,49 @@ impl Intake {
         }
     }
 
-    /// One copy: counted before anything of it is decoded, then read. Gives its id. Whether the platform itself
-    /// says that no device has stamped it is asked only where no id is found.
-    pub(crate) fn take(
+    /// Sets the due instant of the first message.
+    pub(crate) fn start(&mut self, origin: Micros) {
+        self.due_times.start(origin);
+        self.recording.recorder().start(origin);
+    }
+
+    /// Ends the measured phase at `at`, if that is before its planned end.
+    pub(crate) fn stop(&mut self, at: Micros) {
+        let recorder = self.recording.recorder();
+        if at < recorder.timeline().settle {
+            recorder.stop(at);
+        }
+    }
+
+    /// Marks messages that are still on their way as outstanding.
+    pub(crate) fn mark_drain(&mut self) {
+        self.recording.recorder().mark_drain();
+    }
+
+    /// Notes the begin of a turn of the event loop.
+    pub(crate) fn turn_begins(&mut self, turn: &Turn) {
+        self.reading.turn_begins(turn);
+    }
+
+    /// Returns the records since the last call, for a report.
+    pub(crate) fn dispatch(
         &mut self,
-        seat: &Seat,
+        progress: Progress,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Box<Dispatch> {
+        self.recording.dispatch(progress, diagnostics)
+    }
+
+    /// Returns the last report, with all counts and identities.
+    pub(crate) fn hand_over(&mut self) -> Box<Dispatch> {
+        self.recording.hand_over(std::mem::take(&mut self.account))
+    }
+
+    /// Counts a copy before anything of it is decoded, then reads it, and returns its id. `is_platforms`
+    /// is asked if the copy has no id: it returns true if the platform itself wrote the copy.
+    pub(crate) fn receive(
+        &mut self,
+        consumer: &ConsumerPlan,
         seen: Micros,
         copy: &Surfaced<'_>,
         is_platforms: impl FnOnce() -> bool,
@@ -80,15 +120,15 @@ impl Intake {
         if lost == Some(LostCopy::Uncounted) || self.account.backends.is_empty() {
             return None;
         }
-        self.account.consumed(seat.backend);
-        let counts = self.recording.recorder().copies(seat.backend, seen);
+        self.account.consumed(consumer.backend);
+        let counts = self.recording.recorder().copies(consumer.backend, seen);
         counts.consumed += 1;
         counts.bytes_payload += copy.payload.len() as u64;
         if lost == Some(LostCopy::Counted) {
             return None;
         }
         let due_times = &mut self.due_times;
-        let mut read = self.readers[seat.backend.index()].read(
+        let mut read = self.readers[consumer.backend.index()].read(
             copy.topic,
             copy.payload,
             copy.property,
@@ -98,13 +138,13 @@ impl Intake {
             read.integrity = Integrity::Unchecked;
         }
         self.account
-            .read(seat.backend, read.id.as_ref(), read.integrity);
+            .read(consumer.backend, read.id.as_ref(), read.integrity);
         self.recording.arrival(&Arrival {
             id: read.id,
             due: read.due,
             seen,
-            backend: seat.backend,
-            consumer: seat.consumer,
+            backend: consumer.backend,
+            consumer: consumer.consumer,
             integrity: read.integrity,
             own: read
                 .due

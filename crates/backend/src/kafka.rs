@@ -4,6 +4,7 @@
 //! so that what it consumes is what the topics grow by, to the unit. In a group the partitions are
 //! the group's, and what it had not heard of when it takes one away comes again.
 
+mod brokers;
 mod client;
 mod command_sender;
 mod commands;
@@ -15,10 +16,11 @@ mod layout;
 mod line;
 mod listener;
 mod look;
+mod membership;
 mod refusal;
 mod rights;
 mod sample;
-mod standing;
+mod topic_watch;
 mod topics;
 
 use muster_plan::{BackendPlan, Northbound, Sasl};

@@ -5,6 +5,7 @@
 //! kinds share. This crate must never know the answers that devices received: arrivals are counted
 //! here without looking there.
 
+mod consumer;
 mod consumers;
 mod intake;
 #[cfg(feature = "kafka")]
@@ -15,9 +16,9 @@ mod kafka;
 mod mqtt;
 mod northbound;
 
-pub use consumers::{ConsumersError, ConsumersSpec, Look, Seat};
+pub use consumers::{ConsumerPlan, ConsumersError, ConsumersSpec, Look};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
 pub use mqtt::{MqttConsumers, consumers_loop};
-pub use northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
+pub use northbound::{ConsumerLoop, Context, Core, Northbound};

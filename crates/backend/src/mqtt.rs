@@ -1,11 +1,10 @@
 //! Consumers of MQTT brokers: sessions on one event loop.
 
-mod consumer;
+mod connection;
 mod driver;
 mod ending;
+mod events;
 mod issuer;
 mod session;
 
-#[cfg(feature = "kafka")]
-pub(crate) use consumer::client_id;
 pub use driver::{MqttConsumers, consumers_loop};

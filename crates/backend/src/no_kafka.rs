@@ -21,8 +21,8 @@ pub fn kafka_loop(
     _: Option<Box<dyn FactWriter>>,
     _: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
-    let seat = spec.seats.first().ok_or(ConsumersError::NoSeat)?;
-    let backend = &spec.plan.backends[seat.backend.index()];
+    let consumer = spec.consumers.first().ok_or(ConsumersError::NoConsumer)?;
+    let backend = &spec.plan.backends[consumer.backend.index()];
     Err(ConsumersError::NoKafka(backend.endpoint.to_string()))
 }
 

@@ -1,35 +1,36 @@
 //! The loop of a thread's consumers, whatever kind of backend they are of.
 
 use muster_conduct::{
-    CommandSink, Commander, DISPATCH_EVERY, Diagnostic, Dispatch, FactWriter, Order, Progress,
-    RecordingSink,
+    CommandSender, CommandSink, Commander, ConsumerName, DISPATCH_EVERY, Diagnostic, Dispatch,
+    FactWriter, Order, Progress, RecordingSink,
 };
 use muster_load::PayloadError;
+#[cfg(feature = "kafka")]
+use muster_model::BackendId;
 use muster_model::{Listening, Micros, figure};
 use muster_net::{
     Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError, Mailbox, WaitsOf,
 };
 use muster_plan::Pause;
 
-use crate::consumers::ConsumersSpec;
-use crate::intake::Intake;
+use crate::consumer::Consumer;
+use crate::consumers::{ConsumerPlan, ConsumersSpec};
+use crate::intake::{Intake, Surfaced};
 
 /// The bit of a timer's token that marks the begin or end of a pause.
 const PAUSE: u64 = 1 << 63;
 /// The bit beside it that marks the end.
 const RESUME: u64 = 1 << 62;
 
-/// The consumers of one kind of backend on one thread: they bring copies and take commands. The
-/// loop around them owns orders, intake, commander, pauses and progress.
+/// The consumers of one kind of backend on one thread: they bring copies and take commands.
+///
+/// The loop around them owns the state of each consumer, orders, intake, commander, pauses and progress.
 pub trait Northbound {
     /// Opens every consumer that is down.
     fn connect(&mut self, cx: &mut Context<'_>);
 
-    /// Load is due from `origin` on, which may be ahead.
-    fn begin(&mut self, _origin: Micros) {}
-
-    /// Pauses one consumer, or ends its pause.
-    fn pause(&mut self, cx: &mut Context<'_>, consumer: usize, is_paused: bool);
+    /// Stops reading of a consumer that was paused just now, or resumes it.
+    fn pause(&mut self, cx: &mut Context<'_>, consumer: usize);
 
     /// Issues the commands that are due.
     fn issue(&mut self, cx: &mut Context<'_>);
@@ -39,9 +40,6 @@ pub trait Northbound {
 
     /// Looks after the consumers; called before each report.
     fn look_after(&mut self, cx: &mut Context<'_>);
-
-    /// The state of the consumers for a report.
-    fn standing(&mut self, core: &mut Core, now: Micros) -> Standing;
 
     /// Closes every consumer at the end of the run.
     fn finish(&mut self, cx: &mut Context<'_>);
@@ -67,38 +65,135 @@ pub trait Northbound {
     fn closed(&mut self, _: &mut Context<'_>, _: Key, _: Closed) {}
 }
 
-/// The consumers of a thread as a report gives them.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing {
-    /// Consumers that the run wants.
-    pub wanted: u64,
-    /// Consumers that are subscribed.
-    pub up: u64,
-    /// Consumers that were refused for good.
-    pub refused: u64,
-    /// Since when and until when all of them listened.
-    pub listening: Listening,
-}
-
 /// The part of a consumers' thread that is the same for every kind of backend.
 #[derive(Debug)]
 pub struct Core {
-    pub(crate) intake: Intake,
+    consumers: Vec<Consumer>,
+    intake: Intake,
     /// None if no consumer of this thread issues commands.
     commander: Option<Commander>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// The consumer that issues them.
+    issuer: Option<usize>,
+    /// Due instant of the first message, once the loop knows it; it may be ahead.
+    origin: Option<Micros>,
     /// True once the run is over.
-    pub(crate) is_over: bool,
+    is_over: bool,
 }
 
 impl Core {
-    /// Acts on the commander, if commands are issued here.
+    /// The common part for the consumers of a spec, in their order. `issuer` is the consumer that issues
+    /// commands; `address` gives the address that diagnostics name.
+    ///
+    /// # Errors
+    /// [`PayloadError`] if a payload cannot be compiled.
+    pub(crate) fn new(
+        spec: &ConsumersSpec,
+        writer: Option<Box<dyn FactWriter>>,
+        issuer: Option<usize>,
+        address: impl Fn(&ConsumerPlan) -> String,
+    ) -> Result<Self, PayloadError> {
+        let wall_ms = spec.clock.wall_ms_at_t0();
+        let commander = || Commander::new(&spec.plan, &spec.schedules, spec.run, wall_ms);
+        let consumer = |of: &ConsumerPlan| {
+            let name = ConsumerName {
+                number: of.consumer,
+                backend: spec.plan.backends[of.backend.index()].name.clone(),
+                address: address(of),
+            };
+            Consumer::new(*of, name)
+        };
+        Ok(Self {
+            consumers: spec.consumers.iter().map(consumer).collect(),
+            intake: Intake::new(spec, writer)?,
+            commander: issuer.and_then(|_| commander()),
+            issuer,
+            origin: None,
+            is_over: false,
+        })
+    }
+
+    /// Returns the state of a consumer.
+    pub(crate) fn consumer(&mut self, at: usize) -> &mut Consumer {
+        &mut self.consumers[at]
+    }
+
+    /// Returns true if the stamps of some stream travel in a property or header.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn reads_properties(&self, backend: BackendId) -> bool {
+        self.intake.reads_properties(backend)
+    }
+
+    /// Returns true once the run is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Returns true once the first message is due.
+    pub(crate) fn has_begun(&self, now: Micros) -> bool {
+        self.origin.is_some_and(|origin| now >= origin)
+    }
+
+    /// Counts a copy before anything of it is decoded, then reads it. `is_platforms` is asked if the
+    /// copy has no id: it returns true if the platform itself wrote the copy.
+    pub(crate) fn receive(
+        &mut self,
+        at: usize,
+        seen: Micros,
+        copy: &Surfaced<'_>,
+        is_platforms: impl FnOnce() -> bool,
+    ) {
+        let plan = self.consumers[at].plan();
+        if let Some(id) = self.intake.receive(plan, seen, copy, is_platforms) {
+            self.with_commander(at, |commander, sink| commander.asked(&id, seen, sink));
+        }
+    }
+
+    /// Acts on the commander, if this consumer issues commands.
     pub(crate) fn with_commander<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Commander, &mut CommandSink<'_, RecordingSink>) -> T,
+    ) -> Option<T> {
+        self.issuer.filter(|issuer| *issuer == at)?;
+        self.act(act)
+    }
+
+    fn act<T>(
         &mut self,
         act: impl FnOnce(&mut Commander, &mut CommandSink<'_, RecordingSink>) -> T,
     ) -> Option<T> {
         let commander = self.commander.as_mut()?;
         Some(act(commander, &mut self.intake.sink()))
+    }
+
+    /// Ends every command at the end of the run; `at` is the consumer that issued them.
+    pub(crate) fn finish_commands(&mut self, at: usize, sender: &impl CommandSender, now: Micros) {
+        let idle = self.with_commander(at, |commander, sink| {
+            commander.finish(sender, now, sink);
+            commander.idle_notices()
+        });
+        if let Some(count) = idle.filter(|count| *count > 0) {
+            let count = figure::count(count);
+            let what = format!(
+                "{count} notices of delivery came after the reply, a second time or too late"
+            );
+            self.consumers[at].report(Diagnostic::IdleNotices, what);
+        }
+    }
+
+    /// Returns the state of all consumers for a report.
+    fn progress(&self, now: Micros) -> Progress {
+        let count =
+            |is_it: fn(&Consumer) -> bool| self.consumers.iter().filter(|it| is_it(it)).count();
+        let listening = self.consumers.iter().map(|it| it.listening(now));
+        Progress {
+            at: now,
+            consumers_wanted: self.consumers.len() as u64,
+            consumers_up: count(Consumer::is_up) as u64,
+            consumers_refused: count(Consumer::is_refused) as u64,
+            listening: listening.fold(Listening::NOBODY, Listening::and),
+            ..Progress::default()
+        }
     }
 }
 
@@ -116,46 +211,28 @@ pub struct ConsumerLoop<N> {
     pauses: Vec<Vec<Pause>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
     next_dispatch: Micros,
-}
-
-impl Core {
-    /// The common part for the consumers of a spec; `issues_commands` says that one of them does.
-    ///
-    /// # Errors
-    /// [`PayloadError`] if a payload cannot be compiled.
-    pub(crate) fn new(
-        spec: &ConsumersSpec,
-        writer: Option<Box<dyn FactWriter>>,
-        issues_commands: bool,
-    ) -> Result<Self, PayloadError> {
-        let wall_ms = spec.clock.wall_ms_at_t0();
-        let commander = || Commander::new(&spec.plan, &spec.schedules, spec.run, wall_ms);
-        Ok(Self {
-            intake: Intake::new(spec, writer)?,
-            commander: issues_commands.then(commander).flatten(),
-            diagnostics: Vec::new(),
-            is_over: false,
-        })
-    }
+    /// Diagnostics that the next report takes.
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl<N: Northbound> ConsumerLoop<N> {
-    /// The consumers of a spec's seats, in their order.
+    /// The consumers of a spec, in their order.
     pub(crate) fn new(
         spec: &ConsumersSpec,
         northbound: N,
         core: Core,
         mailbox: Mailbox<Order, Box<Dispatch>>,
     ) -> Self {
-        let pauses = spec.seats.iter();
+        let pauses = spec.consumers.iter();
         Self {
             northbound,
             core,
             pauses: pauses
-                .map(|seat| spec.plan.backends[seat.backend.index()].pause.clone())
+                .map(|of| spec.plan.backends[of.backend.index()].pause.clone())
                 .collect(),
             mailbox,
             next_dispatch: Micros::ZERO,
+            diagnostics: Vec::new(),
         }
     }
 
@@ -188,24 +265,19 @@ impl<N: Northbound> ConsumerLoop<N> {
             Order::Connect => self.with(io, N::connect),
             Order::Start { origin } => self.begin(io, origin),
             Order::EndDue { at } => {
-                self.core
-                    .with_commander(|commander, _| commander.end_due(at));
-                let recorder = self.core.intake.recording.recorder();
-                if at < recorder.timeline().settle {
-                    recorder.stop(at);
-                }
+                self.core.act(|commander, _| commander.end_due(at));
+                self.core.intake.stop(at);
             }
-            Order::MarkDrain => self.core.intake.recording.recorder().mark_drain(),
+            Order::MarkDrain => self.core.intake.mark_drain(),
             Order::Finish => self.finish(io),
         }
     }
 
     fn begin(&mut self, io: &mut Io, origin: Micros) {
-        self.northbound.begin(origin);
         let core = &mut self.core;
-        core.intake.due_times.start(origin);
-        core.with_commander(|commander, _| commander.start(origin));
-        core.intake.recording.recorder().start(origin);
+        core.origin = Some(origin);
+        core.intake.start(origin);
+        core.act(|commander, _| commander.start(origin));
         for (consumer, pauses) in (0_u64..).zip(&self.pauses) {
             for pause in pauses {
                 let from = origin + pause.at;
@@ -229,27 +301,21 @@ impl<N: Northbound> ConsumerLoop<N> {
                 commander.expire(now, sink);
                 commander.open()
             };
-            open = self.core.with_commander(expire).unwrap_or(0);
+            open = self.core.act(expire).unwrap_or(0);
             next_issue = self.next_issue();
         }
-        let standing = self.northbound.standing(&mut self.core, now);
         let progress = Progress {
-            at: now,
-            consumers_wanted: standing.wanted,
-            consumers_up: standing.up,
-            consumers_refused: standing.refused,
-            listening: standing.listening,
             open,
             behind: u64::from(next_issue.is_some_and(|due| due <= now)),
-            ..Progress::default()
+            ..self.core.progress(now)
         };
         let core = &mut self.core;
-        let dispatch = core
-            .intake
-            .recording
-            .dispatch(progress, &mut core.diagnostics);
+        let consumers = core.consumers.iter_mut();
+        self.diagnostics
+            .extend(consumers.flat_map(Consumer::take_diagnostics));
+        let dispatch = core.intake.dispatch(progress, &mut self.diagnostics);
         if !self.mailbox.post(dispatch) {
-            core.diagnostics.push(Diagnostic::unheard());
+            self.diagnostics.push(Diagnostic::unheard());
         }
     }
 
@@ -257,16 +323,14 @@ impl<N: Northbound> ConsumerLoop<N> {
         self.core.is_over = true;
         self.with(io, N::finish);
         self.dispatch(io.now());
-        let account = std::mem::take(&mut self.core.intake.account);
-        let last = self.core.intake.recording.hand_over(account);
-        let _ = self.mailbox.post(last);
+        let _ = self.mailbox.post(self.core.intake.hand_over());
         io.stop();
     }
 }
 
 impl<N: Northbound> Handler for ConsumerLoop<N> {
     fn turn_begins(&mut self, io: &mut Io) {
-        self.core.intake.reading.turn_begins(&io.turn());
+        self.core.intake.turn_begins(&io.turn());
     }
 
     fn opened(&mut self, io: &mut Io, key: Key) {
@@ -291,11 +355,13 @@ impl<N: Northbound> Handler for ConsumerLoop<N> {
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
+        if token & PAUSE == 0 {
+            return self.with(io, |northbound, cx| northbound.timer(cx, token));
+        }
         let consumer = (token & !(PAUSE | RESUME)) as usize;
-        self.with(io, |northbound, cx| match token & PAUSE {
-            0 => northbound.timer(cx, token),
-            _ => northbound.pause(cx, consumer, token & RESUME == 0),
-        });
+        let is_paused = token & RESUME == 0;
+        self.core.consumers[consumer].pause(io.now(), is_paused);
+        self.with(io, |northbound, cx| northbound.pause(cx, consumer));
     }
 
     fn woken(&mut self, io: &mut Io) {
@@ -317,11 +383,4 @@ impl<N: Northbound> Handler for ConsumerLoop<N> {
         let next_issue = self.next_issue();
         Some(next_issue.map_or(self.next_dispatch, |next| next.min(self.next_dispatch)))
     }
-}
-
-/// A sentence on notices of delivery that changed nothing; none if there were none.
-pub(crate) fn idle_notices(count: u64) -> Option<String> {
-    let count_in_words = figure::count(count);
-    let why = "came after the reply, a second time or too late";
-    (count > 0).then(|| format!("{count_in_words} notices of delivery {why}"))
 }

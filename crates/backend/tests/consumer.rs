@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use muster_backend::{ConsumersSpec, Seat, consumers_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop};
 use muster_conduct::{Diagnostic, Dispatch, Order, recorder_plan, schedules};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Mailbox, Waker};
@@ -229,8 +229,8 @@ impl Rig {
         loop {
             let dispatch = self.dispatches.recv_timeout(PATIENCE).unwrap().1;
             let told = dispatch.diagnostics.into_iter().find_map(|diagnostic| {
-                if let Diagnostic::ConsumerRefused(why) = diagnostic {
-                    Some(why)
+                if let Diagnostic::ConsumerRefused(refusal) = diagnostic {
+                    Some(refusal.to_string())
                 } else {
                     None
                 }
@@ -281,7 +281,7 @@ fn spec(pause: &str, clock: Clock, target: SocketAddr) -> ConsumersSpec {
         schedules,
         run,
         clock,
-        seats: vec![Seat {
+        consumers: vec![ConsumerPlan {
             backend: BackendId(0),
             consumer: ConsumerId(0),
             target,

@@ -6,7 +6,7 @@ use muster_measure::{Account, Identity, WindowDelta};
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::Progress;
+use crate::{ConsumerRefusal, Progress};
 
 /// Interval between two reports of a thread.
 pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
@@ -62,8 +62,8 @@ pub enum Diagnostic {
     },
     /// A consumer is connected and subscribed again.
     ConsumerBack(String),
-    /// A consumer's subscription or credential was refused.
-    ConsumerRefused(String),
+    /// A consumer does not come up, or its commands are refused: reported once for each cause.
+    ConsumerRefused(ConsumerRefusal),
     /// The application said why it rejects messages; told once for each code and shard.
     Rejecting(String),
     /// Messages that the target, as it said when it took the link, never takes.

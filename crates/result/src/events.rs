@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use muster_conduct::{Diagnostic, Incidents};
+use muster_conduct::{ConsumerRefusal, Diagnostic, Incidents};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
@@ -23,6 +23,8 @@ pub const COUNTERS_UNREAD: &str = "counters-unread";
 /// Events that last until the consumer is back.
 const CONSUMER_AWAY: &str = "consumer-away";
 const CONSUMER_LOST: &str = "consumer-lost";
+/// The event of a consumer that does not come up.
+pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 
 /// A subscription was granted at a lower QoS than was asked for.
 const LOWER_QOS: &str = "lower-qos";
@@ -47,6 +49,8 @@ pub struct NotedEvent {
     pub kind: String,
     /// The details in words.
     pub detail: String,
+    /// The refused consumer and the cause; none for an event of another kind.
+    pub refusal: Option<ConsumerRefusal>,
 }
 
 /// Two processes work out the beginning of a run from the wall clock, each with an error below this.
@@ -91,7 +95,7 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Diagnostic::ConsumerAway(what) => (CONSUMER_AWAY, what.clone()),
         Diagnostic::ConsumerLost { what, .. } => (CONSUMER_LOST, what.clone()),
         Diagnostic::ConsumerBack(what) => ("consumer-back", what.clone()),
-        Diagnostic::ConsumerRefused(what) => ("consumer-refused", what.clone()),
+        Diagnostic::ConsumerRefused(refusal) => (CONSUMER_REFUSED, refusal.to_string()),
         Diagnostic::Rejecting(what) => ("rejecting", what.clone()),
         Diagnostic::Unsendable(what) => ("unsendable", what.clone()),
         Diagnostic::Failed(what) => ("process-lost", what.clone()),
@@ -120,7 +124,14 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Diagnostic::TakenOver(what) => (TAKEN_OVER, what.clone()),
         Diagnostic::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
-    NotedEvent::new(since.as_secs_f64(), kind, detail)
+    let refusal = match &incident.diagnostic {
+        Diagnostic::ConsumerRefused(refusal) => Some(refusal.clone()),
+        _ => None,
+    };
+    NotedEvent {
+        refusal,
+        ..NotedEvent::new(since.as_secs_f64(), kind, detail)
+    }
 }
 
 /// The platform's own words by the cause that they were given for.
@@ -169,29 +180,25 @@ pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEve
     } else {
         "by an amount that nobody measured"
     };
-    (clocks.len() > 1).then(|| NotedEvent {
-        t_s: 0.0,
-        until_s: None,
-        kind: CLOCKS_APART.to_owned(),
-        detail: format!(
+    (clocks.len() > 1).then(|| {
+        let detail = format!(
             "the parts ran on {} hosts, whose clocks may differ {amount}: end-to-end times and lateness of \
              arrivals are not known ({})",
             clocks.len(),
             clocks.join(", ")
-        ),
+        );
+        NotedEvent::new(0.0, CLOCKS_APART, detail)
     })
 }
 
 /// The event for copies that arrived before they were due: only differing clocks do that.
 pub(crate) fn of_early(early: Micros) -> Option<NotedEvent> {
-    (early >= EARLY_MIN).then(|| NotedEvent {
-        t_s: 0.0,
-        until_s: None,
-        kind: CLOCKS_APART.to_owned(),
-        detail: format!(
+    (early >= EARLY_MIN).then(|| {
+        let detail = format!(
             "copies were seen up to {early} before their messages were due: the clock of those who consumed \
              is behind that of the senders by that at the least; nothing was corrected by it"
-        ),
+        );
+        NotedEvent::new(0.0, CLOCKS_APART, detail)
     })
 }
 
@@ -240,14 +247,13 @@ fn draining(summary: &Summary) -> Option<NotedEvent> {
     let began = queues.clone().filter_map(|queue| queue.began).min()?;
     let ended = queues.clone().filter_map(|queue| queue.ended).max()?;
     let drained: u64 = queues.filter_map(|queue| queue.drained).sum();
+    let detail = format!(
+        "{} messages and commands came that were kept for devices that had been offline",
+        figure::count(drained)
+    );
     Some(NotedEvent {
-        t_s: began.as_secs_f64(),
         until_s: Some(ended.as_secs_f64()),
-        kind: "draining".to_owned(),
-        detail: format!(
-            "{} messages and commands came that were kept for devices that had been offline",
-            figure::count(drained)
-        ),
+        ..NotedEvent::new(began.as_secs_f64(), "draining", detail)
     })
 }
 
@@ -269,10 +275,8 @@ fn gaps(
     stretches(seconds.into_iter(), summary.timeline.settle.second())
         .into_iter()
         .map(|(from, until)| NotedEvent {
-            t_s: f64::from(from),
             until_s: Some(f64::from(until)),
-            kind: kind.to_owned(),
-            detail: detail.to_owned(),
+            ..NotedEvent::new(f64::from(from), kind, detail.to_owned())
         })
         .collect()
 }
@@ -321,10 +325,8 @@ fn down(from: u32, until: Option<u32>, lost: u64) -> NotedEvent {
         None => format!("{lost} links ended; not all came back"),
     };
     NotedEvent {
-        t_s: f64::from(from),
         until_s: until.map(f64::from),
-        kind: "links-down".to_owned(),
-        detail,
+        ..NotedEvent::new(f64::from(from), "links-down", detail)
     }
 }
 

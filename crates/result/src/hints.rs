@@ -3,17 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{Ending, directory};
+use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
 use muster_plan::{FleetPlan, Plan, Scheme, Security};
 
-use crate::events::NotedEvent;
+use crate::events::{CONSUMER_REFUSED, NotedEvent};
 
 /// The event of a device whose link was refused.
 const DEVICE_REFUSED: &str = "device-refused";
-/// The event of a consumer that does not come up.
-pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 
 /// The key that decides where consumers connect.
 const BACKEND_URL: &str = "platform.backend.url";
@@ -104,23 +102,19 @@ fn line_of(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> String {
 
 /// A cause for each backend and reason for which its consumers did not come up.
 fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
-    let refused = events.iter().filter(|event| event.kind == CONSUMER_REFUSED);
-    let mut whys: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for event in refused {
-        // "consumer 0 of backend `app` at 127.0.0.1:1883: CONNECT refused with ..."
-        let of_backend = event.detail.split_once(" of backend `");
-        let Some((name, rest)) = of_backend.and_then(|(_, rest)| rest.split_once('`')) else {
-            continue;
-        };
-        *whys.entry((name, rest)).or_default() += 1;
+    let mut counts: BTreeMap<(&str, String), (u64, &ConsumerRefusal)> = BTreeMap::new();
+    for refusal in events.iter().filter_map(|event| event.refusal.as_ref()) {
+        let text = format!("{}: {}", refusal.consumer.place(), refusal.cause);
+        let known = counts.entry((&refusal.consumer.backend, text));
+        known.or_insert((0, refusal)).0 += 1;
     }
-    let causes = whys.into_iter().map(|((name, rest), count)| {
+    let causes = counts.into_iter().map(|((name, text), (count, refusal))| {
         let backend = plan.backends.iter().find(|backend| backend.name == name);
         let of = backend.map_or(count, |backend| u64::from(backend.consumers).max(count));
-        let (see, hint) = match rest.rsplit_once("; see ") {
-            Some((_, see)) => (see.to_owned(), String::new()),
-            None => {
-                let hint = if rest.ends_with('?') { " See" } else { "; see" };
+        let (see, hint) = match &refusal.cause.remedy {
+            Remedy::See(place) => (place.to_string(), String::new()),
+            Remedy::None | Remedy::Do(_) => {
+                let hint = if text.ends_with('?') { " See" } else { "; see" };
                 (BACKEND_URL.to_owned(), format!("{hint} {BACKEND_URL}"))
             }
         };
@@ -132,7 +126,7 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
             of,
             cause: CONSUMER_REFUSED.to_owned(),
             see,
-            text: format!("{count} of {of} {noun} of backend `{name}`{rest}{hint}"),
+            text: format!("{count} of {of} {noun} of {text}{hint}"),
         }
     });
     causes.collect()
@@ -140,6 +134,8 @@ fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
 
 #[cfg(test)]
 mod tests {
+    use muster_conduct::{ConsumerName, RefusalCause, RefusalKind};
+    use muster_model::ConsumerId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
@@ -178,11 +174,25 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
 
     #[test]
     fn consumers_that_end_a_run_are_a_cause_with_a_key() {
-        let who = "consumer 0 of backend `app` at 127.0.0.1:1";
         let why = "CONNECT refused with 0x86 (bad user name or password)";
         let keys = "platform.backend.user and platform.backend.password";
-        let refused = event(CONSUMER_REFUSED, &format!("{who}: {why}; see {keys}"));
-        let silent = event(CONSUMER_REFUSED, &format!("{who}: no answer"));
+        let event = |what: &str, remedy| {
+            let mut event = event(CONSUMER_REFUSED, "");
+            event.refusal = Some(ConsumerRefusal {
+                consumer: ConsumerName {
+                    number: ConsumerId(0),
+                    backend: "app".to_owned(),
+                    address: "127.0.0.1:1".to_owned(),
+                },
+                cause: RefusalCause {
+                    remedy,
+                    ..RefusalCause::new(RefusalKind::Refused, what.to_owned())
+                },
+            });
+            event
+        };
+        let refused = event(why, Remedy::see(keys));
+        let silent = event("no answer", Remedy::None);
         let of = |event: &NotedEvent, ending| {
             let all = std::slice::from_ref(event);
             hints(&plan(), all, Some(ending)).consumers

@@ -367,6 +367,7 @@ impl NotedEvent {
             until_s: None,
             kind: kind.to_owned(),
             detail,
+            refusal: None,
         }
     }
 

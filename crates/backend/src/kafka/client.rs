@@ -4,8 +4,7 @@ use muster_model::{Micros, RunId};
 use muster_plan::{BackendPlan, KafkaNorthbound, Sasl};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 
-use crate::consumers::Seat;
-use crate::mqtt::client_id;
+use crate::consumers::{ConsumerPlan, client_id};
 
 /// Settings that do not depend on the scenario. Time-outs are shorter than the library's own, since
 /// what a consumer misses is missed by the run.
@@ -55,10 +54,10 @@ pub(crate) const UNDER_WAY_MAX: usize = 1_000;
 pub(crate) fn config(
     backend: &BackendPlan,
     kafka: &KafkaNorthbound,
-    seat: &Seat,
+    consumer: &ConsumerPlan,
     run: RunId,
 ) -> ClientConfig {
-    let name = client_id(run, seat.backend, seat.consumer);
+    let name = client_id(run, consumer);
     let mut config = connecting(backend, kafka, &name);
     for (key, value) in CONSUMING {
         config.set(key, value);
@@ -72,10 +71,10 @@ pub(crate) fn config(
 pub(crate) fn producer_config(
     backend: &BackendPlan,
     kafka: &KafkaNorthbound,
-    seat: &Seat,
+    consumer: &ConsumerPlan,
     run: RunId,
 ) -> ClientConfig {
-    let name = client_id(run, seat.backend, seat.consumer);
+    let name = client_id(run, consumer);
     let mut config = connecting(backend, kafka, &format!("{name}-commands"));
     for (key, value) in PRODUCING {
         config.set(key, value);

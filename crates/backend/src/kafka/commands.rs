@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use muster_conduct::{CommandSink, Commander, RecordingSink};
+use muster_conduct::{CommandSink, Commander, RecordingSink, RefusalCause};
 use muster_model::{Delivery, Micros};
 use muster_net::Waker;
 use muster_plan::KafkaNorthbound;
@@ -13,10 +13,11 @@ use rdkafka::error::RDKafkaErrorCode;
 use super::client::producer_config;
 use super::command_sender::{KafkaSender, is_given_up};
 use super::delivery::delivery;
+use super::driver::AT;
 use super::fetched::Record;
 use super::headers::headers;
-use super::refusal::Refusal;
-use crate::consumers::{ConsumersSpec, Seat};
+use super::refusal;
+use crate::consumers::{ConsumerPlan, ConsumersSpec};
 use crate::northbound::{Context, Core};
 
 /// Issues the commands of the run.
@@ -30,17 +31,21 @@ pub(crate) struct KafkaCommands {
     /// Errors that were told.
     told: Vec<RDKafkaErrorCode>,
     /// Refusals that are to be told.
-    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) refusals: Vec<RefusalCause>,
 }
 
 impl KafkaCommands {
     /// The sender of a consumer whose backend issues commands.
-    pub(crate) fn new(spec: &ConsumersSpec, seat: &Seat, kafka: &KafkaNorthbound) -> Self {
-        let backend = &spec.plan.backends[seat.backend.index()];
+    pub(crate) fn new(
+        spec: &ConsumersSpec,
+        consumer: &ConsumerPlan,
+        kafka: &KafkaNorthbound,
+    ) -> Self {
+        let backend = &spec.plan.backends[consumer.backend.index()];
         let topics = kafka.topics.iter();
         let replies = topics.filter(|topic| topic.records == KafkaRecords::Replies);
         Self {
-            config: producer_config(backend, kafka, seat, spec.run),
+            config: producer_config(backend, kafka, consumer, spec.run),
             dialect: spec.plan.platform.dialect(),
             sender: None,
             replies: replies.map(|topic| topic.name.clone()).collect(),
@@ -64,7 +69,7 @@ impl KafkaCommands {
     /// Issues the commands that are due, and receives reports on those before.
     pub(crate) fn issue(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
-        cx.core.with_commander(|commander, sink| {
+        cx.core.with_commander(AT, |commander, sink| {
             self.hear(now, commander, sink);
             commander.issue(now, &mut self.sender, sink);
         });
@@ -82,23 +87,23 @@ impl KafkaCommands {
             let failed = report.failed.filter(|code| !is_given_up(*code));
             if let Some(code) = failed.filter(|code| self.is_new(*code)) {
                 self.refusals.push(match delivery {
-                    Delivery::Undeliverable(reason) => Refusal::of_command(code, reason),
+                    Delivery::Undeliverable(reason) => refusal::of_command(code, reason),
                     Delivery::Delivered
                     | Delivery::Expired
                     | Delivery::Unknown
-                    | Delivery::Withheld(_) => Refusal::of_unknown(code),
+                    | Delivery::Withheld(_) => refusal::of_unknown(code),
                 });
             }
             commander.learn(report.token, delivery, now, sink);
         }
         while let Some(code) = self.sender.as_mut().and_then(KafkaSender::untaken) {
             if self.is_new(code) {
-                self.refusals.push(Refusal::of_untaken(code));
+                self.refusals.push(refusal::of_untaken(code));
             }
         }
         let sender = self.sender.as_mut();
         if let Some((code, reason)) = sender.and_then(KafkaSender::gave_up) {
-            self.refusals.push(Refusal::of_producer(code, &reason));
+            self.refusals.push(refusal::of_producer(code, &reason));
         }
     }
 
@@ -121,19 +126,18 @@ impl KafkaCommands {
         }
         let headers = headers(record).map(|(name, value)| (name, value.unwrap_or_default()));
         let payload = record.payload();
-        core.with_commander(|commander, sink| commander.returned(headers, payload, seen, sink))
-            .unwrap_or(false)
+        core.with_commander(AT, |commander, sink| {
+            commander.returned(headers, payload, seen, sink)
+        })
+        .unwrap_or(false)
     }
 
-    /// Ends what is known of the commands: how many notices changed nothing.
-    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) -> u64 {
+    /// Ends every command at the end of the run.
+    pub(crate) fn finish(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
-        let idle = cx.core.with_commander(|commander, sink| {
-            self.hear(now, commander, sink);
-            commander.finish(&self.sender, now, sink);
-            commander.idle_notices()
-        });
+        cx.core
+            .with_commander(AT, |commander, sink| self.hear(now, commander, sink));
+        cx.core.finish_commands(AT, &self.sender, now);
         self.sender = None;
-        idle.unwrap_or(0)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use muster_conduct::{Commander, Dispatch, FactWriter, Order};
+use muster_conduct::{Commander, Diagnostic, Dispatch, FactWriter, Order, RefusalCause};
 use muster_model::Micros;
 use muster_net::{Loop, LoopConfig, Mailbox};
 use muster_plan::KafkaNorthbound;
@@ -17,11 +17,11 @@ use super::fetched::Record;
 use super::headers::headers;
 use super::line::{Line, Prepared, Share, Turn};
 use super::listener::News;
-use super::refusal::Refusal;
-use super::standing::Standing as Membership;
-use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
+use super::membership::Membership;
+use crate::consumer::Consumer;
+use crate::consumers::{ConsumersError, ConsumersSpec};
 use crate::intake::Surfaced;
-use crate::northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
+use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 
 /// Copies taken before orders and timers have their turn again.
 const BATCH: usize = 512;
@@ -30,14 +30,14 @@ const BATCH: usize = 512;
 const PER_INSTANT: usize = 16;
 /// The beginning of the names of librdkafka's threads, which fetch for a consumer.
 const LIBRARY_THREADS: &str = "rdk:";
+/// Place of the only consumer among those of its thread.
+pub(super) const AT: usize = 0;
 /// The wait before topics are looked for again.
 const RETRY: Micros = Micros::from_millis(250);
 
 /// One Kafka consumer.
 pub struct KafkaConsumer {
-    seat: Seat,
     northbound: KafkaNorthbound,
-    has_group: bool,
     /// True once it has asked its group for partitions.
     has_asked: bool,
     /// Partitions that its group gave and it has not taken up yet.
@@ -47,7 +47,7 @@ pub struct KafkaConsumer {
     config: ClientConfig,
     line: Option<Line>,
     preparing: Option<Receiver<Prepared>>,
-    standing: Membership,
+    membership: Membership,
     sender: Option<KafkaCommands>,
     surfaces: Surfaces,
 }
@@ -61,50 +61,38 @@ struct Surfaces {
     text: String,
 }
 
-/// The one timer: the topics are looked for again.
+/// The only timer, after which the topics are looked for again.
 const PREPARE: u64 = 0;
 
-/// One consumer of Kafka, the first of the spec's seats, to be run on a thread of its own. Orders
-/// are read when the loop's waker is called.
+/// Creates the loop of one Kafka consumer, the first of the spec, for a separate thread. The loop reads
+/// orders when its waker is called.
 ///
 /// # Errors
-/// [`ConsumersError`] if a payload cannot be compiled, the loop cannot start, or the seat is of
+/// [`ConsumersError`] if a payload cannot be compiled, the loop cannot start, or the consumer is of
 /// another kind.
 pub fn kafka_loop(
     spec: &ConsumersSpec,
     writer: Option<Box<dyn FactWriter>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<KafkaConsumer>>, ConsumersError> {
-    let seat = *spec.seats.first().ok_or(ConsumersError::NoSeat)?;
-    let backend = &spec.plan.backends[seat.backend.index()];
-    let northbound = backend.kafka().ok_or(ConsumersError::NoSeat)?;
-    let core = Core::new(spec, writer, backend.issues_commands)?;
+    let plan = spec.consumers.first().ok_or(ConsumersError::NoConsumer)?;
+    let backend = &spec.plan.backends[plan.backend.index()];
+    let northbound = backend.kafka().ok_or(ConsumersError::NoConsumer)?;
+    let issuer = backend.issues_commands.then_some(AT);
+    let core = Core::new(spec, writer, issuer, |_| northbound.bootstrap())?;
+    let topics = northbound.topics.iter();
     let consumer = KafkaConsumer {
-        config: config(backend, northbound, &seat, spec.run),
-        standing: Membership::new(
-            format!(
-                "consumer {} of backend `{}` at {}",
-                seat.consumer.0,
-                backend.name,
-                northbound.bootstrap()
-            ),
-            backend.shared.is_some(),
-        ),
+        config: config(backend, northbound, plan, spec.run),
+        membership: Membership::new(backend.shared.is_some()),
         surfaces: Surfaces {
-            before: northbound
-                .topics
-                .iter()
+            before: topics
                 .map(|topic| (topic.name.clone(), topic.surface.clone()))
                 .collect(),
-            reads_headers: core.intake.reads_properties(seat.backend),
+            reads_headers: core.reads_properties(plan.backend),
             text: String::new(),
         },
-        sender: backend
-            .issues_commands
-            .then(|| KafkaCommands::new(spec, &seat, northbound)),
-        seat,
+        sender: issuer.map(|_| KafkaCommands::new(spec, plan, northbound)),
         northbound: northbound.clone(),
-        has_group: backend.shared.is_some(),
         has_asked: false,
         given: None,
         is_stale: false,
@@ -120,15 +108,15 @@ impl Northbound for KafkaConsumer {
         self.prepare(cx);
     }
 
-    fn begin(&mut self, origin: Micros) {
-        self.standing.begin(origin);
-    }
-
-    fn pause(&mut self, cx: &mut Context<'_>, _: usize, is_paused: bool) {
-        self.standing.pause(cx.io.now(), is_paused);
-        let done = self.line.as_ref().map(|line| line.pause(is_paused));
+    fn pause(&mut self, cx: &mut Context<'_>, at: usize) {
+        let (now, consumer) = (cx.io.now(), cx.core.consumer(at));
+        self.membership.pause(now, consumer.is_paused());
+        let done = self
+            .line
+            .as_ref()
+            .map(|line| line.pause(consumer.is_paused()));
         if let Some(Err(error)) = done {
-            self.standing.limited(&format!("pause or resume: {error}"));
+            consumer.report(Diagnostic::Limit, format_args!("pause or resume: {error}"));
         }
     }
 
@@ -138,7 +126,7 @@ impl Northbound for KafkaConsumer {
         };
         sender.issue(cx);
         for refusal in sender.refusals.drain(..) {
-            self.standing.commands_refused(&refusal);
+            cx.core.consumer(AT).report_refusal(refusal);
         }
     }
 
@@ -151,22 +139,11 @@ impl Northbound for KafkaConsumer {
         self.take(cx);
     }
 
-    fn standing(&mut self, core: &mut Core, now: Micros) -> Standing {
-        core.diagnostics.append(&mut self.standing.diagnostics);
-        Standing {
-            wanted: 1,
-            up: u64::from(self.standing.is_up()),
-            refused: u64::from(self.standing.is_refused()),
-            listening: self.standing.listening(now),
-        }
-    }
-
     fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(sender) = &mut self.sender {
-            let idle = sender.finish(cx);
-            self.standing.idle_notices(idle);
+            sender.finish(cx);
         }
-        self.standing.finish();
+        self.membership.finish(cx.core.consumer(AT));
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, _: u64) {
@@ -183,7 +160,7 @@ impl KafkaConsumer {
     /// Looks for the topics on a thread of its own, which wakes this one when it is done.
     fn prepare(&mut self, cx: &mut Context<'_>) {
         let waits = self.has_asked && self.given.is_none();
-        if cx.core.is_over || waits || self.preparing.is_some() {
+        if cx.core.is_over() || waits || self.preparing.is_some() {
             return;
         }
         let line = match self.line.take() {
@@ -194,14 +171,15 @@ impl KafkaConsumer {
             },
         };
         self.line = Some(line);
-        let share = self.share(cx.io.now());
+        let share = self.share(cx);
         self.begin(cx, share);
     }
 
     /// Takes up what was added to topics meanwhile.
     fn take_further(&mut self, cx: &mut Context<'_>) {
-        let is_free = !cx.core.is_over && self.preparing.is_none();
-        if let Some(further) = is_free.then(|| self.standing.take_further()).flatten() {
+        let is_free = !cx.core.is_over() && self.preparing.is_none();
+        let consumer = cx.core.consumer(AT);
+        if is_free && let Some(further) = self.membership.take_further(consumer) {
             self.begin(cx, Share::Further(further));
         }
     }
@@ -222,20 +200,19 @@ impl KafkaConsumer {
         match thread::Builder::new().name(name).spawn(work) {
             Ok(_) => self.preparing = Some(heard),
             Err(error) => {
-                self.standing.limited_again("start a thread", error);
+                cx.core.consumer(AT).limited("start a thread", error);
                 Self::prepare_again(cx);
             }
         }
     }
 
-    fn share(&self, now: Micros) -> Share {
-        let turn = match self.standing.goes_on(now) {
-            true => Turn::Later,
-            false => Turn::First,
-        };
+    fn share(&self, cx: &mut Context<'_>) -> Share {
+        // A group goes on where it was; before the load it begins at the ends.
+        let goes_on = cx.core.consumer(AT).was_up() || cx.core.has_begun(cx.io.now());
+        let turn = if goes_on { Turn::Later } else { Turn::First };
         match &self.given {
             Some(given) => Share::Given(given.clone(), turn),
-            None if self.has_group => Share::Asked,
+            None if self.membership.has_group() => Share::Asked,
             None => Share::All,
         }
     }
@@ -247,14 +224,15 @@ impl KafkaConsumer {
         };
         self.preparing = None;
         let (has_all, share) = (done.has_all, done.share);
-        self.standing.found(done.told);
+        let consumer = cx.core.consumer(AT);
+        self.membership.found(consumer, done.told);
         if let Some(layout) = done.layout {
-            self.standing.watch(layout);
+            self.membership.watch(layout);
         }
         if let Share::Further(further) = share {
             return match has_all {
-                Ok(_) => self.pause_what_it_has(),
-                Err(refusal) => self.standing.further_refused(further, &refusal),
+                Ok(_) => self.pause_partitions(consumer),
+                Err(cause) => self.membership.further_refused(consumer, further, &cause),
             };
         }
         self.has_asked |= has_all.is_ok();
@@ -262,32 +240,30 @@ impl KafkaConsumer {
             return self.prepare(cx);
         }
         match has_all {
-            Ok(true) => self.up(cx.io.now()),
+            Ok(true) => {
+                self.given = None;
+                self.membership.up(consumer, cx.io.now());
+                self.pause_partitions(consumer);
+            }
             Ok(false) => {}
             Err(refusal) => return self.try_again(cx, &refusal),
         }
         let sender = self.sender.as_mut();
         if let Some(Err(why)) = sender.map(|sender| sender.open(cx.io.waker())) {
-            self.standing.limited(&why);
+            consumer.report(Diagnostic::Limit, why);
         }
     }
 
-    fn up(&mut self, now: Micros) {
-        self.given = None;
-        self.standing.up(now);
-        self.pause_what_it_has();
-    }
-
-    /// Pauses what it has taken up, if the consumer is paused.
-    fn pause_what_it_has(&mut self) {
-        let paused = self.line.as_ref().filter(|_| self.standing.is_paused());
+    /// Pauses the partitions that it has taken up, if the consumer is paused.
+    fn pause_partitions(&self, consumer: &mut Consumer) {
+        let paused = self.line.as_ref().filter(|_| consumer.is_paused());
         if paused.is_some_and(|line| line.pause(true).is_err()) {
-            self.standing.limited("it cannot be paused");
+            consumer.report(Diagnostic::Limit, "it cannot be paused");
         }
     }
 
-    fn try_again(&mut self, cx: &mut Context<'_>, refusal: &Refusal) {
-        self.standing.not_up(refusal);
+    fn try_again(&mut self, cx: &mut Context<'_>, refusal: &RefusalCause) {
+        self.membership.not_up(cx.core.consumer(AT), refusal);
         Self::prepare_again(cx);
     }
 
@@ -312,11 +288,7 @@ impl KafkaConsumer {
             }
             let copy = self.surfaces.read(record);
             let is_platforms = || header(record, CONTENT_TYPE).is_some_and(is_own_media_type);
-            let id = cx.core.intake.take(&self.seat, seen, &copy, is_platforms);
-            if let Some(id) = id {
-                cx.core
-                    .with_commander(|commander, sink| commander.asked(&id, seen, sink));
-            }
+            cx.core.receive(AT, seen, &copy, is_platforms);
         });
         if has_more {
             // What is left is told by nobody.
@@ -326,7 +298,8 @@ impl KafkaConsumer {
     }
 
     fn hear(&mut self, cx: &mut Context<'_>) {
-        self.standing.look_after(cx.io.now());
+        let now = cx.io.now();
+        self.membership.check(now);
         let Some(line) = &self.line else {
             return;
         };
@@ -337,7 +310,9 @@ impl KafkaConsumer {
                 self.is_stale = self.preparing.is_some();
             }
             is_sampled |= matches!(news, News::Sampled(_));
-            self.standing.heard(cx.io.now(), news);
+            let has_begun = cx.core.has_begun(now);
+            let consumer = cx.core.consumer(AT);
+            self.membership.handle(consumer, news, now, has_begun);
         }
         if let Some(given) = line.given() {
             self.given = Some(given);

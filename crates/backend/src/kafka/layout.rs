@@ -157,7 +157,7 @@ impl Layout {
     }
 
     /// The deletion of a topic by the library's own words, if they tell of one.
-    pub(crate) fn told(&mut self, words: &str) -> Option<Change> {
+    pub(crate) fn deleted(&mut self, words: &str) -> Option<Change> {
         let (topic, _) = words.strip_prefix(NOT_AVAILABLE)?.split_once(": ")?;
         let known = self.known.get_mut(topic)?;
         let is_new = known.presence == Presence::There;
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(told(&gone), ["topic `t` was deleted"]);
         assert_eq!(gone[0].added(), None);
         assert_eq!(layout.changes(&[view("t", 0)]), []);
-        assert_eq!(layout.told(GONE), None);
+        assert_eq!(layout.deleted(GONE), None);
         let back = layout.changes(&[view("t", 5)]);
         let wanted = "topic `t` was created anew with 5 partitions";
         assert_eq!(told(&back), [wanted]);
@@ -222,9 +222,12 @@ mod tests {
     fn what_the_statistics_still_have_of_a_topic_after_the_words_is_not_its_return() {
         for then in [&[][..], &[view("t", 0)]] {
             let mut layout = layout();
-            assert_eq!(layout.told("Subscribed topic not available: u: no"), None);
-            assert_eq!(layout.told("Broker: Unknown topic or partition"), None);
-            let gone = layout.told(GONE);
+            assert_eq!(
+                layout.deleted("Subscribed topic not available: u: no"),
+                None
+            );
+            assert_eq!(layout.deleted("Broker: Unknown topic or partition"), None);
+            let gone = layout.deleted(GONE);
             assert!(matches!(gone, Some(Change::Deleted { .. })), "{gone:?}");
             let untold = TopicView {
                 partitions: None,
@@ -236,7 +239,7 @@ mod tests {
             let back = layout.changes(&[view("t", 4)]);
             let wanted = "topic `t` was created anew with 4 partitions";
             assert_eq!(told(&back), [wanted]);
-            assert!(layout.told(GONE).is_some());
+            assert!(layout.deleted(GONE).is_some());
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_conduct::RefusalCause;
 use muster_net::Waker;
 use muster_plan::KafkaNorthbound;
 use rdkafka::config::ClientConfig;
@@ -14,7 +15,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::fetched::{Fetched, Record};
 use super::layout::Layout;
 use super::listener::{Heard, Listener, News};
-use super::refusal::Refusal;
+use super::refusal;
 use super::rights::may_read;
 use super::topics::{Finding, code_of, ends, topics};
 
@@ -54,7 +55,7 @@ pub(crate) struct Prepared {
     /// The partitions of the topics that it consumes, where it has looked for all of them.
     pub(crate) layout: Option<Layout>,
     /// True if it has its partitions now, false if it has only asked its group for them.
-    pub(crate) has_all: Result<bool, Refusal>,
+    pub(crate) has_all: Result<bool, RefusalCause>,
     /// The share that was to be taken up.
     pub(crate) share: Share,
 }
@@ -71,10 +72,10 @@ pub(crate) struct Preparation {
 
 impl Line {
     /// Nothing is consumed yet. `waker` is called when something waits to be taken.
-    pub(crate) fn open(config: &ClientConfig, waker: Waker) -> Result<Self, Refusal> {
+    pub(crate) fn open(config: &ClientConfig, waker: Waker) -> Result<Self, RefusalCause> {
         let (listener, heard) = Listener::new();
         let made: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
-        let mut consumer = made.map_err(|error| Refusal::unbuilt(&error))?;
+        let mut consumer = made.map_err(|error| refusal::unbuilt(&error))?;
         let also = waker.clone();
         consumer.set_nonempty_callback(move || also.wake());
         let consumer = Arc::new(consumer);
@@ -166,7 +167,7 @@ impl Preparation {
         &self,
         told: &mut Vec<Finding>,
         layout: &mut Option<Layout>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, RefusalCause> {
         match &self.share {
             Share::Given(partitions, turn) => {
                 self.begin(partitions, *turn)?;
@@ -193,32 +194,33 @@ impl Preparation {
         Ok(is_alone)
     }
 
-    fn join(&self, consumed: &[&str]) -> Result<(), Refusal> {
+    fn join(&self, consumed: &[&str]) -> Result<(), RefusalCause> {
         let done = self.consumer.subscribe(consumed);
-        done.map_err(|error| Refusal::of(code_of(&error), "join the group"))
+        done.map_err(|error| refusal::failed(code_of(&error), "join the group"))
     }
 
     /// Assigns them before the commit to the group, which may refuse that while it rebalances, and
     /// needs the assignment to go on.
-    fn begin(&self, partitions: &TopicPartitionList, turn: Turn) -> Result<(), Refusal> {
+    fn begin(&self, partitions: &TopicPartitionList, turn: Turn) -> Result<(), RefusalCause> {
         if turn == Turn::Later || partitions.count() == 0 {
             return self.assign(partitions);
         }
         let from = self.ends(partitions)?;
         self.assign(&from)?;
         let committed = self.consumer.commit(&from, CommitMode::Sync);
-        committed.map_err(|error| Refusal::of(code_of(&error), "tell the group where it begins"))
+        committed
+            .map_err(|error| refusal::failed(code_of(&error), "tell the group where it begins"))
     }
 
     /// All that is in them came while the run went on: they are consumed from their beginnings.
-    fn add(&self, partitions: &TopicPartitionList) -> Result<(), Refusal> {
+    fn add(&self, partitions: &TopicPartitionList) -> Result<(), RefusalCause> {
         let new = self.absent(partitions).and_then(|new| {
             self.fetched.gather(&new);
             self.consumer.incremental_assign(&new)?;
             self.consumer.assignment()?;
             Ok(new)
         });
-        let failed = |error| Refusal::of(code_of(&error), "take further partitions up");
+        let failed = |error| refusal::failed(code_of(&error), "take further partitions up");
         self.fetched.gather(&new.map_err(failed)?);
         Ok(())
     }
@@ -238,18 +240,18 @@ impl Preparation {
     /// Records are gathered before the first is fetched, and once more after the library has stopped to fetch
     /// what it fetched until now: it takes a partition's queue back then, a little after it has said so, and
     /// before it answers what is asked next.
-    fn assign(&self, from: &TopicPartitionList) -> Result<(), Refusal> {
+    fn assign(&self, from: &TopicPartitionList) -> Result<(), RefusalCause> {
         self.fetched.gather(from);
         let done = self.consumer.assign(from);
         let done = done.and_then(|()| self.consumer.assignment());
-        done.map_err(|error| Refusal::of(code_of(&error), "take the partitions up"))?;
+        done.map_err(|error| refusal::failed(code_of(&error), "take the partitions up"))?;
         self.fetched.gather(from);
         Ok(())
     }
 
-    fn ends(&self, partitions: &TopicPartitionList) -> Result<TopicPartitionList, Refusal> {
+    fn ends(&self, partitions: &TopicPartitionList) -> Result<TopicPartitionList, RefusalCause> {
         let found = ends(&self.consumer, partitions);
-        found.map_err(|error| Refusal::of(code_of(&error), "find where the topics end"))
+        found.map_err(|error| refusal::failed(code_of(&error), "find where the topics end"))
     }
 }
 

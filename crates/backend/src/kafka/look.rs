@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_conduct::{RefusalCause, RefusalKind};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_plan::{BackendPlan, KafkaNorthbound};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -9,10 +10,10 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
 use super::listener::{Heard, Listener, News};
-use super::refusal::Refusal;
+use super::refusal;
 use super::rights::may_read;
 use super::topics::{REQUEST_MAX, code_of, difference, find, new_tenant, new_tenants};
-use crate::consumers::{Look, Seat};
+use crate::consumers::{ConsumerPlan, Look};
 
 /// Longest wait for brokers at a time, after which their refusals are checked.
 const GREETING: Duration = Duration::from_secs(1);
@@ -27,16 +28,16 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
             warnings: Vec::new(),
         };
     };
-    let seat = Seat {
+    let consumer = ConsumerPlan {
         backend: id,
         consumer: ConsumerId(0),
         target: ([0, 0, 0, 0], 0).into(),
     };
-    let config = config(backend, kafka, &seat, run);
+    let config = config(backend, kafka, &consumer, run);
     let (listener, heard) = Listener::new();
     let found = config
         .create_with_context(listener)
-        .map_err(|error| Refusal::unbuilt(&error))
+        .map_err(|error| refusal::unbuilt(&error))
         .and_then(|consumer| {
             let looking = Looking {
                 consumer,
@@ -53,9 +54,13 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
         Ok(Found {
             topics, warnings, ..
         }) => Look::Found { topics, warnings },
-        Err(refusal) if refusal.is_silence() => Look::Silent(refusal.to_string()),
-        Err(refusal) => Look::Refused(refusal.to_string()),
+        Err(cause) if is_silence(&cause) => Look::Silent(cause.to_string()),
+        Err(cause) => Look::Refused(cause.to_string()),
     }
+}
+
+fn is_silence(cause: &RefusalCause) -> bool {
+    cause.kind == RefusalKind::Unreachable
 }
 
 struct Looking {
@@ -74,19 +79,19 @@ struct Found<'a> {
 
 impl Looking {
     /// Waits for an answer, whatever it is.
-    fn greet(&self, kafka: &KafkaNorthbound) -> Result<(), Refusal> {
+    fn greet(&self, kafka: &KafkaNorthbound) -> Result<(), RefusalCause> {
         let first = kafka.topics.first().map(|topic| topic.name.as_str());
         let mut silence = None;
         for _ in 0..GREETINGS {
             let Err(error) = self.consumer.fetch_metadata(first, GREETING) else {
                 return Ok(());
             };
-            let asked = Refusal::of(code_of(&error), "ask for the topics");
-            if !asked.is_silence() {
+            let asked = refusal::failed(code_of(&error), "ask for the topics");
+            if !is_silence(&asked) {
                 return Err(asked);
             }
             for said in self.said() {
-                if !said.is_silence() {
+                if !is_silence(&said) {
                     return Err(said);
                 }
                 // The first says why; what follows is that nobody is left.
@@ -98,18 +103,18 @@ impl Looking {
     }
 
     /// Returns the library's own reports.
-    fn said(&self) -> Vec<Refusal> {
+    fn said(&self) -> Vec<RefusalCause> {
         let consumer = &self.consumer;
         while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
         let said = self.heard.news.try_iter().filter_map(|news| match news {
-            News::Failed(code, _) if !self.has_group && Refusal::is_of_group(code) => None,
-            News::Failed(code, reason) => Some(Refusal::said(code, &reason)),
+            News::Failed(code, _) if !self.has_group && refusal::is_of_group(code) => None,
+            News::Failed(code, reason) => Some(refusal::reported(code, &reason)),
             News::Revoked(_) | News::Sampled(_) => None,
         });
         said.collect()
     }
 
-    fn topics<'a>(&self, kafka: &'a KafkaNorthbound) -> Result<Found<'a>, Refusal> {
+    fn topics<'a>(&self, kafka: &'a KafkaNorthbound) -> Result<Found<'a>, RefusalCause> {
         let (mut missing, mut found) = (Vec::new(), Found::default());
         for topic in &kafka.topics {
             let (name, wanted) = (&topic.name, topic.partitions);
@@ -134,7 +139,7 @@ impl Looking {
 
     /// Checks that the group may be described, which needs the right to read it. Joining it would
     /// take partitions from others.
-    fn group(&self, found: &Found<'_>) -> Result<(), Refusal> {
+    fn group(&self, found: &Found<'_>) -> Result<(), RefusalCause> {
         let Some(topic) = found.consumed.first().filter(|_| self.has_group) else {
             return Ok(());
         };
@@ -143,13 +148,13 @@ impl Looking {
         let told = self.consumer.committed_offsets(asked, REQUEST_MAX);
         let told = told.and_then(|told| told.elements().iter().try_for_each(|it| it.error()));
         match told.map_err(|error| code_of(&error)) {
-            Err(code) if Refusal::is_of_group(code) => {
-                Err(Refusal::of(code, "ask for what the group has read"))
+            Err(code) if refusal::is_of_group(code) => {
+                Err(refusal::failed(code, "ask for what the group has read"))
             }
             // Why nothing was heard is said beside it.
             Ok(()) | Err(_) => {
                 let mut said = self.said().into_iter();
-                said.find(|it| !it.is_silence()).map_or(Ok(()), Err)
+                said.find(|it| !is_silence(it)).map_or(Ok(()), Err)
             }
         }
     }

@@ -1,139 +1,112 @@
 //! Refusals of brokers, by the codes of librdkafka and Kafka, with their remedies.
 
-use std::fmt;
+use std::fmt::Display;
 
+use muster_conduct::{RefusalCause, RefusalKind, Remedy};
 use muster_model::Reason;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-/// Reason that a consumer cannot start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    what: String,
-    /// The remedy, with the key of the scenario if it has one.
-    pub(crate) remedy: &'static str,
-    nature: Nature,
+/// Returns the cause for which an operation failed with a code.
+pub(crate) fn failed(code: Code, operation: impl Display) -> RefusalCause {
+    reported(code, &format!("failed to {operation}: {code}"))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nature {
-    /// Nobody answered at all.
-    Silence,
-    /// Passes by itself when the brokers have agreed on a leader.
-    Passing,
-    /// Stays until somebody acts.
-    Lasting,
-}
-
-impl Refusal {
-    /// Returns the refusal of an operation by its code.
-    pub(crate) fn of(code: Code, tried: impl fmt::Display) -> Self {
-        Self::said(code, &format!("failed to {tried}: {code}"))
-    }
-
-    /// A refusal that the library reports: its words are shown, and its code is read.
-    pub(crate) fn said(code: Code, reason: &str) -> Self {
-        let (nature, remedy) = remedy(code);
-        Self {
-            what: reason.to_owned(),
-            remedy,
-            nature,
-        }
-    }
-
-    fn lasting(what: String, remedy: &'static str) -> Self {
-        let nature = Nature::Lasting;
-        Self {
-            what,
-            remedy,
-            nature,
-        }
-    }
-
-    fn passing(what: String) -> Self {
-        Self {
-            nature: Nature::Passing,
-            ..Self::lasting(what, OF_BROKERS)
-        }
-    }
-
-    /// The library does not take the settings, as where it was built without what they need.
-    pub(crate) fn unbuilt(error: &KafkaError) -> Self {
-        let what = format!("set up a consumer: {error}");
-        Self::lasting(
-            what,
-            "see docs/kafka.md for what needs the feature `kafka-tls`",
-        )
-    }
-
-    pub(crate) fn missing(topic: &str) -> Self {
-        Self::passing(format!("topic `{topic}` was created and does not appear"))
-    }
-
-    pub(crate) fn leaderless(topic: &str, partition: i32) -> Self {
-        Self::passing(format!(
-            "partition {partition} of topic `{topic}` has no leader"
-        ))
-    }
-
-    /// The brokers refuse commands.
-    pub(crate) fn of_command(code: Code, reason: Reason) -> Self {
-        let what = format!("commands are refused with {reason}: {code}");
-        Self::lasting(what, remedy_of_command(code))
-    }
-
-    /// Nothing is known of commands that were handed over.
-    pub(crate) fn of_unknown(code: Code) -> Self {
-        let what = format!("no broker said whether it has commands: {code}");
-        Self::lasting(what, remedy_of_command(code))
-    }
-
-    /// The library does not take commands, which no broker has seen then.
-    pub(crate) fn of_untaken(code: Code) -> Self {
-        let what = format!("commands cannot be handed over and are withheld: {code}");
-        Self::lasting(what, "see docs/kafka.md for what a command is made of")
-    }
-
-    /// The library issues no further command.
-    pub(crate) fn of_producer(code: Code, reason: &str) -> Self {
-        let what = format!("no further command can be issued: {reason} ({code})");
-        Self::lasting(what, remedy_of_command(code))
-    }
-
-    /// Returns true if no broker answered at all.
-    pub(crate) fn is_silence(&self) -> bool {
-        self.nature == Nature::Silence
-    }
-
-    /// Returns true if it passes by itself when the brokers have agreed on a leader.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.nature == Nature::Passing
-    }
-
-    /// Returns true if only a group is refused.
-    pub(crate) fn is_of_group(code: Code) -> bool {
-        code == Code::GroupAuthorizationFailed
-    }
-
-    /// True if the login is refused.
-    pub(crate) fn is_of_credentials(code: Code) -> bool {
-        OF_CREDENTIALS.contains(&code)
-    }
-
-    /// Returns true if the consumer lacks the lost part until somebody acts.
-    pub(crate) fn is_final(code: Code) -> bool {
-        OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
-    }
-
-    /// Returns true if brokers know no such topic, or partition.
-    pub(crate) fn is_of_missing_topic(code: Code) -> bool {
-        matches!(code, Code::UnknownTopicOrPartition | Code::UnknownTopic)
+/// Returns the cause of an error that the library reports in its own words.
+pub(crate) fn reported(code: Code, reason: &str) -> RefusalCause {
+    let (kind, remedy) = kind_and_remedy(code);
+    RefusalCause {
+        kind,
+        reason: reason_of(code),
+        what: reason.to_owned(),
+        remedy,
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what, self.remedy)
+/// Returns the cause for settings that the library rejects, as it does if it was built without TLS.
+pub(crate) fn unbuilt(error: &KafkaError) -> RefusalCause {
+    let remedy = Remedy::see("docs/kafka.md for what needs the feature `kafka-tls`");
+    let what = format!("set up a consumer: {error}");
+    RefusalCause {
+        remedy,
+        ..RefusalCause::new(RefusalKind::Refused, what)
     }
+}
+
+pub(crate) fn missing(topic: &str) -> RefusalCause {
+    not_ready(format!("topic `{topic}` was created and does not appear"))
+}
+
+pub(crate) fn leaderless(topic: &str, partition: i32) -> RefusalCause {
+    not_ready(format!(
+        "partition {partition} of topic `{topic}` has no leader"
+    ))
+}
+
+fn not_ready(what: String) -> RefusalCause {
+    RefusalCause {
+        remedy: OF_BROKERS,
+        ..RefusalCause::new(RefusalKind::NotReady, what)
+    }
+}
+
+/// Returns the cause for which brokers refuse commands.
+pub(crate) fn of_command(code: Code, reason: Reason) -> RefusalCause {
+    let what = format!("commands are refused with {reason}: {code}");
+    of_commands(code, what, remedy_of_command(code))
+}
+
+/// Returns the cause for which the outcome of a command is unknown.
+pub(crate) fn of_unknown(code: Code) -> RefusalCause {
+    let what = format!("no broker said whether it has commands: {code}");
+    of_commands(code, what, remedy_of_command(code))
+}
+
+/// Returns the cause for which the library does not accept a command, which no broker receives then.
+pub(crate) fn of_untaken(code: Code) -> RefusalCause {
+    let what = format!("commands cannot be handed over and are withheld: {code}");
+    let remedy = Remedy::see("docs/kafka.md for what a command is made of");
+    of_commands(code, what, remedy)
+}
+
+/// Returns the cause for which the library issues no further command.
+pub(crate) fn of_producer(code: Code, reason: &str) -> RefusalCause {
+    let what = format!("no further command can be issued: {reason} ({code})");
+    of_commands(code, what, remedy_of_command(code))
+}
+
+fn of_commands(code: Code, what: String, remedy: Remedy) -> RefusalCause {
+    RefusalCause {
+        kind: RefusalKind::Commands,
+        reason: reason_of(code),
+        what,
+        remedy,
+    }
+}
+
+/// Returns a broker's code; none for a code of the library, which is negative.
+fn reason_of(code: Code) -> Option<Reason> {
+    let code = u16::try_from(code as i32).ok()?;
+    Some(Reason::Kafka(code))
+}
+
+/// Returns true if only a group is refused.
+pub(crate) fn is_of_group(code: Code) -> bool {
+    code == Code::GroupAuthorizationFailed
+}
+
+/// Returns true if the login is refused.
+pub(crate) fn is_of_credentials(code: Code) -> bool {
+    OF_CREDENTIALS.contains(&code)
+}
+
+/// Returns true if the consumer lacks the lost part until somebody acts.
+pub(crate) fn is_final(code: Code) -> bool {
+    OF_CREDENTIALS.contains(&code) || OF_RIGHTS.contains(&code) || OF_TOPICS.contains(&code)
+}
+
+/// Returns true if brokers know no such topic, or partition.
+pub(crate) fn is_of_missing_topic(code: Code) -> bool {
+    matches!(code, Code::UnknownTopicOrPartition | Code::UnknownTopic)
 }
 
 const OF_CREDENTIALS: [Code; 3] = [
@@ -163,19 +136,23 @@ const OF_LEADERS: [Code; 3] = [
 
 /// The remedy where no broker answered. Brokers that want TLS, a certificate or a login only end the
 /// connection, and librdkafka has one code for that and for nobody at all.
-const OF_NOTHING: &str = "does a broker listen there, and can the address that it advertises be reached from \
+const OF_NOTHING: Remedy = Remedy::act(
+    "does a broker listen there, and can the address that it advertises be reached from \
                           here? see platform.backend.url: `kafkas://` where it speaks TLS, else `kafka://`; \
                           if it wants a certificate, name `cert` and `key` under platform.backend.tls; if it \
-                          wants a login, set platform.backend.user and `password`";
+                          wants a login, set platform.backend.user and `password`",
+);
 /// The remedy where TLS fails.
-const OF_TLS: &str = "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that \
-                      one for the host by which they are reached?";
+const OF_TLS: Remedy = Remedy::act(
+    "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that \
+                      one for the host by which they are reached?",
+);
 /// The remedy where a login fails.
-const OF_LOGIN: &str =
-    "see platform.backend.user, platform.backend.password and platform.backend.sasl";
+const OF_LOGIN: Remedy =
+    Remedy::see("platform.backend.user, platform.backend.password and platform.backend.sasl");
 
 /// Remedy if a broker refused something and nothing more is known.
-const OF_BROKERS: &str = "see the log of the brokers";
+const OF_BROKERS: Remedy = Remedy::see("the log of the brokers");
 
 /// Remedies for refused commands, by a broker's answer to a Produce request, or the library's code
 /// in its place.
@@ -226,35 +203,42 @@ const OF_COMMANDS: [(&[Code], &str); 7] = [
     ),
 ];
 
-fn remedy_of_command(code: Code) -> &'static str {
+fn remedy_of_command(code: Code) -> Remedy {
     let mut known = OF_COMMANDS.iter();
     let known = known.find(|(codes, _)| codes.contains(&code));
-    known.map_or_else(|| remedy(code).1, |(_, remedy)| remedy)
+    known.map_or_else(
+        || kind_and_remedy(code).1,
+        |(_, action)| Remedy::act(action),
+    )
 }
 
-fn remedy(code: Code) -> (Nature, &'static str) {
+fn kind_and_remedy(code: Code) -> (RefusalKind, Remedy) {
     if OF_LEADERS.contains(&code) {
-        return (Nature::Passing, OF_BROKERS);
+        return (RefusalKind::NotReady, OF_BROKERS);
     }
-    let lasting = if OF_CREDENTIALS.contains(&code) {
+    let remedy = if OF_CREDENTIALS.contains(&code) {
         OF_LOGIN
     } else if code == Code::SSL {
         OF_TLS
-    } else if Refusal::is_of_group(code) {
-        "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
-         platform.backend.shared names, or leave `shared` out"
+    } else if is_of_group(code) {
+        Remedy::act(
+            "allow platform.backend.user to read (ACL: operation Read on resource Group) the group that \
+             platform.backend.shared names, or leave `shared` out",
+        )
     } else if OF_RIGHTS.contains(&code) {
-        "allow platform.backend.user to describe and read the topics, and to create those that are \
-         missing, or create them before the run"
+        Remedy::act(
+            "allow platform.backend.user to describe and read the topics, and to create those that are \
+             missing, or create them before the run",
+        )
     } else if OF_TOPICS.contains(&code) {
-        "see platform.backend.topics"
-    } else if code as i32 > 0 {
-        // It is a broker's own word, whatever it means: the library's codes are negative.
+        Remedy::see("platform.backend.topics")
+    } else if reason_of(code).is_some() {
+        // An answer of a broker, whatever it means.
         OF_BROKERS
     } else {
-        return (Nature::Silence, OF_NOTHING);
+        return (RefusalKind::Unreachable, OF_NOTHING);
     };
-    (Nature::Lasting, lasting)
+    (RefusalKind::Refused, remedy)
 }
 
 #[cfg(test)]
@@ -275,10 +259,10 @@ mod tests {
     fn whatever_a_broker_says_it_is_not_called_silent() {
         assert!(of_brokers().count() > 100);
         for code in of_brokers() {
-            let refusal = Refusal::of(code, "find topic `t`");
-            assert!(!refusal.is_silence(), "{code}");
+            let refusal = failed(code, "find topic `t`");
+            assert!(refusal.kind != RefusalKind::Unreachable, "{code}");
             let reason = Reason::Kafka(code as u16);
-            for refusal in [refusal, Refusal::of_command(code, reason)] {
+            for refusal in [refusal, of_command(code, reason)] {
                 assert!(refusal.to_string().contains(&code.to_string()), "{refusal}");
                 assert_ne!(refusal.remedy, OF_NOTHING, "{code}");
             }
@@ -300,17 +284,28 @@ mod tests {
             (Code::SaslAuthenticationFailed, "platform.backend.password"),
             (Code::KafkaStorageError, "log of the brokers"),
         ] {
-            let refusal = Refusal::of_command(code, Reason::Kafka(code as u16));
-            assert!(refusal.remedy.contains(part), "{code}: {refusal}");
+            let refusal = of_command(code, Reason::Kafka(code as u16));
+            assert!(
+                refusal.remedy.to_string().contains(part),
+                "{code}: {refusal}"
+            );
         }
     }
 
     #[test]
     fn a_group_that_may_not_be_joined_names_the_acl_of_the_group_and_its_key() {
-        let refusal = Refusal::of(Code::GroupAuthorizationFailed, "join the group");
-        assert!(refusal.remedy.contains("resource Group"), "{refusal}");
-        assert!(refusal.remedy.contains("platform.backend.shared"));
-        assert!(!refusal.remedy.contains("topic"), "{refusal}");
+        let refusal = failed(Code::GroupAuthorizationFailed, "join the group");
+        assert!(
+            refusal.remedy.to_string().contains("resource Group"),
+            "{refusal}"
+        );
+        assert!(
+            refusal
+                .remedy
+                .to_string()
+                .contains("platform.backend.shared")
+        );
+        assert!(!refusal.remedy.to_string().contains("topic"), "{refusal}");
     }
 
     #[test]
@@ -335,9 +330,10 @@ mod tests {
                 ],
             ),
         ] {
-            let refusal = Refusal::said(code, "h:9092: in its own words");
+            let refusal = reported(code, "h:9092: in its own words");
             let is_silent = code == Code::BrokerTransportFailure;
-            assert_eq!(refusal.is_silence(), is_silent, "{refusal}");
+            let kind = refusal.kind;
+            assert_eq!(kind == RefusalKind::Unreachable, is_silent, "{refusal}");
             let told = refusal.to_string();
             assert!(told.starts_with("h:9092: in its own words; "), "{told}");
             assert!(parts.iter().all(|part| told.contains(part)), "{told}");
@@ -346,13 +342,13 @@ mod tests {
 
     #[test]
     fn who_refuses_is_not_silent_whatever_would_help() {
-        let of = |code| Refusal::of(code, "find topic `t`");
-        assert!(of(Code::AllBrokersDown).is_silence());
+        let kind = |code| failed(code, "find topic `t`").kind;
+        assert_eq!(kind(Code::AllBrokersDown), RefusalKind::Unreachable);
         for code in OF_CREDENTIALS.iter().chain(&OF_RIGHTS).chain(&OF_TOPICS) {
-            assert!(!of(*code).is_silence() && !of(*code).is_passing(), "{code}");
+            assert_eq!(kind(*code), RefusalKind::Refused, "{code}");
         }
         for code in OF_LEADERS {
-            assert!(of(code).is_passing() && !of(code).is_silence(), "{code}");
+            assert_eq!(kind(code), RefusalKind::NotReady, "{code}");
         }
     }
 }

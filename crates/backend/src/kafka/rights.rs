@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use muster_conduct::RefusalCause;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use super::refusal::Refusal;
+use super::refusal;
 use super::topics::{REQUEST_MAX, code_of};
 
 /// Settings that make the answer to a fetch visible.
@@ -32,12 +33,12 @@ const LOOKS: u32 = (REQUEST_MAX.as_millis() / LOOK.as_millis()) as u32;
 ///
 /// # Errors
 /// A broker's refusal for good. Silence is none: whoever consumes finds out itself.
-pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), Refusal> {
+pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), RefusalCause> {
     let mut config = config.clone();
     for (key, value) in HEARD {
         config.set(key, value);
     }
-    let client: BaseConsumer = config.create().map_err(|error| Refusal::unbuilt(&error))?;
+    let client: BaseConsumer = config.create().map_err(|error| refusal::unbuilt(&error))?;
     let mut looks = LOOKS;
     for topic in topics {
         fetch(&client, topic, &mut looks)?;
@@ -46,8 +47,8 @@ pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), Ref
 }
 
 /// A right is one to the topic, so that its first partition tells.
-fn fetch(client: &BaseConsumer, topic: &str, looks: &mut u32) -> Result<(), Refusal> {
-    let refused = |code: RDKafkaErrorCode| Refusal::of(code, format!("read topic `{topic}`"));
+fn fetch(client: &BaseConsumer, topic: &str, looks: &mut u32) -> Result<(), RefusalCause> {
+    let refused = |code: RDKafkaErrorCode| refusal::failed(code, format!("read topic `{topic}`"));
     let mut first = TopicPartitionList::new();
     let assigned = first
         .add_partition_offset(topic, 0, BEYOND)
@@ -74,5 +75,5 @@ fn fetch(client: &BaseConsumer, topic: &str, looks: &mut u32) -> Result<(), Refu
 
 /// The library asks for a group all the same, which is the consumer's own affair.
 fn is_lasting(code: RDKafkaErrorCode) -> bool {
-    Refusal::is_final(code) && !Refusal::is_of_group(code)
+    refusal::is_final(code) && !refusal::is_of_group(code)
 }

@@ -16,7 +16,7 @@ pub(crate) struct Sample {
     /// them; none where nothing was consumed or fetched yet.
     pub(crate) lag: Option<u64>,
     /// Age of the oldest last answer of the brokers that lead its partitions and owe an answer.
-    pub(crate) heard_ago: Micros,
+    pub(crate) last_answer_age: Micros,
     /// A broker that leads one of its partitions and does not answer, and why that is thought.
     pub(crate) silent: Option<String>,
     /// Connections that ended since the consumer began, by broker: which of them lead changes.
@@ -56,7 +56,7 @@ impl Sample {
         };
         Self {
             lag: partitions().filter_map(lag).reduce(|sum, more| sum + more),
-            heard_ago: heard_ago(brokers().filter(leads)),
+            last_answer_age: last_answer_age(brokers().filter(leads)),
             silent: brokers().filter(leads).find_map(silence),
             connections: brokers().map(connections).collect(),
             topics: topics.clone().map(TopicView::of).collect(),
@@ -72,7 +72,7 @@ fn lag(partition: &Partition) -> Option<u64> {
 }
 
 /// A fetch waits for half a second at the broker, so that this is hardly ever more.
-fn heard_ago<'a>(leaders: impl Iterator<Item = &'a Broker>) -> Micros {
+fn last_answer_age<'a>(leaders: impl Iterator<Item = &'a Broker>) -> Micros {
     let owing = leaders.filter(|broker| broker.waitresp_cnt > 0);
     let longest = owing.map(|broker| broker.rxidle).max();
     Micros(longest.unwrap_or(0).max(0).unsigned_abs())
@@ -188,10 +188,13 @@ mod tests {
     #[test]
     fn a_consumer_has_listened_until_the_leader_that_was_heard_longest_ago_was() {
         let mut statistics = statistics([0, 0], broker("UP", 1, 2));
-        assert_eq!(Sample::of(&statistics).heard_ago, Micros::from_secs(2));
+        assert_eq!(
+            Sample::of(&statistics).last_answer_age,
+            Micros::from_secs(2)
+        );
         let idle = broker("UP", 0, 60);
         statistics.brokers.insert("b".to_owned(), idle);
-        let ago = Sample::of(&statistics).heard_ago;
+        let ago = Sample::of(&statistics).last_answer_age;
         assert_eq!(ago, Micros::ZERO, "it owes nothing");
     }
 

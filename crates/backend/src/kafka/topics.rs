@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use muster_conduct::RefusalCause;
 use muster_plan::{KafkaNorthbound, KafkaTopic};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -18,7 +19,7 @@ use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::listener::Listener;
-use super::refusal::Refusal;
+use super::refusal;
 
 /// Longest request to the brokers.
 pub(crate) const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ pub(crate) fn topics(
     config: &ClientConfig,
     plan: &KafkaNorthbound,
     told: &mut Vec<Finding>,
-) -> Result<TopicPartitionList, Refusal> {
+) -> Result<TopicPartitionList, RefusalCause> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
         if find(consumer, topic)?.is_none() {
@@ -65,10 +66,10 @@ pub(crate) fn topics(
     let (mut consumed, mut differences) = (TopicPartitionList::new(), Vec::new());
     for topic in &plan.topics {
         let Some(known) = find(consumer, topic)? else {
-            return Err(Refusal::missing(&topic.name));
+            return Err(refusal::missing(&topic.name));
         };
         if let Some(partition) = known.leaderless {
-            return Err(Refusal::leaderless(&topic.name, partition));
+            return Err(refusal::leaderless(&topic.name, partition));
         }
         let count = known.partitions;
         differences.extend(difference(topic, count).map(Finding::Differs));
@@ -144,8 +145,8 @@ pub(crate) fn ends(
 pub(crate) fn find(
     consumer: &BaseConsumer<Listener>,
     topic: &KafkaTopic,
-) -> Result<Option<Known>, Refusal> {
-    let about = |code| Refusal::of(code, format!("find topic `{}`", topic.name));
+) -> Result<Option<Known>, RefusalCause> {
+    let about = |code| refusal::failed(code, format!("find topic `{}`", topic.name));
     let metadata = consumer.fetch_metadata(Some(&topic.name), REQUEST_MAX);
     let metadata = metadata.map_err(|error| about(code_of(&error)))?;
     let Some(found) = metadata.topics().first() else {
@@ -153,7 +154,7 @@ pub(crate) fn find(
     };
     match found.error().map(RDKafkaErrorCode::from) {
         None => Ok(known(found.partitions())),
-        Some(code) if Refusal::is_of_missing_topic(code) => Ok(None),
+        Some(code) if refusal::is_of_missing_topic(code) => Ok(None),
         Some(code) => Err(about(code)),
     }
 }
@@ -167,13 +168,13 @@ fn known(partitions: &[MetadataPartition]) -> Option<Known> {
     Some(known).filter(|known| known.partitions > 0)
 }
 
-fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), Refusal> {
+fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), RefusalCause> {
     if missing.is_empty() {
         return Ok(());
     }
     let names = missing.iter().map(|topic| format!("`{}`", topic.name));
     let names = names.collect::<Vec<_>>().join(", ");
-    let about = |code| Refusal::of(code, format!("create topic {names}"));
+    let about = |code| refusal::failed(code, format!("create topic {names}"));
     let admin: AdminClient<DefaultClientContext> =
         config.create().map_err(|error| about(code_of(&error)))?;
     let wanted = missing.iter().map(|topic| {
@@ -188,7 +189,9 @@ fn create(config: &ClientConfig, missing: &[&KafkaTopic]) -> Result<(), Refusal>
     for topic in created.map_err(|error| about(code_of(&error)))? {
         match topic {
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
-            Err((name, code)) => return Err(Refusal::of(code, format!("create topic `{name}`"))),
+            Err((name, code)) => {
+                return Err(refusal::failed(code, format!("create topic `{name}`")));
+            }
         }
     }
     Ok(())

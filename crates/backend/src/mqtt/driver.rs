@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use muster_conduct::{Commander, Dispatch, FactWriter, Order};
-use muster_model::{Listening, Micros};
-use muster_net::{Closed, ConnectError, Key, Loop, LoopConfig, Mailbox, Written};
+use muster_model::Micros;
+use muster_net::{Closed, ConnectError, Key, Loop, LoopConfig, Mailbox};
 use muster_plan::Plan;
 use muster_protocol::layer::{Layer, Layers, Pipe};
 use muster_protocol::mqtt::Input;
 use muster_transport::Clients;
 
-use super::consumer::{Consumer, State};
-use super::ending::words;
+use super::connection::{Alarm, Connection, Stage, Unwritten};
+use super::ending::Loss;
 use super::issuer::Issuer;
-use crate::consumers::{ConsumersError, ConsumersSpec, Seat};
-use crate::northbound::{ConsumerLoop, Context, Core, Northbound, Standing};
+use super::session::Session;
+use crate::consumers::{ConsumerPlan, ConsumersError, ConsumersSpec};
+use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 
-/// Bytes of acknowledgements that may wait for a broker that does not read: some 250,000 of them.
-const WAITING_MAX: usize = 1 << 20;
 /// Interval between signs of life of a paused consumer: a broker must not take it for dead because
 /// it does not read.
 const SIGN_OF_LIFE: Micros = Micros::from_secs(1);
@@ -33,7 +32,7 @@ const HANDSHAKE_MAX: Micros = Micros::from_secs(10);
 #[derive(Debug)]
 pub struct MqttConsumers {
     pub(super) plan: Arc<Plan>,
-    pub(super) consumers: Vec<Consumer>,
+    pub(super) links: Vec<Link>,
     /// The consumer that issues commands, if one of these does.
     pub(super) issuer: Option<Issuer>,
     /// One a backend: where the layers of its consumers come from.
@@ -41,25 +40,12 @@ pub struct MqttConsumers {
     pub(super) out: Vec<u8>,
 }
 
-/// Purpose of a timer of the loop; its token names the consumer.
-#[derive(Debug, Clone, Copy)]
-enum Alarm {
-    Connect,
-    Session,
-}
-
-impl Alarm {
-    fn token(self, consumer: usize) -> u64 {
-        (self as u64) << 32 | consumer as u64
-    }
-
-    fn of(token: u64) -> (Self, usize) {
-        let alarm = match token >> 32 {
-            0 => Self::Connect,
-            _ => Self::Session,
-        };
-        (alarm, token as u32 as usize)
-    }
+/// Connection and session of one consumer.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) consumer: ConsumerPlan,
+    pub(super) connection: Connection,
+    pub(super) session: Session,
 }
 
 /// All consumers of a process on one event loop, to be run on its own thread. Orders are read
@@ -75,18 +61,24 @@ pub fn consumers_loop(
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<MqttConsumers>>, ConsumersError> {
     let limit = spec.plan.receive_limit();
-    let consumer = |seat: &Seat| {
-        let mqtt = spec.plan.backends[seat.backend.index()].mqtt()?;
-        Some(Consumer::new(*seat, mqtt, spec.run, limit))
+    let link = |consumer: &ConsumerPlan| {
+        let mqtt = spec.plan.backends[consumer.backend.index()].mqtt()?;
+        Some(Link {
+            consumer: *consumer,
+            connection: Connection::default(),
+            session: Session::new(consumer, mqtt, spec.run, limit),
+        })
     };
     let northbound = MqttConsumers {
         plan: Arc::clone(&spec.plan),
-        consumers: spec.seats.iter().filter_map(consumer).collect(),
+        links: spec.consumers.iter().filter_map(link).collect(),
         issuer: Issuer::new(spec),
         layers,
         out: Vec::new(),
     };
-    let core = Core::new(spec, writer, northbound.issuer.is_some())?;
+    let address = |consumer: &ConsumerPlan| consumer.target.to_string();
+    let issuer = northbound.issuer.as_ref().map(Issuer::at);
+    let core = Core::new(spec, writer, issuer, address)?;
     let config = LoopConfig::default().with_packets_of(limit);
     let consumer_loop = ConsumerLoop::new(spec, northbound, core, mailbox);
     Ok(consumer_loop.start(spec, &config, None)?)
@@ -94,21 +86,18 @@ pub fn consumers_loop(
 
 impl Northbound for MqttConsumers {
     fn connect(&mut self, cx: &mut Context<'_>) {
-        for at in 0..self.consumers.len() {
+        for at in 0..self.links.len() {
             self.connect_one(cx, at);
         }
     }
 
-    fn pause(&mut self, cx: &mut Context<'_>, at: usize, is_paused: bool) {
-        let consumer = &mut self.consumers[at];
-        consumer.is_paused = is_paused;
-        consumer.hears_since = cx.io.now();
-        if consumer.is_deaf() {
+    fn pause(&mut self, cx: &mut Context<'_>, at: usize) {
+        if is_deaf(cx, at) {
             return self.stop_reading(cx, at);
         }
-        if let Some(key) = consumer.key {
+        if let Some(key) = self.links[at].connection.key() {
             cx.io.resume_reading(key);
-            self.arm_session_at(cx, at, cx.io.now() + CATCH_UP);
+            self.arm(cx, Alarm::Session, at, cx.io.now() + CATCH_UP);
         }
     }
 
@@ -121,34 +110,20 @@ impl Northbound for MqttConsumers {
     }
 
     fn look_after(&mut self, cx: &mut Context<'_>) {
-        self.note_heard();
-        self.prove_life(cx);
-    }
-
-    fn standing(&mut self, _: &mut Core, now: Micros) -> Standing {
-        let count = |is_it: fn(&Consumer) -> bool| {
-            self.consumers.iter().filter(|it| is_it(it)).count() as u64
-        };
-        let listening = self.consumers.iter();
-        let listening = listening.map(|consumer| consumer.listening(now));
-        Standing {
-            wanted: self.consumers.len() as u64,
-            up: count(|consumer| consumer.state == State::Up),
-            refused: count(Consumer::is_refused),
-            listening: listening.fold(Listening::NOBODY, Listening::and),
-        }
+        self.note_received(cx);
+        self.probe(cx);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.finish_commands(cx);
-        self.tell_of_silence(cx);
-        self.note_heard();
-        for consumer in &mut self.consumers {
-            if let Some(key) = consumer.key.take() {
+        self.report_silence(cx);
+        self.note_received(cx);
+        for link in &mut self.links {
+            if let Some(key) = link.connection.take_key() {
                 // Left behind, its subscription would get copies of the next run.
-                consumer.session.end_session(&mut self.out);
-                consumer.pipe.layer.wrap(&mut self.out, 0);
-                consumer.pipe.layer.close(&mut self.out);
+                link.session.client().end_session(&mut self.out);
+                link.connection.wrap(&mut self.out, 0);
+                link.connection.pipe().layer.close(&mut self.out);
                 let _ = cx.io.write(key, &self.out);
                 self.out.clear();
                 cx.io.finish(key);
@@ -158,30 +133,30 @@ impl Northbound for MqttConsumers {
 
     fn opened(&mut self, cx: &mut Context<'_>, key: Key) {
         let at = cx.io.tag(key) as usize;
-        let seat = self.consumers[at].seat;
-        let layers = &mut self.layers[seat.backend.index()];
-        match layers.layer(u32::from(seat.consumer.0)) {
+        let consumer = self.links[at].consumer;
+        let layers = &mut self.layers[consumer.backend.index()];
+        match layers.layer(u32::from(consumer.consumer.0)) {
             Ok(layer) => {
-                let pipe = &mut self.consumers[at].pipe;
+                let pipe = self.links[at].connection.pipe();
                 *pipe = Pipe::new(layer);
                 pipe.layer.open(&mut self.out);
                 if pipe.layer.is_open() {
-                    self.greet(at, cx.io.now());
+                    self.greet(cx, at, cx.io.now());
                 }
                 self.send(cx, at);
             }
-            Err(error) => self.give_up(cx, at, &error.to_string()),
+            Err(error) => self.give_up(cx, at, &Loss::silent(error)),
         }
     }
 
     fn received(&mut self, cx: &mut Context<'_>, key: Key, bytes: &mut [u8]) -> usize {
         let at = cx.io.tag(key) as usize;
         let seen = cx.io.fresh_now();
-        let pipe = &mut self.consumers[at].pipe;
+        let pipe = self.links[at].connection.pipe();
         let was_open = pipe.layer.is_open();
         let fed = pipe.receive(bytes, &mut self.out);
         if !was_open && pipe.layer.is_open() {
-            self.greet(at, seen);
+            self.greet(cx, at, seen);
         }
         let from = self.out.len();
         let Some(taken) = self.read(cx, at, seen, &bytes[..fed.plain]) else {
@@ -189,7 +164,7 @@ impl Northbound for MqttConsumers {
         };
         self.wrap(at, from);
         self.send(cx, at);
-        let used = self.consumers[at].pipe.keep(bytes, &fed, taken);
+        let used = self.links[at].connection.pipe().keep(bytes, &fed, taken);
         if let Some(end) = fed.end {
             self.ended(cx, at, end);
         }
@@ -198,31 +173,29 @@ impl Northbound for MqttConsumers {
 
     fn flushed(&mut self, cx: &mut Context<'_>, key: Key) {
         let at = cx.io.tag(key) as usize;
-        self.out.append(&mut self.consumers[at].waiting);
-        self.send(cx, at);
+        let written = self.links[at].connection.flush(cx.io, &mut self.out);
+        self.handle_unwritten(cx, at, written);
     }
 
     fn closed(&mut self, cx: &mut Context<'_>, key: Key, why: Closed) {
         let at = cx.io.tag(key) as usize;
-        self.consumers[at].key = None;
+        let connection = &mut self.links[at].connection;
+        connection.take_key();
+        let stage = connection.stage();
         if why == Closed::PoolExhausted {
-            self.away(
-                cx,
-                at,
-                "no buffer was left for bytes that its socket did not take",
-            );
+            let why = "no buffer was left for bytes that its socket did not take";
+            cx.core.consumer(at).away(why);
         }
-        let consumer = &self.consumers[at];
-        let mut told = words(why, consumer.state.still_waits_for());
+        let mut loss = Loss::closed(why, stage.awaited());
         let is_hung_up = matches!(why, Closed::Peer | Closed::Reset);
-        if is_hung_up && matches!(consumer.state, State::Opening | State::Handshaking) {
-            told += &self.security(at).hint_on_silence();
+        if is_hung_up && matches!(stage, Stage::Opening | Stage::Handshaking) {
+            loss = loss.with(&self.security(at).hint_on_silence());
         }
-        self.lost(cx, at, &told);
+        self.lost(cx, at, &loss);
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, token: u64) {
-        let (alarm, at) = Alarm::of(token);
+        let (alarm, at) = Alarm::of_token(token);
         match alarm {
             Alarm::Connect => self.connect_one(cx, at),
             Alarm::Session => self.session_timer(cx, at),
@@ -231,17 +204,18 @@ impl Northbound for MqttConsumers {
 }
 
 impl MqttConsumers {
-    /// The layer of a consumer is open: its session may speak.
-    fn greet(&mut self, at: usize, now: Micros) {
+    /// The layer of a consumer is open: its session connects.
+    fn greet(&mut self, cx: &mut Context<'_>, at: usize, now: Micros) {
         let from = self.out.len();
-        let consumer = &mut self.consumers[at];
-        let plan = &self.plan.backends[consumer.seat.backend.index()];
-        consumer.state = State::Handshaking;
-        consumer.render_connect(plan, now, &mut self.out);
-        self.wrap(at, from);
+        let link = &mut self.links[at];
+        let plan = &self.plan.backends[link.consumer.backend.index()];
+        link.connection.reach(Stage::Handshaking);
+        let continues = cx.core.consumer(at).was_up();
+        link.session.connect(plan, continues, now, &mut self.out);
+        link.connection.wrap(&mut self.out, from);
     }
 
-    /// Takes packets: how many bytes are used up; none if the connection is over.
+    /// Handles packets. Returns how many bytes are used up; none if the connection is over.
     fn read(
         &mut self,
         cx: &mut Context<'_>,
@@ -251,14 +225,14 @@ impl MqttConsumers {
     ) -> Option<usize> {
         let mut input = Input::new(plain);
         loop {
-            let session = &mut self.consumers[at].session;
-            let Some(event) = session.poll(seen, &mut input, &mut self.out) else {
+            let client = self.links[at].session.client();
+            let Some(event) = client.poll(seen, &mut input, &mut self.out) else {
                 return Some(input.consumed());
             };
-            if !self.happened(cx, at, seen, &event) {
+            if !self.handle(cx, at, seen, &event) {
                 return None;
             }
-            if self.consumers[at].is_deaf() {
+            if is_deaf(cx, at) {
                 return Some(input.consumed());
             }
         }
@@ -266,138 +240,127 @@ impl MqttConsumers {
 
     /// Turns what a session appended to the output into what goes over the wire.
     pub(super) fn wrap(&mut self, at: usize, from: usize) {
-        self.consumers[at].pipe.layer.wrap(&mut self.out, from);
+        self.links[at].connection.wrap(&mut self.out, from);
     }
 
     fn connect_one(&mut self, cx: &mut Context<'_>, at: usize) {
-        let consumer = &mut self.consumers[at];
-        match consumer.state {
-            State::Down if !cx.core.is_over => {}
-            State::Opening | State::Handshaking | State::Subscribing => {
-                let why = consumer.waits_in_vain(cx.io.now()).unwrap_or_default();
-                return self.give_up(cx, at, &why);
-            }
-            State::Down | State::Up => return,
+        let link = &mut self.links[at];
+        if let Some(why) = link.connection.overdue(cx.io.now()) {
+            return self.give_up(cx, at, &Loss::silent(why));
         }
-        match cx.io.connect(consumer.seat.target, None) {
+        if link.connection.stage() == Stage::Up || cx.core.is_over() {
+            return;
+        }
+        match cx.io.connect(link.consumer.target, None) {
             Ok(key) => {
                 cx.io.set_tag(key, at as u32);
-                consumer.key = Some(key);
-                consumer.state = State::Opening;
-                consumer.since = cx.io.now();
-                self.arm_connect(cx, at, HANDSHAKE_MAX);
+                link.connection.open(key, cx.io.now());
+                self.arm(cx, Alarm::Connect, at, cx.io.now() + HANDSHAKE_MAX);
             }
             Err(error) => {
                 if let ConnectError::Descriptors | ConnectError::Ports(_) = error {
-                    self.away(cx, at, &error.to_string());
+                    cx.core.consumer(at).away(&error.to_string());
                 }
-                self.lost(cx, at, &error.to_string());
+                self.lost(cx, at, &Loss::silent(error));
             }
         }
     }
 
-    /// A consumer whose subscription stands reads nothing while it is paused.
+    /// Stops reading of a consumer that is paused and subscribed.
     pub(super) fn stop_reading(&mut self, cx: &mut Context<'_>, at: usize) {
-        if let Some(key) = self.consumers[at].key {
+        if let Some(key) = self.links[at].connection.key() {
             cx.io.pause_reading(key);
-            self.arm_session_at(cx, at, cx.io.now() + SIGN_OF_LIFE);
+            self.arm(cx, Alarm::Session, at, cx.io.now() + SIGN_OF_LIFE);
         }
     }
 
-    /// One timer a consumer: a new try, or a new handshake, takes the place of the one before.
-    pub(super) fn arm_connect(&mut self, cx: &mut Context<'_>, at: usize, wait: Micros) {
-        let timer = cx
-            .io
-            .set_timer(cx.io.now() + wait, Alarm::Connect.token(at));
-        if let Some(before) = self.consumers[at].connect_timer.replace(timer) {
-            cx.io.cancel_timer(before);
-        }
+    pub(super) fn arm(&mut self, cx: &mut Context<'_>, alarm: Alarm, at: usize, when: Micros) {
+        self.links[at].connection.arm(cx.io, alarm, at, when);
     }
 
     pub(super) fn arm_session(&mut self, cx: &mut Context<'_>, at: usize) {
-        if let Some(deadline) = self.consumers[at].session.deadline() {
-            self.arm_session_at(cx, at, deadline);
-        }
-    }
-
-    fn arm_session_at(&mut self, cx: &mut Context<'_>, at: usize, when: Micros) {
-        let timer = cx.io.set_timer(when, Alarm::Session.token(at));
-        if let Some(before) = self.consumers[at].session_timer.replace(timer) {
-            cx.io.cancel_timer(before);
+        if let Some(deadline) = self.links[at].session.client().deadline() {
+            self.arm(cx, Alarm::Session, at, deadline);
         }
     }
 
     fn session_timer(&mut self, cx: &mut Context<'_>, at: usize) {
-        let consumer = &mut self.consumers[at];
-        if consumer.key.is_none() {
+        let (link, now) = (&mut self.links[at], cx.io.now());
+        if link.connection.key().is_none() {
             return;
         }
-        if consumer.is_deaf() {
-            consumer.session.ping_unheard(cx.io.now(), &mut self.out);
+        if is_deaf(cx, at) {
+            link.session.client().ping_unheard(now, &mut self.out);
             self.wrap(at, 0);
             self.send(cx, at);
-            return self.arm_session_at(cx, at, cx.io.now() + SIGN_OF_LIFE);
+            return self.arm(cx, Alarm::Session, at, now + SIGN_OF_LIFE);
         }
-        let event = self.consumers[at].session.timer(cx.io.now(), &mut self.out);
+        let event = link.session.client().timer(now, &mut self.out);
         self.wrap(at, 0);
         self.send(cx, at);
         match event {
             Some(event) => {
-                self.happened(cx, at, cx.io.now(), &event);
+                self.handle(cx, at, now, &event);
             }
             None => self.arm_session(cx, at),
         }
     }
 
-    /// Notes up to when brokers are known to have sent all that they have.
-    fn note_heard(&mut self) {
-        let up = self.consumers.iter_mut();
-        for consumer in up.filter(|it| it.state == State::Up && !it.is_deaf()) {
-            let heard = consumer.session.last_received();
-            consumer.heard = heard.unwrap_or(consumer.heard).max(consumer.heard);
+    /// Notes up to which instant brokers are known to have sent all that they have.
+    fn note_received(&mut self, cx: &mut Context<'_>) {
+        for (at, link) in self.links.iter_mut().enumerate() {
+            let consumer = cx.core.consumer(at);
+            if consumer.is_up()
+                && !consumer.is_paused()
+                && let Some(received) = link.session.client().last_received()
+            {
+                consumer.note_received(received);
+            }
         }
     }
 
-    /// Asks brokers that were silent for a while whether they are there. An answer that does not come is
-    /// left to the keep-alive.
-    fn prove_life(&mut self, cx: &mut Context<'_>) {
+    /// Asks brokers that were silent for a while whether they are there. A missing answer is left to the
+    /// keep-alive.
+    fn probe(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
-        for at in 0..self.consumers.len() {
-            let consumer = &mut self.consumers[at];
-            if consumer.state != State::Up || consumer.is_deaf() {
-                continue;
+        for at in 0..self.links.len() {
+            let consumer = cx.core.consumer(at);
+            let is_listening = consumer.is_up() && !consumer.is_paused();
+            let (received, session) = (consumer.received_until(), &mut self.links[at].session);
+            if is_listening && session.probe(now, received, SILENCE, &mut self.out) {
+                self.wrap(at, 0);
+                self.send(cx, at);
             }
-            if now < consumer.heard.max(consumer.asked) + SILENCE {
-                continue;
-            }
-            consumer.asked = now;
-            consumer.session.ping_unheard(now, &mut self.out);
-            self.wrap(at, 0);
-            self.send(cx, at);
         }
     }
 
-    /// Sends what a session has to say; what the kernel does not take waits, up to a bound.
+    /// Sends the output; what the kernel does not take waits, up to a bound.
     pub(super) fn send(&mut self, cx: &mut Context<'_>, at: usize) {
-        if self.out.is_empty() {
-            return;
-        }
-        let Some(key) = self.consumers[at].key else {
-            return self.out.clear();
-        };
-        let written = cx.io.write(key, &self.out);
-        let waiting = &mut self.consumers[at].waiting;
-        match written {
-            // The last is only of datagrams.
-            Written::Whole | Written::Held | Written::Lost | Written::Refused => self.out.clear(),
-            Written::Busy if waiting.len() < WAITING_MAX => waiting.append(&mut self.out),
-            Written::Busy => {
-                self.give_up(cx, at, "the broker does not read acknowledgements");
-            }
-            Written::Exhausted => {
-                self.away(cx, at, "no buffer was left for acknowledgements");
-                self.give_up(cx, at, "no buffer was left for acknowledgements");
-            }
-        }
+        let written = self.links[at].connection.write(cx.io, &mut self.out);
+        self.handle_unwritten(cx, at, written);
     }
+
+    fn handle_unwritten(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: usize,
+        written: Result<(), Unwritten>,
+    ) {
+        let why = match written {
+            Ok(()) => return,
+            Err(Unwritten::Unread) => "the broker does not read acknowledgements",
+            Err(Unwritten::NoBuffer) => {
+                let why = "no buffer was left for acknowledgements";
+                cx.core.consumer(at).away(why);
+                why
+            }
+        };
+        self.give_up(cx, at, &Loss::silent(why));
+    }
+}
+
+/// Returns true if a consumer is subscribed and reads nothing because the scenario pauses it.
+pub(super) fn is_deaf(cx: &mut Context<'_>, at: usize) -> bool {
+    let consumer = cx.core.consumer(at);
+    consumer.is_up() && consumer.is_paused()
 }

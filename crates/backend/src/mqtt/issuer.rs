@@ -1,17 +1,16 @@
 //! The consumer that issues commands and receives the replies.
 
-use muster_conduct::{CommandSink, Commander, Diagnostic, MqttSender, RecordingSink};
+use muster_conduct::{Commander, MqttSender};
 use muster_model::Micros;
 use muster_plan::Plan;
 use muster_platform::{CommandScratch, Dialect};
 use muster_protocol::mqtt::{Client, topic};
 
-use super::consumer::State;
 use super::driver::MqttConsumers;
 use crate::consumers::ConsumersSpec;
-use crate::northbound::{Context, idle_notices};
+use crate::northbound::Context;
 
-/// A reply of nobody, for finding out whether a filter takes replies anyway.
+/// Stands for a device in the topic of a reply, to find out whether a filter covers replies.
 const A_REPLY: &str = "x";
 
 /// The consumer that issues the commands of the run.
@@ -23,7 +22,7 @@ pub(super) struct Issuer {
     /// Buffers in which a command is rendered.
     scratch: CommandScratch,
     /// The filters of replies and notices that its account's filter does not cover.
-    beside: Vec<&'static str>,
+    further_filters: Vec<&'static str>,
 }
 
 impl Issuer {
@@ -31,22 +30,33 @@ impl Issuer {
     pub(super) fn new(spec: &ConsumersSpec) -> Option<Self> {
         let issues = |at: usize| spec.plan.backends[at].issues_commands;
         let at = spec
-            .seats
+            .consumers
             .iter()
-            .position(|seat| issues(seat.backend.index()))?;
+            .position(|consumer| issues(consumer.backend.index()))?;
         let plan = &spec.plan;
-        let filter = &plan.backends[spec.seats[at].backend.index()].mqtt()?.filter;
+        let filter = &plan.backends[spec.consumers[at].backend.index()]
+            .mqtt()?
+            .filter;
         Some(Self {
             at,
             dialect: plan.platform.dialect(),
             scratch: CommandScratch::default(),
-            beside: beside(plan, filter),
+            further_filters: further_filters(plan, filter),
         })
     }
 
-    /// The filters to which a consumer subscribes beside its account's.
-    pub(super) fn beside(&self, at: usize) -> &[&'static str] {
-        if at == self.at { &self.beside } else { &[] }
+    /// Returns the place of the consumer among those of its thread.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Returns the filters to which a consumer subscribes besides that of its account.
+    pub(super) fn further_filters(&self, at: usize) -> &[&'static str] {
+        if at == self.at {
+            &self.further_filters
+        } else {
+            &[]
+        }
     }
 
     /// The sender that sends commands over a session.
@@ -62,7 +72,7 @@ impl Issuer {
 
 /// A broker may send two copies where two filters of a session overlap (MQTT 5 section 3.3.4), which
 /// would count as duplicates that the target never made.
-fn beside(plan: &Plan, filter: &str) -> Vec<&'static str> {
+fn further_filters(plan: &Plan, filter: &str) -> Vec<&'static str> {
     let dialect = plan.platform.dialect();
     let application = &dialect.application;
     let wanted = application.replies.into_iter().chain(application.notices);
@@ -77,13 +87,13 @@ impl MqttConsumers {
             return;
         };
         let at = issuer.at;
-        let consumer = &mut self.consumers[at];
-        if consumer.state != State::Up || !consumer.waiting.is_empty() {
+        let link = &mut self.links[at];
+        if !link.connection.is_clear() {
             return;
         }
         let (from, now) = (self.out.len(), cx.io.now());
-        let mut sender = issuer.sender(&mut consumer.session, &mut self.out);
-        cx.core.with_commander(|commander, sink| {
+        let mut sender = issuer.sender(link.session.client(), &mut self.out);
+        cx.core.with_commander(at, |commander, sink| {
             commander.issue(now, &mut sender, sink);
         });
         self.wrap(at, from);
@@ -93,29 +103,20 @@ impl MqttConsumers {
     /// The instant at which the next command may be issued; none while the session cannot take one.
     pub(super) fn next_command(&mut self, commander: &mut Commander) -> Option<Micros> {
         let issuer = self.issuer.as_mut()?;
-        let consumer = &mut self.consumers[issuer.at];
-        let is_up = consumer.state == State::Up && consumer.waiting.is_empty();
-        let sender = issuer.sender(&mut consumer.session, &mut self.out);
-        commander.next_issue(is_up.then_some(&sender))
-    }
-
-    /// Acts on the commander, if this consumer is the one that issues commands.
-    pub(super) fn with_commander<T>(
-        &self,
-        cx: &mut Context<'_>,
-        at: usize,
-        act: impl FnOnce(&mut Commander, &mut CommandSink<'_, RecordingSink>) -> T,
-    ) -> Option<T> {
-        let issuer = self.issuer.as_ref()?;
-        (issuer.at == at).then(|| cx.core.with_commander(act))?
+        let link = &mut self.links[issuer.at];
+        let is_clear = link.connection.is_clear();
+        let sender = issuer.sender(link.session.client(), &mut self.out);
+        commander.next_issue(is_clear.then_some(&sender))
     }
 
     /// The connection of a consumer is over.
     pub(super) fn lose_commands(&mut self, cx: &mut Context<'_>, at: usize) {
         let now = cx.io.now();
-        let lost = self.with_commander(cx, at, |commander, sink| commander.lost(now, sink));
+        let lost = cx
+            .core
+            .with_commander(at, |commander, sink| commander.lost(now, sink));
         if lost.is_some() {
-            self.consumers[at].session.drop_inflight(|_, _| {});
+            self.links[at].session.client().drop_inflight(|_, _| {});
         }
     }
 
@@ -125,14 +126,7 @@ impl MqttConsumers {
             return;
         };
         let (at, now) = (issuer.at, cx.io.now());
-        let sender = issuer.sender(&mut self.consumers[at].session, &mut self.out);
-        let idle = cx.core.with_commander(|commander, sink| {
-            commander.finish(&sender, now, sink);
-            commander.idle_notices()
-        });
-        if let Some(what) = idle.and_then(idle_notices) {
-            let text = format!("{}: {what}", self.name(at));
-            cx.core.diagnostics.push(Diagnostic::IdleNotices(text));
-        }
+        let sender = issuer.sender(self.links[at].session.client(), &mut self.out);
+        cx.core.finish_commands(at, &sender, now);
     }
 }

@@ -1,216 +1,133 @@
-//! Handles the platform's bytes for a consumer.
+//! The MQTT session of one consumer.
 
-use std::fmt;
+use muster_model::{Micros, RunId};
+use muster_plan::{BackendPlan, MqttNorthbound};
+use muster_protocol::mqtt::{
+    Client, ClientLimits, Connect, Filter, Qos, RetainHandling, Subscribe, Version,
+};
 
-use muster_conduct::{CommandToken, Diagnostic, delivery_by_puback};
-use muster_model::{Delivery, Micros, Reason};
-use muster_platform::PROPERTY_NAME;
-use muster_protocol::mqtt::{ClientEvent, Message, Version};
+use crate::consumers::{ConsumerPlan, client_id};
 
-use super::consumer::State;
-use super::driver::MqttConsumers;
-use super::ending::REFUSED;
-use crate::intake::Surfaced;
-use crate::northbound::Context;
+/// Seconds a broker keeps a consumer's session after its link ended, so that a consumer that
+/// comes back finds what was queued for it meanwhile.
+const SESSION_EXPIRY_S: u32 = 120;
 
-/// Keys of a scenario with a consumer's credentials.
-const CREDENTIAL_KEYS: &str = "platform.backend.user and platform.backend.password";
+/// The keep-alive of a consumer in seconds.
+const KEEP_ALIVE_S: u16 = 30;
 
-/// A request that a platform can refuse.
-#[derive(Debug, Clone, Copy)]
-enum Request {
-    Connect,
-    Subscribe,
+/// One session, which outlives its connections.
+#[derive(Debug)]
+pub(super) struct Session {
+    mqtt: MqttNorthbound,
+    client: Client,
+    /// Bytes of the largest packet that it receives.
+    limit: u32,
+    client_id: String,
+    /// Instant of its last ping that asks whether the broker has sent all that it has.
+    asked: Micros,
 }
 
-/// A refusal of a consumer by the platform.
-#[derive(Debug, Clone, Copy)]
-struct Refusal<'a> {
-    what: Request,
-    reason: Reason,
-    /// In the platform's own words, if it gave any.
-    said: Option<&'a str>,
-}
-
-impl Request {
-    /// Returns the remedy in the scenario, if it may be the reason.
-    fn remedy(self, reason: Reason) -> Option<&'static str> {
-        match self {
-            Self::Subscribe => Some("platform.backend.filter"),
-            Self::Connect if reason.is_of_credentials() => Some(CREDENTIAL_KEYS),
-            Self::Connect => None,
+impl Session {
+    /// A session that receives packets of at most `limit` bytes.
+    pub(super) fn new(
+        consumer: &ConsumerPlan,
+        mqtt: &MqttNorthbound,
+        run: RunId,
+        limit: u32,
+    ) -> Self {
+        let limits = ClientLimits {
+            maximum_packet_size: limit,
+            ..ClientLimits::default()
+        };
+        Self {
+            mqtt: mqtt.clone(),
+            client: Client::new(mqtt.version, &limits),
+            limit,
+            client_id: client_id(run, consumer),
+            asked: Micros::ZERO,
         }
     }
-}
 
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "CONNECT",
-            Self::Subscribe => "SUBSCRIBE",
-        })
+    pub(super) fn client(&mut self) -> &mut Client {
+        &mut self.client
     }
-}
 
-impl MqttConsumers {
-    /// Acts on one event of a session; false if the connection is over.
-    pub(super) fn happened(
+    pub(super) fn version(&self) -> Version {
+        self.mqtt.version
+    }
+
+    /// Returns the quality of service that it subscribes with.
+    pub(super) fn qos(&self) -> Qos {
+        self.mqtt.qos
+    }
+
+    /// Pings the broker, if that has been silent for `silence` since `received` and since the last ping.
+    /// Returns true if it wrote a ping.
+    pub(super) fn probe(
         &mut self,
-        cx: &mut Context<'_>,
-        at: usize,
-        seen: Micros,
-        event: &ClientEvent<'_>,
+        now: Micros,
+        received: Micros,
+        silence: Micros,
+        out: &mut Vec<u8>,
     ) -> bool {
-        match event {
-            ClientEvent::Message(message) => self.arrived(cx, at, seen, message),
-            ClientEvent::Connected(_) => {
-                let consumer = &mut self.consumers[at];
-                let plan = &self.plan.backends[consumer.seat.backend.index()];
-                consumer.state = State::Subscribing;
-                let issuer = self.issuer.as_ref();
-                let beside = issuer.map_or(&[][..], |issuer| issuer.beside(at));
-                consumer.render_subscribe(plan, beside, seen, &mut self.out);
-                self.arm_session(cx, at);
-            }
-            ClientEvent::Subscribed { id: _, codes } => return self.granted(cx, at, codes),
-            ClientEvent::Refused { reason, .. } => {
-                let refusal = Refusal {
-                    what: Request::Connect,
-                    reason: *reason,
-                    said: event.reason_string(),
-                };
-                return self.refused(cx, at, &refusal);
-            }
-            ClientEvent::KeepAliveExpired => {
-                self.give_up(cx, at, "a ping had no answer in time");
-                return false;
-            }
-            ClientEvent::Disconnected { reason, .. } => {
-                let why = reason.in_words();
-                let said = event.reason_string();
-                let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
-                self.give_up(cx, at, &format!("DISCONNECT {why}{said}"));
-                return false;
-            }
-            ClientEvent::Malformed(malformed) => {
-                let mut why = malformed.to_string();
-                if malformed.is_own_limit() {
-                    self.away(cx, at, &why);
-                } else if self.consumers[at].state != State::Up {
-                    let hint = self.security(at).hint_on_nonsense();
-                    why = format!("it answered in bytes of another protocol ({why}){hint}");
-                }
-                self.give_up(cx, at, &why);
-                return false;
-            }
-            ClientEvent::Accepted { token, reason } => {
-                let delivery = delivery_by_puback(*reason);
-                self.with_commander(cx, at, |commander, sink| {
-                    commander.learn(CommandToken(token.0), delivery, seen, sink);
-                });
-            }
-            ClientEvent::Rejected { token, reason } => {
-                let delivery = Delivery::Undeliverable(*reason);
-                self.with_commander(cx, at, |commander, sink| {
-                    commander.learn(CommandToken(token.0), delivery, seen, sink);
-                });
-            }
-            ClientEvent::Completed { .. }
-            | ClientEvent::AnsweredLate { .. }
-            | ClientEvent::Resend { .. }
-            | ClientEvent::Unsubscribed { .. }
-            | ClientEvent::Pong
-            | ClientEvent::Auth { .. } => {}
+        let is_due = now >= received.max(self.asked) + silence;
+        if is_due {
+            self.asked = now;
+            self.client.ping_unheard(now, out);
         }
-        true
+        is_due
     }
 
-    /// Acts on the codes of a SUBACK; false if the connection is over.
-    fn granted(&mut self, cx: &mut Context<'_>, at: usize, codes: &[u8]) -> bool {
-        let refused = codes.iter().max().filter(|code| **code >= 0x80);
-        let Some(code) = refused else {
-            self.note_granted(cx, at, codes);
-            self.subscribed(cx, at);
-            return true;
+    /// Writes CONNECT. `continues` asks for the session of the connection before.
+    pub(super) fn connect(
+        &mut self,
+        plan: &BackendPlan,
+        continues: bool,
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) {
+        let connect = Connect {
+            // MQTT 3.1.1 has no expiry: a session that outlives its link would stay after the run.
+            clean_start: !continues || self.mqtt.version == Version::V311,
+            session_expiry: SESSION_EXPIRY_S,
+            maximum_packet_size: Some(self.limit),
+            keep_alive: KEEP_ALIVE_S,
+            user: plan.user.as_ref().map(|user| user.expose().as_str()),
+            password: plan
+                .password
+                .as_ref()
+                .map(|secret| secret.expose().as_slice()),
+            ..Connect::new(&self.client_id)
         };
-        let reason = match self.consumers[at].mqtt.version {
-            Version::V311 => Reason::MqttSuback(*code),
-            Version::V5 => Reason::Mqtt(*code),
+        // The plan has checked the lengths of user name and password.
+        let is_written = self.client.connect(now, &connect, out);
+        debug_assert!(is_written.is_ok(), "a consumer's CONNECT can be written");
+    }
+
+    /// Writes SUBSCRIBE, with the filters in `further` besides that of the account.
+    pub(super) fn subscribe(
+        &mut self,
+        plan: &BackendPlan,
+        further: &[&str],
+        now: Micros,
+        out: &mut Vec<u8>,
+    ) {
+        let filter = self.mqtt.subscription(plan.shared.as_deref());
+        // Retained messages were sent before the run, and a consumer that comes back has had them: as
+        // copies of this run they would be duplicates that the target never made.
+        let quiet = |filter, qos| Filter {
+            retain_handling: RetainHandling::Keep,
+            ..Filter::new(filter, qos)
         };
-        let refusal = Refusal {
-            what: Request::Subscribe,
-            reason,
-            said: None,
+        let mut filters = vec![quiet(filter.as_str(), self.mqtt.qos)];
+        filters.extend(further.iter().map(|filter| quiet(filter, Qos::AtLeastOnce)));
+        let subscribe = Subscribe {
+            id: 0,
+            filters: &filters,
+            subscription_id: None,
+            user_properties: &[],
         };
-        self.refused(cx, at, &refusal)
-    }
-
-    /// One copy: counted before anything of it is decoded, then read.
-    fn arrived(&self, cx: &mut Context<'_>, at: usize, seen: Micros, message: &Message<'_>) {
-        let is_reply = self.with_commander(cx, at, |commander, sink| {
-            commander.replied(message.topic.as_str(), message.payload, seen, sink)
-        });
-        if is_reply == Some(true) {
-            return;
-        }
-        let property = message
-            .properties
-            .user()
-            .find(|(name, _)| *name == PROPERTY_NAME);
-        let surfaced = Surfaced {
-            topic: message.topic.as_str(),
-            payload: message.payload,
-            property: property.map(|(_, text)| text),
-        };
-        let seat = self.consumers[at].seat;
-        if let Some(id) = cx.core.intake.take(&seat, seen, &surfaced, || false) {
-            self.with_commander(cx, at, |commander, sink| commander.asked(&id, seen, sink));
-        }
-    }
-
-    /// Reports a subscription that was granted at a lower QoS than was asked for.
-    fn note_granted(&self, cx: &mut Context<'_>, at: usize, codes: &[u8]) {
-        let consumer = &self.consumers[at];
-        let asked = consumer.mqtt.qos.bits();
-        let granted = codes.first().filter(|granted| **granted < asked);
-        if let Some(granted) = granted.filter(|_| !consumer.was_up) {
-            let name = self.name(at);
-            let text = format!(
-                "{name}: asked for QoS {asked} and was granted {granted}; see platform.backend.qos"
-            );
-            cx.core.diagnostics.push(Diagnostic::LowerQos(text));
-        }
-    }
-
-    fn subscribed(&mut self, cx: &mut Context<'_>, at: usize) {
-        let consumer = &mut self.consumers[at];
-        consumer.state = State::Up;
-        consumer.hears_since = cx.io.now();
-        consumer.failures = 0;
-        consumer.refused = None;
-        if consumer.is_deaf() {
-            self.stop_reading(cx, at);
-        }
-        let consumer = &mut self.consumers[at];
-        if std::mem::replace(&mut consumer.was_up, true) {
-            let name = self.name(at);
-            cx.core.diagnostics.push(Diagnostic::ConsumerBack(name));
-        }
-    }
-
-    fn refused(&mut self, cx: &mut Context<'_>, at: usize, refusal: &Refusal<'_>) -> bool {
-        let Refusal { what, reason, said } = *refusal;
-        // It tries again and again, and is told once.
-        if self.consumers[at].refused != Some(reason) {
-            self.consumers[at].refused = Some(reason);
-            let remedy = what.remedy(reason);
-            let see = remedy.map_or(String::new(), |keys| format!("; see {keys}"));
-            let (name, why) = (self.name(at), reason.in_words());
-            let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
-            let text = format!("{name}: {what} refused with {why}{said}{see}");
-            cx.core.diagnostics.push(Diagnostic::ConsumerRefused(text));
-        }
-        self.give_up(cx, at, REFUSED);
-        false
+        let is_written = self.client.subscribe(now, &subscribe, out);
+        debug_assert!(is_written.is_ok(), "a consumer's SUBSCRIBE can be written");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muster_backend::{ConsumersSpec, Seat, kafka_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, kafka_loop};
 use muster_conduct::{
     Diagnostic, Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink,
 };
@@ -235,7 +235,7 @@ fn spec(plan: &Plan, clock: Clock) -> ConsumersSpec {
         schedules,
         run: RUN,
         clock,
-        seats: vec![Seat {
+        consumers: vec![ConsumerPlan {
             backend: BackendId(0),
             consumer: ConsumerId(0),
             target: ([127, 0, 0, 1], 9092).into(),

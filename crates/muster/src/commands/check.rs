@@ -163,7 +163,7 @@ fn consumers(plan: &Plan) -> Result<u8> {
         let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
         let found = if backend.mqtt().is_some() {
             match target::address(&backend.endpoint, target::patience(plan)) {
-                Ok(at) => Connecting { plan, targets }.consumer(id, backend, at)?,
+                Ok(at) => Connecting { plan, targets }.consumer(id, at)?,
                 Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),
             }
         } else {

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use muster_agent::{Agent, Assignment, News};
-use muster_conduct::{Diagnostic, FactWriter, Order, Progress, Slice, Trial, directory};
+use muster_conduct::{
+    Diagnostic, FactWriter, Order, Progress, RefusalCause, RefusalKind, Slice, Trial, directory,
+};
 use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
 use muster_net::Clock;
-use muster_plan::{BackendPlan, FleetPlan, Plan, Scheme, Security};
+use muster_plan::{FleetPlan, Plan, Scheme, Security};
 
 use super::Found;
 use crate::outcome;
@@ -86,22 +88,17 @@ impl<'a> Connecting<'a> {
     }
 
     /// Connects and subscribes the first consumer of a backend.
-    pub(super) fn consumer(
-        &self,
-        id: BackendId,
-        backend: &BackendPlan,
-        at: SocketAddr,
-    ) -> Result<Found> {
+    pub(super) fn consumer(&self, id: BackendId, at: SocketAddr) -> Result<Found> {
         let consumer = (id, ConsumerId(0), at);
         let mut is_up = false;
-        let who = format!("consumer 0 of backend `{}` at {at}: ", backend.name);
         let why = |diagnostics: &[Diagnostic]| {
-            diagnostics.iter().find_map(|it| {
-                let (Diagnostic::ConsumerRefused(text) | Diagnostic::ConsumerAway(text)) = it
-                else {
-                    return None;
-                };
-                text.strip_prefix(&who).map(str::to_owned)
+            diagnostics.iter().find_map(|it| match it {
+                Diagnostic::ConsumerRefused(refusal) => Some(refused(&refusal.cause)),
+                Diagnostic::ConsumerAway(text) => {
+                    let (_, why) = text.split_once(": ").unwrap_or(("", text));
+                    Some(Found::new(outcome::SILENT, "silent", why))
+                }
+                _ => None,
             })
         };
         let listener = Listener::default();
@@ -113,15 +110,11 @@ impl<'a> Connecting<'a> {
         if is_up {
             return Ok(Found::new(outcome::PASS, "ok", "connected and subscribed"));
         }
-        let text = why(&diagnostics).unwrap_or_else(|| format!("no answer within {CONSUMER_MAX}"));
-        let (code, mark) = if text.contains(" refused with ") {
-            (outcome::USAGE, "refused")
-        } else if text.contains("bytes of another protocol") {
-            (outcome::USAGE, "no MQTT")
-        } else {
-            (outcome::SILENT, "silent")
+        let silent = || {
+            let text = format!("no answer within {CONSUMER_MAX}");
+            Found::new(outcome::SILENT, "silent", text)
         };
-        Ok(Found::new(code, mark, text))
+        Ok(why(&diagnostics).unwrap_or_else(silent))
     }
 
     /// Runs until all is decided; answers with what was not as it should be.
@@ -291,6 +284,16 @@ impl<'a> Links<'a> {
         });
         said.unwrap_or_default()
     }
+}
+
+/// The line of a consumer that does not come up.
+fn refused(cause: &RefusalCause) -> Found {
+    let (code, mark) = match cause.kind {
+        RefusalKind::Refused | RefusalKind::Commands => (outcome::USAGE, "refused"),
+        RefusalKind::OtherProtocol => (outcome::USAGE, "no MQTT"),
+        RefusalKind::Unreachable | RefusalKind::NotReady => (outcome::SILENT, "silent"),
+    };
+    Found::new(code, mark, cause.to_string())
 }
 
 /// The exit code for a link that failed so, and the mark of its line.
