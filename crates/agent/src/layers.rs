@@ -166,7 +166,7 @@ fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
             .server_name
             .clone()
             .unwrap_or_else(|| endpoint.host_name().to_owned()),
-        authority: endpoint.told_authority(),
+        authority: endpoint.authority_without_zone(),
         path: endpoint.path.clone(),
     });
     ClientSpec {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use muster_net::Clock;
 use muster_plan::{Plan, ProvisionMode};
-use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_provision::{
+    JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
+};
 use muster_result::NotedEvent;
 
 use crate::outcome;
@@ -77,7 +79,7 @@ pub(crate) struct Provisioned {
     provisioner: Box<dyn Provisioner>,
     journal: Option<Journal>,
     removes: bool,
-    tally: Tally,
+    summary: Summary,
     /// Begins when the platform knew them.
     at: Clock,
 }
@@ -104,16 +106,16 @@ pub(crate) fn before(
         return Ok(None);
     };
     if provision.mode == ProvisionMode::Verify {
-        let tally = provisioner.verify(plan, watch).map_err(unchanged)?;
-        return verified(provisioner, tally).map(Some);
+        let summary = provisioner.verify(plan, watch).map_err(unchanged)?;
+        return verified(provisioner, summary).map(Some);
     }
     let journal = Journal::open(folder, provisioner.target()).map_err(unchanged)?;
     match provisioner.create(plan, &journal, watch) {
-        Ok(tally) => Ok(Some(Provisioned {
+        Ok(summary) => Ok(Some(Provisioned {
             provisioner,
             journal: Some(journal),
             removes: provision.remove,
-            tally,
+            summary,
             at: Clock::start(),
         })),
         Err(error) => {
@@ -137,23 +139,23 @@ pub(crate) fn before(
 /// A platform that lacks something is no target.
 fn verified(
     provisioner: Box<dyn Provisioner>,
-    tally: Tally,
+    summary: Summary,
 ) -> Result<Provisioned, NotProvisioned> {
-    if tally.is_as_wanted() {
+    if summary.is_as_wanted() {
         return Ok(Provisioned {
             provisioner,
             journal: None,
             removes: false,
-            tally,
+            summary,
             at: Clock::start(),
         });
     }
     Err(NotProvisioned {
         text: format!(
-            "find all devices at {}: {tally}: {}; create them with `muster provision SCENARIO \
+            "find all devices at {}: {summary}: {}; create them with `muster provision SCENARIO \
              create`",
             provisioner.target(),
-            tally.wrong.join(", ")
+            summary.wrong.join(", ")
         ),
         leaves_nothing: true,
         is_interrupted: false,
@@ -169,7 +171,7 @@ impl Provisioned {
     /// Instants count from the run's T0: what came before it is negative.
     pub(crate) fn after(mut self, clock: Clock) -> Vec<NotedEvent> {
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
-        let created = NotedEvent::new(at_s, "provisioned", self.tally.to_string());
+        let created = NotedEvent::new(at_s, "provisioned", self.summary.to_string());
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
         let removed = removed.map(|(kind, detail)| NotedEvent::new(now, kind, detail));
@@ -195,7 +197,7 @@ impl Drop for Provisioned {
 fn remove(provisioner: &dyn Provisioner, journal: &Journal) -> (&'static str, String) {
     let never = AtomicBool::new(false);
     match provisioner.remove(journal, &Watcher::new(&never, true)) {
-        Ok(tally) => ("deprovisioned", tally.to_string()),
+        Ok(summary) => ("deprovisioned", summary.to_string()),
         Err(error) => {
             let left = journal.len();
             outcome::remark(&format!(

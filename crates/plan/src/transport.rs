@@ -148,7 +148,7 @@ impl Endpoint {
     }
 
     /// Host and port as a peer is told them, without a zone (RFC 6874 section 4).
-    pub fn told_authority(&self) -> String {
+    pub fn authority_without_zone(&self) -> String {
         self.with_port(self.host_name())
     }
 

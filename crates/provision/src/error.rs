@@ -82,12 +82,12 @@ pub enum ProvisionError {
     },
     /// The credential of a link is not of its tenant.
     #[error(
-        "the identity `{told}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \
+        "the identity `{identity}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \
          tenant: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`"
     )]
     Identity {
         /// Its identity.
-        told: String,
+        identity: String,
         /// The fleet's tenant.
         tenant: String,
     },

@@ -9,7 +9,6 @@
 //! A platform is one file: a [`Provisioner`] and its line in [`provisioner`].
 
 mod authorization;
-mod crew;
 mod error;
 mod hono;
 mod journal;
@@ -17,10 +16,11 @@ mod pacer;
 mod provisioner;
 mod rest;
 mod sap_edge;
-mod tally;
+mod summary;
+mod threads;
 mod work;
 
 pub use error::ProvisionError;
 pub use journal::{JOURNAL, Journal};
 pub use provisioner::{Provisioner, Watch, distinct, provisioner};
-pub use tally::{Counts, Tally};
+pub use summary::{Counts, Summary};

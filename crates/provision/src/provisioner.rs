@@ -5,7 +5,7 @@ use muster_platform::Dialect;
 
 use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;
-use crate::{Journal, ProvisionError, Tally};
+use crate::{Journal, ProvisionError, Summary};
 
 /// Tells a platform of the devices of a plan.
 ///
@@ -20,13 +20,13 @@ pub trait Provisioner {
         plan: &Plan,
         journal: &Journal,
         watch: &dyn Watch,
-    ) -> Result<Tally, ProvisionError>;
+    ) -> Result<Summary, ProvisionError>;
 
-    /// Looks whether the platform has what the plan wants; what it has not is in the tally.
+    /// Looks whether the platform has what the plan wants; what it has not is in the summary.
     ///
     /// # Errors
     /// [`ProvisionError`] if it cannot be found out.
-    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError>;
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Summary, ProvisionError>;
 
     /// Makes one call that changes nothing, to find out whether the management API is there, takes us,
     /// and knows what all devices of the plan belong to.
@@ -39,7 +39,7 @@ pub trait Provisioner {
     ///
     /// # Errors
     /// [`ProvisionError`]; what is left stays in the journal.
-    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError>;
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError>;
 
     /// The management API, as a journal names it.
     fn target(&self) -> &str;

@@ -7,11 +7,11 @@ use muster_plan::{Plan, ProvisionPlan, WebAddress};
 use serde_json::Value;
 
 use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};
-use crate::crew::each;
 use crate::journal::Standing;
 use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
+use crate::threads::each;
 use crate::work::Work;
-use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 
 /// Path of the API, unless the address has one.
 const PATH: &str = "/api/v1";
@@ -42,7 +42,7 @@ impl Provisioner for SapEdge {
         plan: &Plan,
         journal: &Journal,
         watch: &dyn Watch,
-    ) -> Result<Tally, ProvisionError> {
+    ) -> Result<Summary, ProvisionError> {
         let work = Work::new(watch, u64::from(plan.devices()) + 2);
         let mut model = Model {
             gateway: Some(self.gateway(watch)?),
@@ -54,10 +54,10 @@ impl Provisioner for SapEdge {
             let _ = self.ensure(&model.device(&name), journal, &work)?;
             Ok(())
         })?;
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
-    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let work = Work::new(watch, u64::from(plan.devices()) + 2);
         let mut model = Model {
             gateway: Some(self.gateway(watch)?),
@@ -69,7 +69,7 @@ impl Provisioner for SapEdge {
             let _ = self.look(&model.device(&name), &work)?;
             Ok(())
         })?;
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
     fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
@@ -77,7 +77,7 @@ impl Provisioner for SapEdge {
     }
 
     /// Devices first: a type that is in use is not taken away.
-    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);
         let mut refused = Ok(());
         for kind in [&DEVICE, &SENSOR_TYPE, &CAPABILITY] {
@@ -92,7 +92,7 @@ impl Provisioner for SapEdge {
                 other => other?,
             }
         }
-        refused.map(|()| work.tally())
+        refused.map(|()| work.summary())
     }
 
     fn target(&self) -> &str {
@@ -138,7 +138,7 @@ impl SapEdge {
             Ensured::Created => 1,
             Ensured::AlreadyThere => 0,
         };
-        work.done(|tally| tally.ensured(wanted.kind.name, 1, created));
+        work.done(|summary| summary.ensured(wanted.kind.name, 1, created));
         Ok(id)
     }
 
@@ -198,11 +198,11 @@ impl SapEdge {
     fn look(&self, wanted: &Entity, work: &Work<'_>) -> Result<Option<String>, ProvisionError> {
         let (kind, key) = (wanted.kind.name, &wanted.key);
         let Some(found) = self.find(wanted, work.watch)? else {
-            work.done(|tally| tally.looked(kind, key, None));
+            work.done(|summary| summary.looked(kind, key, None));
             return Ok(None);
         };
         let difference = wanted.difference(&found.thing);
-        work.done(|tally| tally.looked(kind, key, Some(difference)));
+        work.done(|summary| summary.looked(kind, key, Some(difference)));
         id_of(&found.answer, &found.thing).map(Some)
     }
 
@@ -223,7 +223,7 @@ impl SapEdge {
             None => false,
         };
         journal.removed(kind.name, key)?;
-        work.done(|tally| tally.cleared(kind.name, 1, u64::from(removed)));
+        work.done(|summary| summary.cleared(kind.name, 1, u64::from(removed)));
         Ok(())
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let commands = command::commands(root, dialect);
     let fleets = phases.and_then(|phases| fleets(root, dialect, (seed, commands?), &phases));
     let (phases, fleets) = (phases?, fleets?);
-    subscriptions::subscribers_can_tell(root, &fleets)?;
+    subscriptions::subscribers_can_distinguish(root, &fleets)?;
     warn_of_short_settle(root, &phases, &fleets);
     warn_of_nothing_measured(root, &fleets);
     let platform_view = root.get("platform")?;
@@ -220,7 +220,7 @@ fn fleets(
         let Ok(id) = u8::try_from(number).map(FleetId) else {
             return view.refuse("this is the 257th fleet", "at most 256 fleets");
         };
-        let seat = fleet::Seat {
+        let context = fleet::FleetContext {
             id,
             dialect,
             scheme,
@@ -234,7 +234,7 @@ fn fleets(
             commands,
         };
         // A fleet that cannot be built still takes its ids, so that the others are checked too.
-        let built = fleet::fleet(view, &seat);
+        let built = fleet::fleet(view, &context);
         next = after(view, &next)?;
         fleets.push(built);
     }

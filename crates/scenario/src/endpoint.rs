@@ -179,7 +179,7 @@ mod tests {
     fn a_zone_is_the_systems_alone() {
         let endpoint = read("ws://[fe80::1%25eth0]").unwrap();
         assert_eq!(endpoint.host, "fe80::1%eth0");
-        assert_eq!(endpoint.told_authority(), "[fe80::1]:80");
+        assert_eq!(endpoint.authority_without_zone(), "[fe80::1]:80");
         assert_eq!(endpoint.socket_authority(), "[fe80::1%eth0]:80");
     }
 

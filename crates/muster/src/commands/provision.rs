@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use muster_plan::{Plan, PlatformKind};
 use muster_platform::Dialect;
-use muster_provision::{Journal, ProvisionError, Provisioner, Tally, provisioner};
+use muster_provision::{Journal, ProvisionError, Provisioner, Summary, provisioner};
 
 use crate::args::{Action, ProvisionArgs};
 use crate::commands::run::stop_by_signal;
@@ -25,7 +25,7 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| default_folder(&plan));
     match act(args.action, &*provisioner, (&plan, &folder), &watch) {
-        Ok(tally) => Ok(print(&*provisioner, &tally)),
+        Ok(summary) => Ok(print(&*provisioner, &summary)),
         Err(error) => {
             let code = code_of(&error);
             outcome::complain(&anyhow::Error::new(error));
@@ -83,7 +83,7 @@ fn act(
     provisioner: &dyn Provisioner,
     (plan, folder): (&Plan, &Path),
     watch: &Watcher<'_>,
-) -> Result<Tally, ProvisionError> {
+) -> Result<Summary, ProvisionError> {
     let journal = || Journal::open(folder, provisioner.target());
     match action {
         Action::Verify => provisioner.verify(plan, watch),
@@ -97,7 +97,7 @@ fn act(
         Action::Remove if !folder.join(muster_provision::JOURNAL).exists() => {
             let what = "nothing to remove: there is no record of anything created in";
             outcome::remark(&format!("{what} {}", folder.display()));
-            Ok(Tally::default())
+            Ok(Summary::default())
         }
         Action::Remove => {
             let journal = journal()?;
@@ -112,12 +112,12 @@ fn act(
     }
 }
 
-fn print(provisioner: &dyn Provisioner, tally: &Tally) -> u8 {
-    outcome::say(&format!("{}  {tally}", provisioner.target()));
-    for wrong in &tally.wrong {
+fn print(provisioner: &dyn Provisioner, summary: &Summary) -> u8 {
+    outcome::say(&format!("{}  {summary}", provisioner.target()));
+    for wrong in &summary.wrong {
         outcome::say(&format!("  {wrong}"));
     }
-    if tally.is_as_wanted() {
+    if summary.is_as_wanted() {
         outcome::PASS
     } else {
         outcome::FAIL

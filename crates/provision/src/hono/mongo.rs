@@ -29,11 +29,11 @@ use self::wanting::Wanting;
 use super::distinct;
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
-use crate::crew::each;
 use crate::journal::{Standing, Thing};
 use crate::pacer::Pacer;
+use crate::threads::each;
 use crate::work::Work;
-use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 
 const TENANTS: &str = "tenants";
 const DEVICES: &str = "devices";
@@ -64,7 +64,7 @@ impl Provisioner for Mongo {
         plan: &Plan,
         journal: &Journal,
         watch: &dyn Watch,
-    ) -> Result<Tally, ProvisionError> {
+    ) -> Result<Summary, ProvisionError> {
         distinct(plan)?;
         self.index(watch)?;
         let tenants = tenants(plan);
@@ -84,10 +84,10 @@ impl Provisioner for Mongo {
             };
             self.ensure((&batch, &there), journal, &work)
         })?;
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
-    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let tenants = tenants(plan);
         let work = Work::new(watch, tenants.len() as u64 + count(plan));
         for tenant in &tenants {
@@ -96,7 +96,7 @@ impl Provisioner for Mongo {
         each(batches(plan), self.pending, |batch| {
             self.look(&batch?, &work)
         })?;
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
     fn greet(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
@@ -108,7 +108,7 @@ impl Provisioner for Mongo {
             .map_err(|error| self.failed("count", TENANTS, &error))
     }
 
-    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);
         let devices = by_tenant(journal.all(DEVICE));
         each(devices.into_iter(), self.pending, |(tenant, devices)| {
@@ -117,7 +117,7 @@ impl Provisioner for Mongo {
         for tenant in journal.all(TENANT) {
             self.end_tenant(tenant, journal, &work)?;
         }
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
     fn target(&self) -> &str {
@@ -190,7 +190,7 @@ impl Mongo {
                 journal.created_all(TENANT, &made)?;
             }
         }
-        work.done(|tally| tally.ensured(TENANT, 1, u64::from(!is_there)));
+        work.done(|summary| summary.ensured(TENANT, 1, u64::from(!is_there)));
         Ok(())
     }
 
@@ -210,9 +210,9 @@ impl Mongo {
 
     fn look_for_tenant(&self, tenant: &str, work: &Work<'_>) -> Result<(), ProvisionError> {
         let found = self.tenant(tenant, work.watch)?;
-        work.done(|tally| {
+        work.done(|summary| {
             let how = found.as_ref().map(documents::tenant_difference);
-            tally.looked(TENANT, tenant, how);
+            summary.looked(TENANT, tenant, how);
         });
         Ok(())
     }
@@ -251,8 +251,8 @@ impl Mongo {
         }
         journal.created_all(DEVICE, &wanting.begun)?;
         journal.created_all(DEVICE, &made)?;
-        work.done_all(batch.len() as u64, |tally| {
-            tally.ensured(DEVICE, batch.len() as u64, made.len() as u64);
+        work.done_all(batch.len() as u64, |summary| {
+            summary.ensured(DEVICE, batch.len() as u64, made.len() as u64);
         });
         Ok(())
     }
@@ -260,9 +260,9 @@ impl Mongo {
     fn look(&self, batch: &Batch, work: &Work<'_>) -> Result<(), ProvisionError> {
         self.parts.each(batch, |part| {
             let there = self.find(part, work.watch)?;
-            work.done_all(part.len() as u64, |tally| {
+            work.done_all(part.len() as u64, |summary| {
                 for record in part {
-                    tally.looked(DEVICE, &record.key(), there.difference(record));
+                    summary.looked(DEVICE, &record.key(), there.difference(record));
                 }
             });
             Ok(())

@@ -88,7 +88,10 @@ pub(super) fn records(
     plan: &Plan,
 ) -> impl Iterator<Item = Result<Record, ProvisionError>> + Send + '_ {
     plan.fleets.iter().flat_map(|fleet| {
-        let (of_gateways, of_devices) = (Teller::new(plan, fleet), Teller::new(plan, fleet));
+        let (of_gateways, of_devices) = (
+            LinkRenderer::new(plan, fleet),
+            LinkRenderer::new(plan, fleet),
+        );
         let gateways = if fleet.link_names.is_some() {
             fleet.links
         } else {
@@ -101,12 +104,12 @@ pub(super) fn records(
 }
 
 /// Renders names and secrets of a fleet's links.
-struct Teller<'a> {
+struct LinkRenderer<'a> {
     fleet: &'a FleetPlan,
     directory: Directory,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> LinkRenderer<'a> {
     fn new(plan: &Plan, fleet: &'a FleetPlan) -> Self {
         Self {
             fleet,
@@ -154,33 +157,33 @@ impl<'a> Teller<'a> {
     }
 
     fn login(&self, name: &str, first: DeviceId) -> Result<Option<Login>, ProvisionError> {
-        let (kind, told, secret) = match &self.fleet.credential {
+        let (kind, identity, secret) = match &self.fleet.credential {
             Credential::Psk { identity, secret } => {
-                let mut told = Vec::new();
+                let mut bytes = Vec::new();
                 self.directory
-                    .render_octets(identity, first, name, &mut told);
+                    .render_octets(identity, first, name, &mut bytes);
                 // Hono's identities are text; one that is none is refused below.
-                let told = String::from_utf8_lossy(&told).into_owned();
-                (LoginKind::Psk, told, secret)
+                let identity = String::from_utf8_lossy(&bytes).into_owned();
+                (LoginKind::Psk, identity, secret)
             }
             Credential::Password { user, secret } => {
-                let mut told = String::new();
-                self.directory.render_text(user, first, name, &mut told);
-                (LoginKind::Password, told, secret)
+                let mut identity = String::new();
+                self.directory.render_text(user, first, name, &mut identity);
+                (LoginKind::Password, identity, secret)
             }
             Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
                 return Ok(None);
             }
         };
         let tenant = self.fleet.tenant.as_str();
-        let parsed = Identity::parse(&told).filter(|identity| identity.tenant == tenant);
-        let Some(identity) = parsed else {
+        let parsed = Identity::parse(&identity).filter(|parsed| parsed.tenant == tenant);
+        let Some(parsed) = parsed else {
             return Err(ProvisionError::Identity {
-                told,
+                identity,
                 tenant: tenant.to_owned(),
             });
         };
-        let auth_id = identity.auth_id.to_owned();
+        let auth_id = parsed.auth_id.to_owned();
         let mut bytes = Vec::new();
         let secret = secret.expose();
         self.directory

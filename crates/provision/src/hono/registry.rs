@@ -9,11 +9,11 @@ use super::distinct;
 use super::made::Made;
 use super::model;
 use super::records::{Login, Record, count, records, tenants};
-use crate::crew::each;
 use crate::journal::Standing;
 use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
+use crate::threads::each;
 use crate::work::Work;
-use crate::{Journal, ProvisionError, Provisioner, Tally, Watch};
+use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 
 pub(super) const TENANT: &str = "tenant";
 pub(super) const DEVICE: &str = "device";
@@ -27,7 +27,7 @@ pub(crate) struct Registry {
     /// One that every plan of it has.
     tenant: String,
     /// True if a run creates missing things.
-    is_told: bool,
+    creates_missing: bool,
 }
 
 /// A thing that is wanted.
@@ -48,14 +48,14 @@ impl Provisioner for Registry {
         plan: &Plan,
         journal: &Journal,
         watch: &dyn Watch,
-    ) -> Result<Tally, ProvisionError> {
+    ) -> Result<Summary, ProvisionError> {
         distinct(plan)?;
         self.all(plan, watch, |wanted, work| {
             self.ensure(wanted, journal, work)
         })
     }
 
-    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn verify(&self, plan: &Plan, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         self.all(plan, watch, |wanted, work| self.look(wanted, work))
     }
 
@@ -68,7 +68,7 @@ impl Provisioner for Registry {
         if !self.is_registrys(&answer) {
             return Err(answer.refused());
         }
-        if self.is_told {
+        if self.creates_missing {
             return Ok(());
         }
         Err(ProvisionError::NoTenant {
@@ -78,7 +78,7 @@ impl Provisioner for Registry {
     }
 
     /// Devices first: without their tenant nobody could take them away.
-    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let work = Work::new(watch, journal.len() as u64);
         for kind in [DEVICE, TENANT] {
             let things = journal.all(kind);
@@ -86,7 +86,7 @@ impl Provisioner for Registry {
                 self.end((kind, &name), &standing, journal, &work)
             })?;
         }
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
     fn target(&self) -> &str {
@@ -111,7 +111,7 @@ impl Registry {
             api: provision.registry,
             pending: provision.pending,
             tenant: tenants(plan).pop_first().unwrap_or_default(),
-            is_told: provision.mode == ProvisionMode::Auto,
+            creates_missing: provision.mode == ProvisionMode::Auto,
         })
     }
 
@@ -132,7 +132,7 @@ impl Registry {
         plan: &Plan,
         watch: &dyn Watch,
         work_on: impl Fn(&Wanted, &Work<'_>) -> Result<(), ProvisionError> + Sync,
-    ) -> Result<Tally, ProvisionError> {
+    ) -> Result<Summary, ProvisionError> {
         let tenants = tenants(plan);
         let work = Work::new(watch, tenants.len() as u64 + count(plan));
         for tenant in tenants {
@@ -141,7 +141,7 @@ impl Registry {
         each(records(plan), self.pending, |record| {
             work_on(&Wanted::Device(record?), &work)
         })?;
-        Ok(work.tally())
+        Ok(work.summary())
     }
 
     /// Creates a thing unless it is there.
@@ -158,7 +158,7 @@ impl Registry {
             }
             None => self.make(wanted, journal, work.watch)?,
         };
-        work.done(|tally| tally.ensured(wanted.kind(), 1, u64::from(is_created)));
+        work.done(|summary| summary.ensured(wanted.kind(), 1, u64::from(is_created)));
         Ok(())
     }
 
@@ -270,14 +270,14 @@ impl Registry {
     fn look(&self, wanted: &Wanted, work: &Work<'_>) -> Result<(), ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
         let Some(found) = self.find(wanted, work.watch)? else {
-            work.done(|tally| tally.looked(kind, &name, None));
+            work.done(|summary| summary.looked(kind, &name, None));
             return Ok(());
         };
         let difference = match wanted.difference(&found.thing) {
             None => self.credentials_difference(wanted, work.watch)?,
             difference => difference,
         };
-        work.done(|tally| tally.looked(kind, &name, Some(difference)));
+        work.done(|summary| summary.looked(kind, &name, Some(difference)));
         Ok(())
     }
 

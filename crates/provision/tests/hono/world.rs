@@ -1,7 +1,9 @@
 //! A plan whose devices a registry is told of.
 
 use muster_plan::Plan;
-use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_provision::{
+    JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
+};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 use std::io::Write as _;
 
@@ -75,16 +77,16 @@ impl World {
         Journal::open(self.folder.path(), self.provisioner().target()).unwrap()
     }
 
-    pub(crate) fn create(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn create(&self) -> Result<Summary, ProvisionError> {
         self.provisioner()
             .create(&self.plan(), &self.journal(), &Patient)
     }
 
-    pub(crate) fn verify(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn verify(&self) -> Result<Summary, ProvisionError> {
         self.provisioner().verify(&self.plan(), &Patient)
     }
 
-    pub(crate) fn remove(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn remove(&self) -> Result<Summary, ProvisionError> {
         self.provisioner().remove(&self.journal(), &Patient)
     }
 

@@ -30,14 +30,14 @@ impl Watch for Until {
 #[test]
 fn what_is_created_is_there_and_is_created_once() {
     let world = World::start(20);
-    let tally = world.create().unwrap().to_string();
+    let summary = world.create().unwrap().to_string();
     let all = "capability: 1 created; device: 20 created; sensor type: 1 created";
-    assert_eq!(tally, all);
+    assert_eq!(summary, all);
     assert_eq!(world.count("devices"), 20);
-    let tally = world.create().unwrap().to_string();
+    let summary = world.create().unwrap().to_string();
     let none =
         "capability: 1 already there; device: 20 already there; sensor type: 1 already there";
-    assert_eq!(tally, none);
+    assert_eq!(summary, none);
     let verified = world.verify().unwrap();
     assert!(verified.is_as_wanted());
     assert_eq!(verified.to_string(), none);
@@ -86,8 +86,8 @@ fn what_was_interrupted_is_taken_up_again() {
     assert!(matches!(error, ProvisionError::Interrupted));
     let there = world.count("devices");
     assert!((10..30).contains(&there), "{there}");
-    let tally = world.create().unwrap();
-    let counts = tally.kinds["device"];
+    let summary = world.create().unwrap();
+    let counts = summary.kinds["device"];
     assert_eq!(counts.already_there, there as u64);
     assert_eq!(counts.created, 30 - there as u64);
     let removed = world.remove().unwrap();

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use muster_gateway::{Dialect, Gateway, GatewayConfig, ManagementConfig};
 use muster_plan::Plan;
-use muster_provision::{JOURNAL, Journal, ProvisionError, Provisioner, Tally, Watch, provisioner};
+use muster_provision::{
+    JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
+};
 use muster_scenario::{Overrides, Reader, Source, parse};
 use std::sync::Arc;
 
@@ -130,21 +132,21 @@ impl World {
         Journal::open(self.folder(), provisioner.target()).unwrap()
     }
 
-    pub(crate) fn create(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn create(&self) -> Result<Summary, ProvisionError> {
         self.create_watched(&Patient)
     }
 
-    pub(crate) fn create_watched(&self, watch: &dyn Watch) -> Result<Tally, ProvisionError> {
+    pub(crate) fn create_watched(&self, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let provisioner = self.provisioner();
         let journal = self.journal(&*provisioner);
         provisioner.create(&self.plan(&[]), &journal, watch)
     }
 
-    pub(crate) fn verify(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn verify(&self) -> Result<Summary, ProvisionError> {
         self.provisioner().verify(&self.plan(&[]), &Patient)
     }
 
-    pub(crate) fn remove(&self) -> Result<Tally, ProvisionError> {
+    pub(crate) fn remove(&self) -> Result<Summary, ProvisionError> {
         let provisioner = self.provisioner();
         let journal = self.journal(&*provisioner);
         provisioner.remove(&journal, &Patient)

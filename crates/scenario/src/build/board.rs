@@ -45,7 +45,9 @@ pub(super) fn payload(
 /// The part of its devices' milliseconds that the stream at `number` of its fleet has.
 fn share(class: &Class<'_>, number: u8) -> BoardShare {
     let streams = class.view.list("streams");
-    let places = (0..).zip(&streams).filter(|(_, stream)| says_ts(stream));
+    let places = (0..)
+        .zip(&streams)
+        .filter(|(_, stream)| has_instant(stream));
     let places: Vec<usize> = places.map(|(place, _)| place).collect();
     let before = places.iter().filter(|place| **place < usize::from(number));
     BoardShare {
@@ -55,7 +57,7 @@ fn share(class: &Class<'_>, number: u8) -> BoardShare {
 }
 
 /// Returns true if the messages of a stream are a payload of these names with a `ts`.
-fn says_ts(stream: &View<'_>) -> bool {
+fn has_instant(stream: &View<'_>) -> bool {
     let payload = stream.get("payload");
     let values = payload.as_ref().and_then(named);
     let values = values.and_then(|(name, keys)| values_of(name, keys.as_ref()));
@@ -103,7 +105,7 @@ fn values_of(name: &str, keys: Option<&View<'_>>) -> Option<BoardValues> {
 /// number is exact.
 fn rare(class: &Class<'_>, view: &View<'_>, schedule: Option<&ScheduleSpec>) -> Option<Rare> {
     let (rate, from) = (view.rate("rate")?, view.time("from")?);
-    let due_end = class.seat.phases.warm_up + class.seat.phases.measure;
+    let due_end = class.context.phases.warm_up + class.context.phases.measure;
     if from >= due_end {
         let what = format!("alarms from {from} on: the last message is due before {due_end}");
         return view.refuse_at(

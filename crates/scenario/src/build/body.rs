@@ -36,22 +36,22 @@ pub(super) struct Body {
     pub(super) most: usize,
 }
 
-/// Reads the payload and the carrier of the stream at `lane` of its fleet.
+/// Reads the payload and the carrier of the stream at `position` of its fleet.
 pub(super) fn body(
     class: &Class<'_>,
     view: &View<'_>,
-    lane: u8,
+    position: u8,
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Body> {
     let payload_view = view.get("payload")?;
     let mut carrier = carrier(class, view)?;
     let is_ditto = payload_view.text() == DITTO_MODIFY;
-    let of_board = board::payload(class, (view, lane), &carrier, schedule);
+    let of_board = board::payload(class, (view, position), &carrier, schedule);
     let spec = match of_board {
         _ if is_ditto => ditto(class, &carrier)?,
         _ if payload_view.text() == EMPTY => empty(class, view, &carrier)?,
         Some(spec) => spec?,
-        None => payload(class, &payload_view, &carrier, lane)?,
+        None => payload(class, &payload_view, &carrier, position)?,
     };
     let payload = Payload::compile(&spec).map_err(|error| {
         if let PayloadError::Template(error) = &error {
@@ -65,18 +65,18 @@ pub(super) fn body(
         *field = blind::field(view, &payload, &field.pointer)?;
     }
     fits(class, view, &payload, &carrier)?;
-    let (topic, dialect) = (view.text_of("topic"), class.seat.dialect);
-    let is_in_topic = dialect.numbered(topic, lane) != topic;
+    let (topic, dialect) = (view.text_of("topic"), class.context.dialect);
+    let is_in_topic = dialect.numbered(topic, position) != topic;
     if carrier == Carrier::ApplicationId && !is_in_topic {
-        holds_id(&payload_view, &payload, lane)?;
+        holds_id(&payload_view, &payload, position)?;
         if (dialect.topic)(topic).makes_devices {
-            chooses_token(&payload_view, &payload, lane)?;
+            chooses_token(&payload_view, &payload, position)?;
         }
     }
     let integrity = integrity(view, &carrier)?;
     let content_type = match payload_view.get("content-type") {
         Some(view) => Some(content_type(class, &view)?),
-        None if is_ditto && class.seat.scheme.protocol().asks => Some(JSON.to_owned()),
+        None if is_ditto && class.context.scheme.protocol().asks => Some(JSON.to_owned()),
         None => None,
     };
     let spec = json::escaped(spec, content_type.as_deref(), class.variables);
@@ -113,7 +113,12 @@ fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
     Some(view.text().to_owned())
 }
 
-fn payload(class: &Class<'_>, view: &View<'_>, carrier: &Carrier, lane: u8) -> Option<PayloadSpec> {
+fn payload(
+    class: &Class<'_>,
+    view: &View<'_>,
+    carrier: &Carrier,
+    position: u8,
+) -> Option<PayloadSpec> {
     let forms = ["template", "size", "file", SAP_MEASURES].into_iter();
     let given: Vec<&str> = forms
         .chain(board::NAMES)
@@ -131,7 +136,7 @@ fn payload(class: &Class<'_>, view: &View<'_>, carrier: &Carrier, lane: u8) -> O
         ["file"] => file(&view.get("file")?),
         [SAP_MEASURES] => {
             let samples = view.get(SAP_MEASURES)?.whole("samples")?;
-            Some(NamedPayload::SapMeasures { samples }.spec(lane))
+            Some(NamedPayload::SapMeasures { samples }.spec(position))
         }
         [_, second, ..] => {
             let what = format!("`{second}` is a second form of payload");
@@ -156,8 +161,8 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
 
 /// An empty notification: its type is told by the platform, and whose it is by its path.
 fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
-    if !class.seat.scheme.protocol().asks {
-        let what = format!("{} has no empty notifications", class.seat.dialect);
+    if !class.context.scheme.protocol().asks {
+        let what = format!("{} has no empty notifications", class.context.dialect);
         let help = "use `payload: { size: 0 }`, or `dialect: hono`";
         return view.refuse_at("payload", what, help);
     }
@@ -220,7 +225,7 @@ fn file(view: &View<'_>) -> Option<PayloadSpec> {
 
 fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
     let carrier = view.get("carrier")?;
-    let protocol = class.seat.scheme.protocol();
+    let protocol = class.context.scheme.protocol();
     match carrier.text() {
         "payload" => Some(Carrier::Payload),
         "order" => Some(Carrier::Order),
@@ -256,7 +261,7 @@ fn carrier(class: &Class<'_>, view: &View<'_>) -> Option<Carrier> {
 }
 
 fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Option<Carrier> {
-    let dialect = class.seat.dialect;
+    let dialect = class.context.dialect;
     if (dialect.topic)(stream.text_of("topic")).is_acknowledged {
         return Some(Carrier::ApplicationId);
     }
@@ -268,8 +273,8 @@ fn application_id(class: &Class<'_>, stream: &View<'_>, view: &View<'_>) -> Opti
 }
 
 /// Checks that the payload names the message as the acknowledgement will.
-fn holds_id(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
-    let id = ApplicationId::template(lane);
+fn holds_id(view: &View<'_>, payload: &Payload, position: u8) -> Option<()> {
+    let id = ApplicationId::template(position);
     if payload
         .template()
         .is_some_and(|template| template.source().contains(&id))
@@ -288,8 +293,8 @@ const NUMBER_SAMPLE: &str = "~number-sample";
 
 /// A request for a device is matched to its answer by the token that the request chooses. A token that the
 /// platform makes is in no request.
-fn chooses_token(view: &View<'_>, payload: &Payload, lane: u8) -> Option<()> {
-    let end = format!("~{}", ApplicationId::template(lane));
+fn chooses_token(view: &View<'_>, payload: &Payload, position: u8) -> Option<()> {
+    let end = format!("~{}", ApplicationId::template(position));
     let source = payload.template()?.source().replace(&end, NUMBER_SAMPLE);
     let json: Json = serde_json::from_str(&sample(&source)).unwrap_or_default();
     let token = json.get("token").and_then(Json::as_str);

@@ -45,7 +45,7 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
         let what = "commands are issued by one session, and this backend has several";
         return consumers.refuse(what, "use `consumers: 1`, and another backend for the rest");
     }
-    hears_no_commands(backend, dialect)?;
+    consumes_no_commands(backend, dialect)?;
     let commands = Commands {
         is_two_way: is_two_way(&view, dialect)?,
         to: target(&view),
@@ -65,7 +65,7 @@ pub(super) fn commands(root: &View<'_>, dialect: Dialect) -> Option<Option<Comma
 }
 
 /// Refuses a filter that brings a backend its own commands, as messages that nobody sent.
-fn hears_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
+fn consumes_no_commands(backend: &View<'_>, dialect: Dialect) -> Option<()> {
     let issued = dialect
         .publishing()
         .commands
@@ -156,7 +156,7 @@ pub(super) fn command_stream(
     view: &View<'_>,
     number: u16,
 ) -> Option<StreamPlan> {
-    let Some(commands) = class.seat.commands else {
+    let Some(commands) = class.context.commands else {
         let help = "add `commands: { rate: 50/s }` to `platform.backend`, or remove the stream";
         return view.refuse(
             "this stream takes commands, and no backend issues any",
@@ -164,13 +164,13 @@ pub(super) fn command_stream(
         );
     };
     if !class
-        .seat
+        .context
         .dialect
-        .commands_gateways(class.seat.scheme.protocol())
+        .commands_gateways(class.context.scheme.protocol())
     {
         one_device_a_link(class, view, "commands")?;
     }
-    topics_can_be_told(class, commands.is_two_way)?;
+    topics_lead_to_one_device(class, commands.is_two_way)?;
     let qos = command_qos(class, view, commands)?;
     let share = f64::from(class.devices) / f64::from(commands.devices.max(1));
     let rate = Rate::per_second(commands.rate.get() * share)?;
@@ -215,7 +215,7 @@ const DONE: u16 = 200;
 
 /// The quality of service of what devices subscribe to and of their replies.
 fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
-    if class.seat.scheme.protocol().asks {
+    if class.context.scheme.protocol().asks {
         if commands.to != CommandTarget::Absent {
             query::warn_of_deaf_devices(class.view, view);
         }
@@ -230,22 +230,22 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
 }
 
 /// Names stand in the topics of commands and replies, which must reach one device and come back.
-fn topics_can_be_told(class: &Class<'_>, is_two_way: bool) -> Option<()> {
+fn topics_lead_to_one_device(class: &Class<'_>, is_two_way: bool) -> Option<()> {
     let mut command = CommandScratch::default();
     let mut places = class.variables.named_places();
     places.try_for_each(|place| {
         let name = class.variables.name(place);
-        topic_can_be_told(class, &name, is_two_way, &mut command)
+        topic_leads_to_one_device(class, &name, is_two_way, &mut command)
     })
 }
 
-fn topic_can_be_told(
+fn topic_leads_to_one_device(
     class: &Class<'_>,
     name: &str,
     is_two_way: bool,
     command: &mut CommandScratch,
 ) -> Option<()> {
-    let (dialect, protocol) = (class.seat.dialect, class.seat.scheme.protocol());
+    let (dialect, protocol) = (class.context.dialect, class.context.scheme.protocol());
     let nobody = Stamp {
         id: MessageId {
             run: RunId(0),
@@ -283,9 +283,10 @@ fn topic_can_be_told(
         is_gateways: false,
     };
     (dialect.write_reply)(&to, command);
-    let mut heard = String::new();
-    let said = (dialect.server.surfaced_reply)(name, &command.topic, &command.payload, &mut heard);
-    if said.is_some() && topic::matches(filter, &heard) {
+    let mut surfaced = String::new();
+    let reply =
+        (dialect.server.surfaced_reply)(name, &command.topic, &command.payload, &mut surfaced);
+    if reply.is_some() && topic::matches(filter, &surfaced) {
         return Some(());
     }
     let what = format!("the replies of `{name}` come on a topic that `{filter}` does not take");
@@ -326,7 +327,7 @@ pub(super) fn receive_stream(
 
 /// A stream of which nothing is due by itself.
 fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
-    let seat = class.seat;
+    let context = class.context;
     Some(StreamPlan {
         name: view.text_of("name").to_owned(),
         id: super::stream_id(number),
@@ -337,12 +338,12 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
             rate: Rate::ZERO,
             phase: Phase::Even,
             poisson: false,
-            first_device: DeviceId(seat.device),
+            first_device: DeviceId(context.device),
             devices: class.devices,
             limit_per_device: None,
-            warm_up: seat.phases.warm_up,
-            measure: seat.phases.measure,
-            seed: mix(seat.seed, u64::from(number)),
+            warm_up: context.phases.warm_up,
+            measure: context.phases.measure,
+            seed: mix(context.seed, u64::from(number)),
         },
         policy: Policy::Queue {
             bound: crate::defaults::DEFAULT_BOUND.parse().ok()?,
@@ -365,10 +366,10 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
     })
 }
 
-pub(super) fn one_device_a_link(class: &Class<'_>, view: &View<'_>, what: &str) -> Option<()> {
+pub(super) fn one_device_a_link(class: &Class<'_>, view: &View<'_>, taken: &str) -> Option<()> {
     if super::fleet::devices_per_link(class.view) > 1 {
-        let said = format!("a link of many devices cannot take {what} for each of them yet");
-        return view.refuse(said, "remove `gateway` from the fleet, or this stream");
+        let what = format!("a link of many devices cannot take {taken} for each of them yet");
+        return view.refuse(what, "remove `gateway` from the fleet, or this stream");
     }
     Some(())
 }

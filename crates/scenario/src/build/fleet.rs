@@ -32,7 +32,7 @@ const LONGEST_KEEP_ALIVE: u32 = u16::MAX as u32;
 const LONGEST_EXPIRY: u32 = u32::MAX;
 
 /// First ids of a fleet, and what it shares with the others.
-pub(super) struct Seat<'a> {
+pub(super) struct FleetContext<'a> {
     pub(super) id: FleetId,
     pub(super) dialect: Dialect,
     /// Scheme by which all devices connect.
@@ -57,48 +57,51 @@ pub(super) fn devices_per_link(view: &View<'_>) -> u32 {
 }
 
 /// Reads one fleet.
-pub(super) fn fleet(view: &View<'_>, seat: &Seat<'_>) -> Option<FleetPlan> {
+pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<FleetPlan> {
     let known = devices(view)?;
     let variables = known.variables();
     let devices = known.devices;
-    let client = client(view, seat.scheme, &variables);
-    let credential = credential(&view.get("credential")?, seat.scheme, &variables);
+    let client = client(view, context.scheme, &variables);
+    let credential = credential(&view.get("credential")?, context.scheme, &variables);
     let connect = connect(&view.get("connect")?);
     let reconnect = reconnect(&view.get("reconnect")?);
-    let away = offline(view, seat.phases);
+    let away = offline(view, context.phases);
     let mqtt = client.as_ref().and_then(ClientPlan::mqtt);
     let version = mqtt.map_or(Version::V5, |mqtt| mqtt.version);
     let class = stream::Class {
         view,
-        seat,
+        context,
         devices,
         version,
         variables: &variables,
     };
     let streams = stream::streams(&class);
-    let devices_per_link = links_of_its_own(view, seat.dialect)?;
+    let devices_per_link = links_of_its_own(view, context.dialect)?;
     let links = devices.div_ceil(devices_per_link);
     let link_names = names::link_names(view, &variables, (links, devices_per_link))?;
     let (credential, streams) = (credential?, streams?);
     let (client, connect, away) = (client?, connect?, away?);
-    names::links_are_named(view, seat, (&credential, &client), &streams)?;
+    names::links_are_named(view, context, (&credential, &client), &streams)?;
     hono::warn_of_other_identities(&class, &credential, &streams);
     let client = match client {
         ClientPlan::Mqtt(settings) => {
             offline::warn(view, &settings, &streams, (&away, links, &connect));
             ClientPlan::Mqtt(settings)
         }
-        ClientPlan::Coap(settings) => {
-            ClientPlan::Coap(coap::deal(view, settings, &streams, (seat.scheme, links))?)
-        }
+        ClientPlan::Coap(settings) => ClientPlan::Coap(coap::deal(
+            view,
+            settings,
+            &streams,
+            (context.scheme, links),
+        )?),
     };
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
-        id: seat.id,
-        first_device: DeviceId(seat.device),
+        id: context.id,
+        first_device: DeviceId(context.device),
         devices,
         first_index: known.first_index,
-        first_link: LinkId(seat.link),
+        first_link: LinkId(context.link),
         links,
         is_gateway: view.get("gateway").is_some(),
         link_names,

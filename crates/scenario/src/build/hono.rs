@@ -11,7 +11,7 @@ use crate::view::View;
 
 /// Refuses what Hono takes only if it is acknowledged.
 pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if class.seat.dialect != Dialect::Hono || view.truth("confirmable") != Some(false) {
+    if class.context.dialect != Dialect::Hono || view.truth("confirmable") != Some(false) {
         return Some(());
     }
     match view.text_of("kind") {
@@ -26,16 +26,16 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
 
 /// Hono is told for how many whole seconds a device waits for a command, and bounds them.
 pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
-    if class.seat.dialect != Dialect::Hono {
+    if class.context.dialect != Dialect::Hono {
         return Some(());
     }
     if !ttd.get().is_multiple_of(1_000_000) {
         let what = "Hono is told in whole seconds for how long a device waits";
         return view.refuse_at("ttd", what, "such as 1s");
     }
-    let limits = class.seat.request_limits;
+    let limits = class.context.request_limits;
     if let Some(limits) = limits.filter(|limits| ttd > limits.ttd) {
-        let (who, help) = if class.seat.is_embedded {
+        let (who, help) = if class.context.is_embedded {
             ("the embedded gateway", "a shorter `ttd`".to_owned())
         } else {
             let help = format!(
@@ -59,8 +59,8 @@ pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<Re
     let usual = dialect
         .requests(target::scheme(platform).protocol())
         .limits?;
-    let told = platform.get("max-payload");
-    let body = told.and_then(|_| platform.size("max-payload"));
+    let written = platform.get("max-payload");
+    let body = written.and_then(|_| platform.size("max-payload"));
     Some(RequestLimits {
         body: body.unwrap_or(usual.body),
         ..usual
@@ -69,11 +69,11 @@ pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<Re
 
 /// Says so where the platform would refuse the longest bodies.
 pub(super) fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usize) {
-    let limits = class.seat.request_limits;
+    let limits = class.context.request_limits;
     let Some(limits) = limits.filter(|limits| most > limits.body as usize) else {
         return;
     };
-    let (who, help) = if class.seat.is_embedded {
+    let (who, help) = if class.context.is_embedded {
         (
             "the embedded gateway",
             "a smaller payload, or a higher `platform.max-payload`".to_owned(),
@@ -115,17 +115,17 @@ pub(super) fn warn_of_other_identities(
         is_commanded || of.carrier == Carrier::Order
     };
     let is_gateway = class.view.get("gateway").is_some();
-    if !class.seat.is_embedded || is_gateway || !streams.iter().any(is_by_name) {
+    if !class.context.is_embedded || is_gateway || !streams.iter().any(is_by_name) {
         return;
     }
     let variables = class.variables;
     let other = variables.places_of(identity).find_map(|place| {
-        let (told, name) = (
+        let (identity_text, name) = (
             variables.octets(identity, place).ok()?,
             variables.name(place),
         );
-        let told = String::from_utf8(told).ok()?;
-        let is_other = Identity::parse(&told).is_some_and(|it| it.auth_id != name);
+        let identity_text = String::from_utf8(identity_text).ok()?;
+        let is_other = Identity::parse(&identity_text).is_some_and(|it| it.auth_id != name);
         is_other.then_some(name)
     });
     let user = class.view.get("credential").and_then(|of| of.get("user"));

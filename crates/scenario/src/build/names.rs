@@ -9,7 +9,7 @@ use muster_plan::{
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::topic;
 
-use super::fleet::Seat;
+use super::fleet::FleetContext;
 use super::secret::MEND;
 use super::templates::{Variables, device_template};
 use crate::view::View;
@@ -299,13 +299,13 @@ fn common(one: &FleetPlan, other: &FleetPlan) -> Option<(u32, u32)> {
 /// it for the device's name, and matches messages without an id by it alone.
 pub(super) fn links_are_named(
     view: &View<'_>,
-    seat: &Seat<'_>,
+    context: &FleetContext<'_>,
     (credential, client): (&Credential, &ClientPlan),
     streams: &[StreamPlan],
 ) -> Option<()> {
     let has_order = streams.iter().any(|of| of.carrier == Carrier::Order);
     let is_gateway = view.get("gateway").is_some();
-    if !seat.is_embedded || !seat.dialect.knows_links || !has_order || is_gateway {
+    if !context.is_embedded || !context.dialect.knows_links || !has_order || is_gateway {
         return Some(());
     }
     let named = |what: &str| {

@@ -22,8 +22,8 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
     let what = "of a query that is not confirmable nobody knows whether it was taken";
     requests::is_confirmable(view, what)?;
     hono::waits(class, view, ttd)?;
-    if !class.seat.dialect.has_northbound {
-        let what = format!("with {} no query reaches a backend", class.seat.dialect);
+    if !class.context.dialect.has_northbound {
+        let what = format!("with {} no query reaches a backend", class.context.dialect);
         return view.refuse_at("kind", what, "remove the stream; queries work with `mqtt`");
     }
     if qos == Qos::AtMostOnce {
@@ -49,7 +49,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
 
 /// Checks that each device of a link may ask for commands by itself.
 fn many_can_ask(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if !class.seat.scheme.protocol().asks {
+    if !class.context.scheme.protocol().asks {
         return one_device_a_link(class, view, "queries");
     }
     let loop_ = view.get("loop")?;
@@ -110,14 +110,14 @@ fn alone(
 
 /// Refuses streams that only devices which subscribe can have.
 pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    let scheme = class.seat.scheme;
+    let scheme = class.context.scheme;
     if view.text_of("kind") != "receive" || !scheme.protocol().asks {
         return Some(());
     }
     let what = format!(
         "over {} a device of {} subscribes to nothing: it hears the answers to its own requests",
         scheme.protocol_name(),
-        class.seat.dialect
+        class.context.dialect
     );
     let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";
     view.refuse_at("kind", what, help)

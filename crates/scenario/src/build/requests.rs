@@ -47,7 +47,7 @@ pub(super) fn can_be_sent(
     (body, topic): (&Body, &Template),
     ack: Ack,
 ) -> Option<()> {
-    let protocol = class.seat.scheme.protocol();
+    let protocol = class.context.scheme.protocol();
     let block = ClientSettings::default().block_size.bytes();
     if protocol.is_in_datagrams && ack == Ack::None && body.most > block {
         let what = format!(

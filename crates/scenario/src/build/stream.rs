@@ -8,7 +8,7 @@ use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
 use super::command;
-use super::fleet::{Seat, is_topic, topic_template};
+use super::fleet::{FleetContext, is_topic, topic_template};
 use super::hono;
 use super::query;
 use super::requests;
@@ -21,7 +21,7 @@ use crate::view::View;
 /// Common properties of the streams of a fleet.
 pub(super) struct Class<'a> {
     pub(super) view: &'a View<'a>,
-    pub(super) seat: &'a Seat<'a>,
+    pub(super) context: &'a FleetContext<'a>,
     pub(super) devices: u32,
     pub(super) version: Version,
     pub(super) variables: &'a Variables<'a>,
@@ -30,7 +30,7 @@ pub(super) struct Class<'a> {
 /// Reads the streams of a fleet.
 pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
     let views = class.view.list("streams");
-    let numbered = (class.seat.stream..).zip(&views);
+    let numbered = (class.context.stream..).zip(&views);
     let built: Vec<_> = numbered
         .map(|(number, view)| stream(class, view, number))
         .collect();
@@ -41,7 +41,7 @@ pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
             lead_back(stream, view, &streams[..at])?;
         }
     }
-    subscriptions::can_be_told_apart(class, &streams, &views)?;
+    subscriptions::are_distinct(class, &streams, &views)?;
     thingsboard::warn(class, &streams, &views);
     Some(streams)
 }
@@ -102,16 +102,16 @@ pub(super) struct Delivery {
 }
 
 fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
-    let protocol = class.seat.scheme.protocol();
+    let protocol = class.context.scheme.protocol();
     if !protocol.has_qos {
         return requests::delivery(view, protocol);
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
-    takes_qos(view, qos, class.seat.dialect)?;
+    takes_qos(view, qos, class.context.dialect)?;
     Some(Delivery {
         qos,
         is_confirmable: true,
-        ack: ack(view, qos, class.seat.dialect)?,
+        ack: ack(view, qos, class.context.dialect)?,
         unanswered: ("QoS 0", "use `qos: 1`"),
     })
 }
@@ -132,9 +132,9 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     is_of_its_link(class, view)?;
     let topic = topic_template(&view.get("topic")?, class.variables);
     let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
-    let lane = (number - class.seat.stream) as u8;
-    let topic = topic.and_then(|topic| numbered(class, view, (topic, lane), schedule.as_ref()));
-    let body = body(class, view, lane, schedule.as_ref());
+    let position = (number - class.context.stream) as u8;
+    let topic = topic.and_then(|topic| numbered(class, view, (topic, position), schedule.as_ref()));
+    let body = body(class, view, position, schedule.as_ref());
     let Delivery { qos, ack, .. } = delivery;
     let silent = (ack == Ack::None).then_some(delivery.unanswered);
     let kind = kind(class, view, qos)?;
@@ -190,19 +190,19 @@ pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
 fn numbered(
     class: &Class<'_>,
     view: &View<'_>,
-    (topic, lane): (Template, u8),
+    (topic, position): (Template, u8),
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Template> {
-    let written = class.seat.dialect.numbered(topic.source(), lane);
+    let written = class.context.dialect.numbered(topic.source(), position);
     if written == topic.source() {
         return Some(topic);
     }
     let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
     let most = schedule.count().div_ceil(u64::from(class.devices.max(1)));
     let is_small = most <= u64::from(ApplicationId::NUMBERED_MAX);
-    if !is_small || u32::from(lane) >= ApplicationId::NUMBERED_LANES {
+    if !is_small || u32::from(position) >= ApplicationId::NUMBERED_LANES {
         let what = format!(
-            "{most} requests of a device, in the stream at place {lane} of its fleet, have no number of at most 2147483647"
+            "{most} requests of a device, in the stream at place {position} of its fleet, have no number of at most 2147483647"
         );
         let help = "at most 21474836 of a device, in one of the first 100 streams";
         return view.refuse_at("topic", what, help);
@@ -212,7 +212,7 @@ fn numbered(
 
 /// Topic of the messages northbound, which for every device is a topic name too.
 fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
-    let surface = Template::parse(class.seat.dialect.surface(topic.source())).ok()?;
+    let surface = Template::parse(class.context.dialect.surface(topic.source())).ok()?;
     is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
 }
 
@@ -220,7 +220,7 @@ fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Templ
 fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let topic = view.get("topic")?;
     let is_gateway = class.view.get("gateway").is_some();
-    let dialect = class.seat.dialect;
+    let dialect = class.context.dialect;
     let Some(is_for_gateways) = (dialect.topic)(topic.text()).is_for_gateways else {
         if !(dialect.topic)(topic.text()).is_known {
             let what = format!(
@@ -285,12 +285,12 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
         rate: load.rate,
         phase: shape::phase(view),
         poisson: load.poisson,
-        first_device: DeviceId(class.seat.device),
+        first_device: DeviceId(class.context.device),
         devices: class.devices,
         limit_per_device: view.whole("count"),
-        warm_up: class.seat.phases.warm_up,
-        measure: class.seat.phases.measure,
-        seed: mix(class.seat.seed, u64::from(number)),
+        warm_up: class.context.phases.warm_up,
+        measure: class.context.phases.measure,
+        seed: mix(class.context.seed, u64::from(number)),
     };
     match StreamSchedule::new(spec) {
         Ok(schedule) => {

@@ -26,7 +26,7 @@ enum Filter<'a> {
 
 /// A link subscribes to no more than it can hold, and no message comes by two of its filters: a broker
 /// may send one copy of it or two (MQTT 5 section 3.3.4), and does not say by which it came.
-pub(super) fn can_be_told_apart(
+pub(super) fn are_distinct(
     class: &Class<'_>,
     streams: &[StreamPlan],
     views: &[View<'_>],
@@ -58,7 +58,7 @@ pub(super) fn can_be_told_apart(
 }
 
 fn wanted<'a>(class: &Class<'_>, streams: &'a [StreamPlan], views: &[View<'a>]) -> Vec<Wanted<'a>> {
-    let dialect = class.seat.dialect;
+    let dialect = class.context.dialect;
     let mut filters: Vec<&'static str> = dialect
         .publishing()
         .subscriptions
@@ -127,7 +127,7 @@ impl Wanted<'_> {
 
 /// Subscribers are told apart by the ids in what they get, and every pair of a subscriber and a
 /// sender has a set in the ledger.
-pub(super) fn subscribers_can_tell(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
+pub(super) fn subscribers_can_distinguish(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
     let streams = || fleets.iter().flat_map(|fleet| &fleet.streams);
     let receiving = |stream: &&StreamPlan| stream.kind == StreamKind::Receive;
     if streams().find(receiving).is_none() {

@@ -23,7 +23,7 @@ pub(super) fn warn(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]
     warn_of_logins(class, streams, views);
     let mut earlier: Vec<(&StreamPlan, Points)> = Vec::new();
     for (stream, view) in streams.iter().zip(views) {
-        let takes_data = (class.seat.dialect.topic)(stream.topic.source()).has_data;
+        let takes_data = (class.context.dialect.topic)(stream.topic.source()).has_data;
         let Some(payload) = view.get("payload").filter(|_| takes_data) else {
             continue;
         };
@@ -35,7 +35,7 @@ pub(super) fn warn(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]
             warn_of_what_is_not_taken(&payload, source);
             continue;
         }
-        if !(class.seat.dialect.topic)(stream.topic.source()).has_instants {
+        if !(class.context.dialect.topic)(stream.topic.source()).has_instants {
             continue;
         }
         let mut points = Points::default();
@@ -61,7 +61,7 @@ const PROVISION: &str = "provision";
 
 /// Warns of links that ask for devices and log in as none that may, and of those that may do nothing else.
 fn warn_of_logins(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>]) {
-    let topic = class.seat.dialect.topic;
+    let topic = class.context.dialect.topic;
     let asks = |stream: &&StreamPlan| topic(stream.topic.source()).makes_devices;
     let credential = class.view.get("credential");
     let token = credential.filter(|it| it.text_of("kind") == "token");
@@ -98,7 +98,7 @@ fn is_taken(class: &Class<'_>, source: &str) -> bool {
         Some(Json::Object(_)) => true,
         Some(Json::Array(points)) => !points.is_empty(),
         Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_)) => false,
-        None => source.trim_start().starts_with(['{', '[']) && !class.seat.is_embedded,
+        None => source.trim_start().starts_with(['{', '[']) && !class.context.is_embedded,
     }
 }
 

@@ -29,12 +29,12 @@ impl Writer {
     }
 
     pub(super) fn tenant(&self, tenant: &str) -> Document {
-        let told = document(&model::tenant());
+        let content = document(&model::tenant());
         doc! {
             "tenant-id": tenant,
             "version": self.unique.next(),
             "created": &self.created,
-            "tenant": told,
+            "tenant": content,
         }
     }
 

@@ -83,7 +83,7 @@ impl Index {
     /// already exist.
     fn is_decisive(&self, error: &Error) -> bool {
         let refused =
-            matches!(&*error.kind, ErrorKind::Command(told) if told.code != DUPLICATE_KEY);
+            matches!(&*error.kind, ErrorKind::Command(refused) if refused.code != DUPLICATE_KEY);
         self.is_needed() || !refused
     }
 
@@ -108,7 +108,7 @@ impl Index {
 
 impl Mongo {
     /// Makes the indexes that are not there. A server may refuse those that no write relies on, such as one
-    /// that has no filters, or where another release of the registry made them otherwise: it is told.
+    /// that has no filters, or where another release of the registry made them otherwise: the run reports it.
     pub(super) fn index(&self, watch: &dyn Watch) -> Result<(), ProvisionError> {
         for index in &INDEXES {
             self.pacer.wait(watch)?;
@@ -138,30 +138,30 @@ mod tests {
     use super::*;
 
     /// An index as it goes to the database, in words.
-    fn told(index: &Index) -> String {
+    fn described(index: &Index) -> String {
         let model = index.model();
         let options = model.options.unwrap_or_default();
         let fields = model.keys.iter().map(|(field, order)| {
             assert_eq!(*order, Bson::Int32(1), "{field} rises");
             field.as_str()
         });
-        let mut told = format!(
+        let mut described = format!(
             "{}: {}",
             index.collection,
             fields.collect::<Vec<_>>().join(", ")
         );
-        told.extend(options.unique.filter(|unique| *unique).map(|_| "; unique"));
-        told.extend(options.name.map(|name| format!("; named {name}")));
+        described.extend(options.unique.filter(|unique| *unique).map(|_| "; unique"));
+        described.extend(options.name.map(|name| format!("; named {name}")));
         for (field, condition) in &options.partial_filter_expression.unwrap_or_default() {
             assert_eq!(*condition, Bson::from(doc! { "$exists": true }), "{field}");
-            told.extend(["; with ", field.as_str()]);
+            described.extend(["; with ", field.as_str()]);
         }
-        told
+        described
     }
 
     #[test]
     fn the_indexes_are_those_of_the_registry() {
-        let made: Vec<String> = INDEXES.iter().map(told).collect();
+        let made: Vec<String> = INDEXES.iter().map(described).collect();
         let expected = [
             "tenants: tenant-id; unique",
             "tenants: tenant.alias; unique; with tenant.alias",
@@ -177,9 +177,10 @@ mod tests {
     }
 
     fn refusal(code: i32) -> Error {
-        let told = doc! { "code": code, "codeName": "Told", "errmsg": "no" };
-        let told: CommandError = deserialize_from_document(told).expect("the driver reads it");
-        Error::from(ErrorKind::Command(told))
+        let refused = doc! { "code": code, "codeName": "Told", "errmsg": "no" };
+        let refused: CommandError =
+            deserialize_from_document(refused).expect("the driver reads it");
+        Error::from(ErrorKind::Command(refused))
     }
 
     #[test]

@@ -71,11 +71,11 @@ pub(super) fn failed(
 /// Returns the refusal of a user without a right. It repeats the call with all documents, which is
 /// not shown.
 fn without_right(error: &Error) -> Option<&str> {
-    let ErrorKind::Command(told) = &*error.kind else {
+    let ErrorKind::Command(refused) = &*error.kind else {
         return None;
     };
-    let said = told.message.split(" to execute command").next();
-    said.filter(|_| told.code == UNAUTHORIZED)
+    let said = refused.message.split(" to execute command").next();
+    said.filter(|_| refused.code == UNAUTHORIZED)
 }
 
 /// The database's name for the right that a call of ours needs.
@@ -104,7 +104,8 @@ fn reason(error: &Error) -> String {
 }
 
 fn is_late(error: &Error) -> bool {
-    let gave_up = matches!(&*error.kind, ErrorKind::Command(told) if told.code == MAX_TIME_EXPIRED);
+    let gave_up =
+        matches!(&*error.kind, ErrorKind::Command(refused) if refused.code == MAX_TIME_EXPIRED);
     gave_up || error.get_custom::<Late>().is_some()
 }
 
@@ -151,9 +152,10 @@ mod tests {
             .iter()
             .map(|(index, code)| doc! { "index": index, "code": code, "errmsg": "no" })
             .collect();
-        let told = doc! { "writeErrors": errors };
-        let told: InsertManyError = deserialize_from_document(told).expect("the driver reads it");
-        Error::from(ErrorKind::InsertMany(told))
+        let refused = doc! { "writeErrors": errors };
+        let refused: InsertManyError =
+            deserialize_from_document(refused).expect("the driver reads it");
+        Error::from(ErrorKind::InsertMany(refused))
     }
 
     #[test]
@@ -185,12 +187,12 @@ mod tests {
         ));
         let late = late.expect_err("it never comes");
         let place = ("delete", "db, devices");
-        let told = failed(place, &late, Duration::from_secs(10)).to_string();
+        let shown = failed(place, &late, Duration::from_secs(10)).to_string();
         assert!(
-            told.starts_with("delete in db, devices: no answer within 10 s"),
-            "{told}"
+            shown.starts_with("delete in db, devices: no answer within 10 s"),
+            "{shown}"
         );
-        assert!(told.contains("raise `provision.timeout`"), "{told}");
+        assert!(shown.contains("raise `provision.timeout`"), "{shown}");
         assert_eq!(limited(std::future::ready(Ok(7))).expect("it is there"), 7);
     }
 
@@ -206,19 +208,20 @@ mod tests {
             ("count", "find"),
             ("index", "createIndex"),
         ] {
-            let told = doc! { "code": 13, "codeName": "Unauthorized", "errmsg": said };
-            let told: CommandError = deserialize_from_document(told).expect("the driver reads it");
-            let error = Error::from(ErrorKind::Command(told));
-            let told = failed((what, "db, devices"), &error, Duration::ZERO).to_string();
+            let refused = doc! { "code": 13, "codeName": "Unauthorized", "errmsg": said };
+            let refused: CommandError =
+                deserialize_from_document(refused).expect("the driver reads it");
+            let error = Error::from(ErrorKind::Command(refused));
+            let shown = failed((what, "db, devices"), &error, Duration::ZERO).to_string();
             let begins = format!(
                 "{what} in db, devices: the database grants no right to `{right}` there: not authorized on registry;"
             );
-            assert!(told.starts_with(&begins), "{told}");
+            assert!(shown.starts_with(&begins), "{shown}");
             assert!(
-                told.contains("role `readWrite`") && !told.contains("c2VjcmV0"),
-                "{told}"
+                shown.contains("role `readWrite`") && !shown.contains("c2VjcmV0"),
+                "{shown}"
             );
-            assert!(!told.contains("tried again"), "{told}");
+            assert!(!shown.contains("tried again"), "{shown}");
         }
     }
 

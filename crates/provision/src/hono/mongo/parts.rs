@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn one_that_is_late_by_itself_is_an_error() {
         let late = Parts::new().each(&[1, 2, 3], server(0, &mut Vec::new()));
-        let told = late.expect_err("nothing is in time").to_string();
-        assert!(told.contains("no answer within 10 s"), "{told}");
-        assert!(told.contains("`provision.timeout`"), "{told}");
+        let shown = late.expect_err("nothing is in time").to_string();
+        assert!(shown.contains("no answer within 10 s"), "{shown}");
+        assert!(shown.contains("`provision.timeout`"), "{shown}");
     }
 }

@@ -10,7 +10,7 @@ use crate::hono::records::key;
 use crate::hono::registry::{DEVICE, TENANT};
 use crate::journal::Standing;
 use crate::work::Work;
-use crate::{Journal, ProvisionError, Tally};
+use crate::{Journal, ProvisionError, Summary};
 
 /// Reason that a thing stays.
 const OTHER: &str =
@@ -105,9 +105,9 @@ impl Sorted {
         let removed = (ours.len() + went.len()) as u64;
         let cleared = removed + gone.len() as u64;
         let all = cleared + (others.len() + never.len()) as u64;
-        work.done_all(all, |tally: &mut Tally| {
-            tally.cleared(kind, cleared, removed);
-            others.iter().for_each(|key| tally.left(kind, key, OTHER));
+        work.done_all(all, |summary: &mut Summary| {
+            summary.cleared(kind, cleared, removed);
+            others.iter().for_each(|key| summary.left(kind, key, OTHER));
         });
         Ok(())
     }

@@ -31,7 +31,7 @@ impl Registry {
             };
             if !self.is_ours((kind, name), made.as_deref(), &found.thing, work.watch)? {
                 journal.refused(kind, name)?;
-                work.done(|tally| tally.left(kind, name, OTHER));
+                work.done(|summary| summary.left(kind, name, OTHER));
                 return Ok(());
             }
         }
@@ -40,7 +40,7 @@ impl Registry {
         }
         let is_removed = self.delete(&self.named(kind, name), work.watch)?;
         journal.removed(kind, name)?;
-        work.done(|tally| tally.cleared(kind, 1, u64::from(is_removed)));
+        work.done(|summary| summary.cleared(kind, 1, u64::from(is_removed)));
         Ok(())
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Things that are named in a tally at the most; the others are counted.
+/// Things that are named in a summary at the most; the others are counted.
 const NAMED_MAX: usize = 10;
 
 /// Counts of provisioned things by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Summary {
     /// The counts of each kind, such as `device`.
     pub kinds: BTreeMap<&'static str, Counts>,
     /// The first things that are not as they should be, each in words.
@@ -34,7 +34,7 @@ pub struct Counts {
     pub left: u64,
 }
 
-impl Tally {
+impl Summary {
     /// The counts of a kind.
     pub(crate) fn of(&mut self, kind: &'static str) -> &mut Counts {
         self.kinds.entry(kind).or_default()
@@ -91,7 +91,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (kind, counts)) in self.kinds.iter().enumerate() {
             let comma = if at == 0 { "" } else { "; " };
@@ -127,22 +127,22 @@ mod tests {
 
     #[test]
     fn a_tally_tells_what_is_not_zero() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.to_string(), "nothing");
-        tally.of("device").created = 40;
-        tally.of("device").already_there = 2;
-        tally.of("capability").already_there = 1;
+        let mut summary = Summary::default();
+        assert_eq!(summary.to_string(), "nothing");
+        summary.of("device").created = 40;
+        summary.of("device").already_there = 2;
+        summary.of("capability").already_there = 1;
         let text = "capability: 1 already there; device: 40 created, 2 already there";
-        assert_eq!(tally.to_string(), text);
-        assert!(tally.is_as_wanted());
-        tally.of("device").missing = 1;
-        assert!(!tally.is_as_wanted());
+        assert_eq!(summary.to_string(), text);
+        assert!(summary.is_as_wanted());
+        summary.of("device").missing = 1;
+        assert!(!summary.is_as_wanted());
     }
 
     #[test]
     fn what_is_wrong_is_named_up_to_a_bound() {
-        let mut tally = Tally::default();
-        (0..100).for_each(|n| tally.name(|| n.to_string()));
-        assert_eq!(tally.wrong.len(), NAMED_MAX);
+        let mut summary = Summary::default();
+        (0..100).for_each(|n| summary.name(|| n.to_string()));
+        assert_eq!(summary.wrong.len(), NAMED_MAX);
     }
 }
