@@ -1,6 +1,6 @@
 //! Reports of a shard, and the account that is kept with them.
 
-use muster_measure::{Account, Counts};
+use muster_measure::{Account, Counts, SessionCounts};
 use muster_model::{
     Answer, Answering, Attempt, Command, ConnectFailure, LinkEvent, LinkFact, LinkId, MessageId,
     Micros, Query, QueryOutcome, Reception, StreamId,
@@ -41,10 +41,16 @@ impl<S: Sink> Recording<S> {
         &mut self.refusals
     }
 
-    /// The counters of a stream, of the second of `at`.
+    /// All counters of a stream, of the second of `at`.
     #[inline]
-    pub(crate) fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
+    pub(crate) fn stream_counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
         self.sink.counts(stream, at)
+    }
+
+    /// The counters of a stream's exchanges, of the second of `at`.
+    #[inline]
+    pub(crate) fn counts(&mut self, stream: StreamId, at: Micros) -> &mut SessionCounts {
+        &mut self.stream_counts(stream, at).session
     }
 
     /// A message reached its final state.

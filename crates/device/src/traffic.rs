@@ -301,15 +301,16 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         let slot = self.messages.get(id);
         let (stream, was_again) = (slot.stream, slot.stage == Stage::Again);
         let is_again = self.messages.hand_out(&self.fleets, id);
-        let counts = self.recording.counts(stream, now);
+        let counts = self.recording.stream_counts(stream, now);
+        let session = &mut counts.session;
         if was_again {
-            counts.retransmitted += u64::from(is_again);
+            session.retransmitted += u64::from(is_again);
         } else {
             counts.handed += u64::from(!is_again);
-            counts.retried += u64::from(is_again);
+            session.retried += u64::from(is_again);
         }
-        counts.bytes_wire += bytes as u64;
-        counts.bytes_payload += self.scratch.uplink.payload.len() as u64;
+        session.bytes_wire += bytes as u64;
+        session.bytes_payload += self.scratch.uplink.payload.len() as u64;
     }
 
     /// The kernel took the whole message that was rendered last, at `at`.

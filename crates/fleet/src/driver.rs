@@ -372,9 +372,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             L::counts(&line),
             &mut self.shard.recording().account().links,
         );
-        links.dtls_retransmitted += u64::from(counts.resent);
-        links.dtls_discarded += u64::from(counts.discarded);
-        links.dtls_replayed += u64::from(counts.replayed);
+        links.counters.dtls_retransmitted += u64::from(counts.resent);
+        links.counters.dtls_discarded += u64::from(counts.discarded);
+        links.counters.dtls_replayed += u64::from(counts.replayed);
         if L::IN_DATAGRAMS {
             self.leave_shared(link);
         }
@@ -419,8 +419,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         self.reports
             .dispatch(io, now, &mut self.shard, &self.targets);
         let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
-        links.icmp_errors = counts.icmp_errors;
-        links.datagrams_refused = counts.datagrams_refused;
+        links.counters.icmp_errors = counts.icmp_errors.into();
+        links.counters.datagrams_refused = counts.datagrams_refused.into();
         let account = std::mem::take(self.shard.recording().account());
         let last = self.shard.recording().sink().hand_over(account);
         self.reports.post_last(last);

@@ -16,7 +16,10 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
             return None;
         };
         let ledger = &summary(slo, evidence)?.uplink;
-        let (incomplete, all) = (ledger.incomplete, ledger.incomplete + ledger.completed);
+        let (incomplete, all) = (
+            ledger.session.incomplete,
+            ledger.session.incomplete + ledger.session.completed,
+        );
         if all == 0 {
             return None;
         }

@@ -45,8 +45,11 @@ impl Errors {
 }
 
 fn errors(evidence: &Evidence<'_>) -> Option<Errors> {
-    let links = &evidence.summary.run.links;
-    let (icmp, refused) = (links.icmp_errors?, links.datagrams_refused?);
+    let counters = evidence.summary.run.links.counters;
+    let (icmp, refused) = (
+        counters.icmp_errors.get()?,
+        counters.datagrams_refused.get()?,
+    );
     (icmp + refused > 0).then_some(Errors { icmp, refused })
 }
 
@@ -55,8 +58,8 @@ fn has_answers(evidence: &Evidence<'_>) -> bool {
     let answers = [
         uplink.accepted,
         uplink.rejected,
-        uplink.answered_late,
-        uplink.transport_acknowledged,
+        uplink.session.answered_late,
+        uplink.session.transport_acknowledged,
         uplink.arrivals.arrived.unwrap_or(0),
     ];
     answers.into_iter().any(|count| count > 0)

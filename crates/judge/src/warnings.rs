@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{CommandLedger, Phase, ReceptionLedger, ScopeSummary};
+use muster_measure::{CommandLedger, Counter, Phase, ReceptionLedger, ScopeSummary};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
@@ -236,11 +236,11 @@ fn failed(scope: &ScopeSummary) -> Option<String> {
 /// The QoS 2 exchanges that the platform accepted and never completed, in words.
 fn incomplete(scope: &ScopeSummary) -> Option<String> {
     let ledger = &scope.uplink;
-    let all = ledger.completed + ledger.incomplete;
-    let share = much(ledger.incomplete, all)?;
+    let all = ledger.session.completed + ledger.session.incomplete;
+    let share = much(ledger.session.incomplete, all)?;
     Some(format!(
         "{share} of what the platform accepted by PUBREC was never completed: no PUBCOMP for {} of {}",
-        figure::count(ledger.incomplete),
+        figure::count(ledger.session.incomplete),
         figure::count(all)
     ))
 }
@@ -358,10 +358,11 @@ fn much(part: u64, whole: u64) -> Option<String> {
 
 /// Acknowledgements over MQTT that belong to no message.
 fn stray_answers(evidence: &Evidence<'_>) -> Option<Warning> {
-    let links = &evidence.summary.run.links;
+    let counters = evidence.summary.run.links.counters;
+    let count = |of: Counter| of.get().unwrap_or(0);
     let causes = BTreeMap::from([
-        ("for an id answered before", links.mqtt_again.unwrap_or(0)),
-        ("for an id never used", links.mqtt_unknown.unwrap_or(0)),
+        ("for an id answered before", count(counters.mqtt_again)),
+        ("for an id never used", count(counters.mqtt_unknown)),
     ]);
     let all: u64 = causes.values().sum();
     (all > 0).then(|| Warning {

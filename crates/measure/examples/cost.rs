@@ -91,7 +91,7 @@ fn message(n: u64, devices: u32, account: &mut Account, recorder: &mut Recorder)
         resent: false,
         own: Micros::ZERO,
     });
-    recorder.counts(StreamId(0), sent).bytes_payload += 100;
+    recorder.counts(StreamId(0), sent).session.bytes_payload += 100;
     account.consumed(BackendId(0));
     account.read(BackendId(0), Some(&id), Integrity::Intact);
     recorder.copies(BackendId(0), ended).consumed += 1;

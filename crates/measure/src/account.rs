@@ -9,7 +9,10 @@ use muster_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::checksummed_count::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
-use crate::{ChecksummedCount, CommandAccount, ReceptionAccount, RecorderPlan, State, digest};
+use crate::merge::merge_fields;
+use crate::{
+    ChecksummedCount, CommandAccount, LinkCounters, ReceptionAccount, RecorderPlan, State, digest,
+};
 
 /// Everything that was counted where it happened, of one shard, one process or a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,28 +67,8 @@ pub struct LinkAccount {
     pub disconnected: ChecksummedCount,
     /// Usable links at the end of the run, counted by walking them.
     pub open_at_end: u64,
-    /// MQTT acknowledgements of a packet id that was answered before.
-    pub mqtt_again: u64,
-    /// MQTT acknowledgements of a packet id that was never used.
-    pub mqtt_unknown: u64,
-    /// DTLS handshake flights that were sent again (RFC 6347 section 4.2.4).
-    pub dtls_retransmitted: u64,
-    /// Datagrams that are no CoAP message.
-    pub coap_malformed: u64,
-    /// CoAP answers to no open request.
-    pub coap_stray: u64,
-    /// Pings and requests from the platform; the device resets them.
-    pub coap_unexpected: u64,
-    /// CoAP responses that came again.
-    pub coap_duplicates: u64,
-    /// DTLS records that could not be decrypted, read or matched to a session.
-    pub dtls_discarded: u64,
-    /// DTLS records that came again (RFC 6347 section 4.1.2.6).
-    pub dtls_replayed: u64,
-    /// ICMP errors on our datagrams; several between two system calls count once.
-    pub icmp_errors: u64,
-    /// Datagrams that the kernel refused to send: no route, a firewall.
-    pub datagrams_refused: u64,
+    /// Counters that no event reports.
+    pub counters: LinkCounters,
 }
 
 impl Account {
@@ -203,29 +186,6 @@ impl Account {
             LinkEvent::LastSent { .. } => {}
         }
     }
-
-    /// Adds what another shard or process counted; sums commute and associate.
-    pub fn merge(&mut self, other: &Account) {
-        grow(&mut self.streams, other.streams.len());
-        grow(&mut self.backends, other.backends.len());
-        for (mine, theirs) in self.streams.iter_mut().zip(&other.streams) {
-            mine.merge(theirs);
-        }
-        for (mine, theirs) in self.backends.iter_mut().zip(&other.backends) {
-            mine.consumed += theirs.consumed;
-            mine.read.merge(&theirs.read);
-            mine.unstamped += theirs.unstamped;
-        }
-        self.links.merge(&other.links);
-        grow(&mut self.commands, other.commands.len());
-        grow(&mut self.receptions, other.receptions.len());
-        for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
-            mine.merge(theirs);
-        }
-        for (mine, theirs) in self.receptions.iter_mut().zip(&other.receptions) {
-            mine.merge(theirs);
-        }
-    }
 }
 
 impl StreamAccount {
@@ -233,40 +193,11 @@ impl StreamAccount {
     pub fn state(&self, state: State) -> &ChecksummedCount {
         &self.states[state.index()]
     }
-
-    fn merge(&mut self, other: &StreamAccount) {
-        self.scheduled.merge(&other.scheduled);
-        self.sent.merge(&other.sent);
-        for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
-            mine.merge(theirs);
-        }
-    }
 }
 
-impl LinkAccount {
-    fn merge(&mut self, other: &LinkAccount) {
-        self.opened += other.opened;
-        self.connected.merge(&other.connected);
-        self.returned.merge(&other.returned);
-        self.failed.merge(&other.failed);
-        self.disconnected.merge(&other.disconnected);
-        self.open_at_end += other.open_at_end;
-        self.dtls_retransmitted += other.dtls_retransmitted;
-        self.mqtt_again += other.mqtt_again;
-        self.mqtt_unknown += other.mqtt_unknown;
-        self.coap_malformed += other.coap_malformed;
-        self.coap_stray += other.coap_stray;
-        self.coap_unexpected += other.coap_unexpected;
-        self.coap_duplicates += other.coap_duplicates;
-        self.dtls_discarded += other.dtls_discarded;
-        self.dtls_replayed += other.dtls_replayed;
-        self.icmp_errors += other.icmp_errors;
-        self.datagrams_refused += other.datagrams_refused;
-    }
-}
-
-fn grow<T: Default + Clone>(list: &mut Vec<T>, len: usize) {
-    if list.len() < len {
-        list.resize(len, T::default());
-    }
+merge_fields! {
+    Account { streams, backends, links, commands, receptions }
+    StreamAccount { scheduled, sent, states }
+    BackendAccount { consumed, read, unstamped }
+    LinkAccount { opened, connected, returned, failed, disconnected, open_at_end, counters }
 }

@@ -10,6 +10,8 @@ use muster_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::merge::Merge;
+
 /// Number of things counted, and the wrapping sum of their digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChecksummedCount {
@@ -26,18 +28,19 @@ impl ChecksummedCount {
         self.sum = self.sum.wrapping_add(digest);
     }
 
-    /// Counts all that `other` counted.
-    pub fn merge(&mut self, other: &ChecksummedCount) {
-        self.count = self.count.saturating_add(other.count);
-        self.sum = self.sum.wrapping_add(other.sum);
-    }
-
     /// Distance between two counts of the same things: the difference of the counts, and at least 1
     /// if they did not count the same things.
     pub fn distance(&self, other: &ChecksummedCount) -> u64 {
         self.count
             .abs_diff(other.count)
             .max(u64::from(self.sum != other.sum))
+    }
+}
+
+impl Merge for ChecksummedCount {
+    fn merge(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.wrapping_add(other.sum);
     }
 }
 

@@ -6,8 +6,9 @@ use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
 use crate::equations::{Equations, Row, residue};
 use crate::gather::{Gathered, copies, links};
+use crate::merge::sum_of;
+use crate::per_device_close::{CloseInputs, StreamSums};
 use crate::reception::ReceptionsClosed;
-use crate::walk::{Grounds, StreamWalk};
 use crate::{
     Account, ArrivalFigures, BackendLedger, Calendar, CopyCounts, CountBy, Identity, Ledger,
     LostIds, RecorderPlan, State, StreamAccount, StreamTrack, Timeline, WindowDelta, WindowKey,
@@ -52,7 +53,7 @@ pub struct Closing<'a> {
 pub(crate) struct StreamClosed {
     pub(crate) stream: StreamId,
     pub(crate) gathered: PerCohort<Gathered>,
-    pub(crate) walk: Option<StreamWalk>,
+    pub(crate) sums: Option<StreamSums>,
     pub(crate) ledgers: PerCohort<Ledger>,
     pub(crate) commands: Option<CommandsClosed>,
     pub(crate) receptions: Option<ReceptionsClosed>,
@@ -89,11 +90,11 @@ impl<'a> Closing<'a> {
 
     /// Returns whether everything is there that the residue needs.
     pub(crate) fn is_whole(&self) -> bool {
-        self.grounds().is_some() && self.account.is_some()
+        self.inputs().is_some() && self.account.is_some()
     }
 
-    fn grounds(&self) -> Option<Grounds<'a>> {
-        Some(Grounds {
+    fn inputs(&self) -> Option<CloseInputs<'a>> {
+        Some(CloseInputs {
             identity: self.identity?,
             calendar: self.calendar?,
             cold: self.plan.cold,
@@ -120,13 +121,13 @@ impl<'a> Closing<'a> {
             uplink: gather(Cohort::Uplink),
             measured: gather(Cohort::Measured),
         };
-        let walk = self
-            .grounds()
-            .map(|grounds| StreamWalk::of(&grounds, stream, track, lost));
+        let sums = self
+            .inputs()
+            .map(|inputs| StreamSums::of(&inputs, stream, track, lost));
         let mut closed = StreamClosed {
             stream,
             gathered,
-            walk,
+            sums,
             ledgers: PerCohort::default(),
             commands: self.close_commands(stream),
             receptions: self.close_receptions(stream),
@@ -145,12 +146,12 @@ impl<'a> Closing<'a> {
     fn ledger(&self, closed: &StreamClosed, track: &StreamTrack, cohort: Cohort) -> Ledger {
         let gathered = closed.gathered.of(cohort);
         let (counts, outcomes) = (gathered.counts(), gathered.outcomes());
-        let walk = closed.walk.as_ref();
-        let states = walk.map_or(outcomes.states, |walk| *walk.states.of(cohort));
+        let sums = closed.sums.as_ref();
+        let states = sums.map_or(outcomes.states, |sums| *sums.states.of(cohort));
         let of = |state: State| states[state.index()];
         let own = self.own(closed.stream).filter(|_| cohort == Cohort::Uplink);
         let nominal = self.nominal(closed.stream, cohort);
-        let scheduled = walk.map(|walk| self.scheduled(walk, closed.stream, track, cohort));
+        let scheduled = sums.map(|sums| self.scheduled(sums, closed.stream, track, cohort));
         let mut ledger = Ledger {
             nominal,
             scheduled,
@@ -164,35 +165,21 @@ impl<'a> Closing<'a> {
             shed: of(State::Shed),
             shed_by_cause: by_name(&outcomes.shed),
             sent: own.map_or(outcomes.sent, |own| own.sent.count),
-            retransmitted: counts.retransmitted,
-            separate_responses: counts.separate_responses,
-            duplicate_responses: counts.duplicate_responses,
-            retried: counts.retried,
+            session: counts.session,
             accepted: of(State::Accepted),
-            no_subscriber: counts.no_subscriber,
-            completed: counts.completed,
-            incomplete: counts.incomplete,
             refused_unawaited: counts.refused_unawaited.total(),
             refused_unawaited_by_code: by_name(&counts.refused_unawaited),
-            transport_acknowledged: counts.transport_acknowledged,
             rejected: of(State::Rejected),
             rejected_by_code: by_name(&outcomes.rejected),
             timed_out: of(State::TimedOut),
-            answered_late: counts.answered_late,
-            answered_again: counts.answered_again,
-            answered_unknown: counts.answered_unknown,
-            answered_malformed: counts.answered_malformed,
-            commands_received: counts.commands_received,
             broken: of(State::Broken),
             broken_by_cause: by_name(&outcomes.broken),
             unacknowledged: of(State::Unacknowledged),
             in_flight: of(State::InFlight),
-            bytes_payload: counts.bytes_payload,
-            bytes_wire: counts.bytes_wire,
             ..Ledger::default()
         }
         .with_failed();
-        match walk.map(|walk| walk.backends.first()) {
+        match sums.map(|sums| sums.backends.first()) {
             Some(Some(backend)) => {
                 set_arrivals(&mut ledger, backend.figures.of(cohort));
                 let is_known =
@@ -227,7 +214,7 @@ impl<'a> Closing<'a> {
     /// The schedule's own count; for a closed loop, the count made when messages came due.
     fn scheduled(
         &self,
-        walk: &StreamWalk,
+        sums: &StreamSums,
         stream: StreamId,
         track: &StreamTrack,
         cohort: Cohort,
@@ -235,7 +222,7 @@ impl<'a> Closing<'a> {
         let own = self
             .own(stream)
             .filter(|_| track.closed.is_some() && cohort == Cohort::Uplink);
-        own.map_or(*walk.scheduled.of(cohort), |own| own.scheduled.count)
+        own.map_or(*sums.scheduled.of(cohort), |own| own.scheduled.count)
     }
 
     fn stream_equations(
@@ -244,44 +231,44 @@ impl<'a> Closing<'a> {
         track: &StreamTrack,
         cohort: Cohort,
     ) -> Option<Equations> {
-        let (walk, own) = (closed.walk.as_ref()?, self.own(closed.stream)?);
+        let (sums, own) = (closed.sums.as_ref()?, self.own(closed.stream)?);
         let facts = self.identity?.facts.streams.get(closed.stream.index())?;
         let mut equations = Equations::about(format!("stream {}", closed.stream.0));
         match cohort {
             Cohort::Uplink => {
-                equations.schedule(walk, own);
+                equations.schedule(sums, own);
                 if track.closed.is_none() {
                     let nominal = self.nominal(closed.stream, cohort)?;
                     let name = "schedule of the stream = sum of its devices' schedules";
-                    equations.counts(name, nominal, walk.scheduled.uplink);
+                    equations.counts(name, nominal, sums.scheduled.uplink);
                 } else {
                     let name = "messages that came due";
                     equations.row(&Row::new(name, own.scheduled, facts.scheduled));
                 }
-                equations.states(walk, own, facts, closed.gathered.uplink.flow());
+                equations.states(sums, own, facts, closed.gathered.uplink.flow());
             }
             Cohort::Measured => {
                 let name = "measured: scheduled = sum of final states";
-                let finals = walk.states.measured.iter().sum();
-                equations.counts(name, walk.scheduled.measured, finals);
+                let finals = sums.states.measured.iter().sum();
+                equations.counts(name, sums.scheduled.measured, finals);
                 let sent = State::SENT
                     .iter()
-                    .map(|state| walk.states.measured[state.index()]);
+                    .map(|state| sums.states.measured[state.index()]);
                 let name = "measured: sent = sum of its final states";
                 equations.counts(name, closed.gathered.measured.outcomes().sent, sent.sum());
             }
         }
         equations.windows_by_due(
             closed.gathered.of(cohort).outcomes(),
-            walk.states.of(cohort),
+            sums.states.of(cohort),
         );
-        for (backend, arrivals) in walk
+        for (backend, arrivals) in sums
             .backends
             .iter()
             .zip(&closed.gathered.of(cohort).arrivals)
         {
             let altered = self.identity?.corrupted();
-            equations.table(backend.figures.of(cohort), walk.states.of(cohort), altered);
+            equations.table(backend.figures.of(cohort), sums.states.of(cohort), altered);
             if cohort == Cohort::Uplink {
                 let copies = arrivals.arrived + arrivals.again;
                 equations.counts("windows: copies", copies, backend.figures.uplink.copies);
@@ -369,7 +356,7 @@ impl<'a> Closing<'a> {
             return;
         };
         let (own, facts) = (&account.links, &identity.facts.links);
-        let (counted, _) = links(self.windows, None, |_| true);
+        let counted = links(self.windows, None, |_| true).counts;
         let mut about = Equations::about("links".to_owned());
         let tried = own.connected.count + own.failed.count;
         about.counts("opened = connected + connect_failures", own.opened, tried);
@@ -394,11 +381,8 @@ impl<'a> Closing<'a> {
     }
 
     fn first_copies(&self, backend: BackendId) -> u64 {
-        let windows = self.windows.arrivals.iter();
-        windows
-            .filter(|((of, _, _), _)| *of == backend)
-            .map(|(_, window)| window.arrived)
-            .sum()
+        let windows = &self.windows.arrivals;
+        sum_of(windows, |(of, ..)| *of == backend).arrived
     }
 
     /// Copies of this run in the last whole second before the end.
@@ -406,11 +390,11 @@ impl<'a> Closing<'a> {
         let Some(second) = self.end.second().checked_sub(1) else {
             return 0;
         };
-        let windows = self.windows.arrivals.iter();
-        windows
-            .filter(|((of, _, key), _)| *of == backend && key.second == second)
-            .map(|(_, window)| window.arrived + window.again)
-            .sum()
+        let windows = &self.windows.arrivals;
+        let last = sum_of(windows, |(of, _, key)| {
+            *of == backend && key.second == second
+        });
+        last.arrived + last.again
     }
 }
 
@@ -424,12 +408,12 @@ impl Closed {
 
 /// The figures of a stream at a backend; of a killed run, what the windows saw arrive.
 fn arrival_figures(stream: &StreamClosed, backend: BackendId, cohort: Cohort) -> ArrivalFigures {
-    let walked = stream
-        .walk
+    let sums = stream
+        .sums
         .as_ref()
-        .and_then(|walk| walk.backends.get(backend.index()));
-    if let Some(walked) = walked {
-        return *walked.figures.of(cohort);
+        .and_then(|sums| sums.backends.get(backend.index()));
+    if let Some(sums) = sums {
+        return *sums.figures.of(cohort);
     }
     let seen = stream.gathered.of(cohort).arrivals.get(backend.index());
     seen.map_or_else(ArrivalFigures::default, |seen| ArrivalFigures {

@@ -1,11 +1,12 @@
 //! Copies of one device's stream at one backend.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::SeqSet;
-use crate::sweep::{clip, count};
+use crate::set_merge::{clip, count};
 
 /// The copies of one device's stream that reached one backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,22 +102,27 @@ impl Seen {
         split
     }
 
-    /// Further copies of all messages from `first` on, and of those of them in `resent`.
-    pub(crate) fn further(&self, resent: Option<&SeqSet>, first: u32) -> Further {
+    /// Counts the copies of messages within a range; `resent` holds those that we sent more than once.
+    pub(crate) fn sums(&self, resent: Option<&SeqSet>, within: Range<u32>) -> CopySums {
+        let within = within.start..within.end.max(within.start);
+        let len = |set: &SeqSet| count(clip(set.runs(), within.clone()));
+        let mut sums = CopySums {
+            first: len(&self.arrived),
+            ..CopySums::default()
+        };
         let Some(remarks) = &self.remarks else {
-            return Further::default();
+            return sums;
         };
-        let is_own = |seq: u32| resent.is_some_and(|resent| resent.contains(seq));
-        let twice = |set: &SeqSet| count(clip(set.runs(), first..u32::MAX));
-        let mut further = Further {
-            all: twice(&remarks.twice),
-            own: resent.map_or(0, |resent| twice(&remarks.twice.intersection(resent))),
-        };
-        for (seq, more) in remarks.more.range(first..) {
-            further.all += u64::from(*more);
-            further.own += if is_own(*seq) { u64::from(*more) } else { 0 };
+        sums.late = len(&remarks.late);
+        sums.reordered = len(&remarks.reordered);
+        sums.further.all = len(&remarks.twice);
+        sums.further.own = resent.map_or(0, |resent| len(&remarks.twice.intersection(resent)));
+        for (seq, more) in remarks.more.range(within) {
+            let is_own = resent.is_some_and(|resent| resent.contains(*seq));
+            sums.further.all += u64::from(*more);
+            sums.further.own += if is_own { u64::from(*more) } else { 0 };
         }
-        further
+        sums
     }
 
     /// Gives back the room that growing left.
@@ -131,6 +137,34 @@ impl Seen {
 
     fn remarks_mut(&mut self) -> &mut Remarks {
         self.remarks.get_or_insert_default()
+    }
+}
+
+/// Counts of copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CopySums {
+    /// First copies.
+    pub(crate) first: u64,
+    pub(crate) further: Further,
+    /// Messages of which every copy came beyond the deadline.
+    pub(crate) late: u64,
+    /// Messages of which every copy came after a later message.
+    pub(crate) reordered: u64,
+}
+
+impl CopySums {
+    /// All copies.
+    pub(crate) fn all(&self) -> u64 {
+        self.first + self.further.all
+    }
+
+    /// Adds the copies of another device.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.first += other.first;
+        self.further.all += other.further.all;
+        self.further.own += other.further.own;
+        self.late += other.late;
+        self.reordered += other.reordered;
     }
 }
 

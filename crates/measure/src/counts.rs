@@ -4,6 +4,7 @@ use muster_model::{Attempt, Cause, ConnectFailure, LinkEvent, Micros, Outcome, R
 use serde::{Deserialize, Serialize};
 
 use crate::State;
+use crate::merge::{Merge, merge_fields};
 
 /// Counts by code or cause, in the order of the codes; a code that was not met takes no space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,42 +13,48 @@ pub struct CountBy<K>(Vec<(K, u64)>);
 /// Counts by sessions and sockets that the facts of single messages do not hold, by event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Further transmissions of a message by its protocol (DUP).
-    pub retransmitted: u64,
-    /// Answers of CoAP that came in a message of their own, behind the acknowledgement (RFC 7252 section
-    /// 5.2.2).
-    pub separate_responses: u64,
-    /// Answers of CoAP, of either kind, that came again (RFC 7252 section 4.5).
-    pub duplicate_responses: u64,
     /// Messages handed to the socket, each once.
     pub handed: u64,
-    /// Further attempts of a message by its application (`retry`), each a new PUBLISH.
-    pub retried: u64,
-    /// Answers that came after the time-out of their message.
-    pub answered_late: u64,
-    /// Acknowledgements by the application of a message that it had acknowledged before.
-    pub answered_again: u64,
-    /// Acknowledgements by the application that name no message sent.
-    pub answered_unknown: u64,
-    /// Messages of acknowledgements that could not be read to their end.
-    pub answered_malformed: u64,
-    /// Commands that came to a link whose devices take none, or that named a device which it does not
-    /// carry; what became of them is not kept.
-    pub commands_received: u64,
-    /// QoS 2 exchanges that came to their end (PUBCOMP).
-    pub completed: u64,
-    /// QoS 2 exchanges that the platform accepted (PUBREC) and never completed (PUBCOMP).
-    pub incomplete: u64,
     /// Refusals of messages whose answer nobody waited for (NON with `ack: none`), by code and by the
     /// second in which these were due.
     pub refused_unawaited: CountBy<Reason>,
-    /// Accepted with reason code 0x10: no subscriber (MQTT 5 section 3.4.2.1).
+    /// The counts that stand in the ledger as they are.
+    pub session: SessionCounts,
+}
+
+/// Counts by sessions and sockets, in windows and in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionCounts {
+    /// Further transmissions by the protocol.
+    pub retransmitted: u64,
+    /// CoAP responses in a message of their own, after the acknowledgement.
+    pub separate_responses: u64,
+    /// CoAP responses that came again.
+    pub duplicate_responses: u64,
+    /// Further attempts by the application.
+    pub retried: u64,
+    /// Accepted although nobody subscribes (MQTT 5, code 0x10).
     pub no_subscriber: u64,
-    /// Acknowledged by the transport where the application's word decides.
+    /// QoS 2 exchanges that ended with PUBCOMP.
+    pub completed: u64,
+    /// QoS 2 exchanges with PUBREC and without PUBCOMP.
+    pub incomplete: u64,
+    /// Acknowledged by the transport, if the application's acknowledgement decides.
     pub transport_acknowledged: u64,
-    /// Payload bytes of messages, as often as they were handed to the socket, in bytes.
+    /// Answers after the time-out or the end of the link; they change nothing.
+    pub answered_late: u64,
+    /// Repeated acknowledgements by the application.
+    pub answered_again: u64,
+    /// Acknowledgements by the application of no message sent.
+    pub answered_unknown: u64,
+    /// Acknowledgement messages that could not be read to their end.
+    pub answered_malformed: u64,
+    /// Commands to a device that takes none, or that the link does not carry.
+    pub commands_received: u64,
+    /// Bytes of payload handed to the socket.
     pub bytes_payload: u64,
-    /// All bytes handed to the socket for them, in bytes.
+    /// Bytes of the protocol for the messages, without TLS and WebSocket.
     pub bytes_wire: u64,
 }
 
@@ -163,9 +170,7 @@ impl<K: Ord + Copy> CountBy<K> {
 
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
-        for (code, count) in other.iter() {
-            self.add(code, count);
-        }
+        other.iter().for_each(|(code, count)| self.add(code, count));
     }
 
     pub(crate) fn clear(&mut self) {
@@ -173,26 +178,9 @@ impl<K: Ord + Copy> CountBy<K> {
     }
 }
 
-impl Counts {
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.retransmitted += other.retransmitted;
-        self.separate_responses += other.separate_responses;
-        self.duplicate_responses += other.duplicate_responses;
-        self.handed += other.handed;
-        self.retried += other.retried;
-        self.answered_late += other.answered_late;
-        self.answered_again += other.answered_again;
-        self.answered_unknown += other.answered_unknown;
-        self.answered_malformed += other.answered_malformed;
-        self.commands_received += other.commands_received;
-        self.completed += other.completed;
-        self.incomplete += other.incomplete;
-        self.refused_unawaited.merge(&other.refused_unawaited);
-        self.no_subscriber += other.no_subscriber;
-        self.transport_acknowledged += other.transport_acknowledged;
-        self.bytes_payload += other.bytes_payload;
-        self.bytes_wire += other.bytes_wire;
+impl<K: Ord + Copy> Merge for CountBy<K> {
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
     }
 }
 
@@ -204,12 +192,6 @@ impl TimeSums {
         }
         self.taken_us += attempt.upper().get();
         self.own_us += attempt.own.get();
-    }
-
-    /// Adds the messages of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.taken_us += other.taken_us;
-        self.own_us += other.own_us;
     }
 }
 
@@ -227,12 +209,6 @@ impl Flow {
     /// Messages that ended with an answer in this second.
     pub fn answered(&self) -> u64 {
         self.of(State::Accepted) + self.of(State::Rejected)
-    }
-
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.sent += other.sent;
-        add_all(&mut self.ended, &other.ended);
     }
 }
 
@@ -268,16 +244,6 @@ impl Outcomes {
         }
     }
 
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        add_all(&mut self.states, &other.states);
-        self.rejected.merge(&other.rejected);
-        self.broken.merge(&other.broken);
-        self.shed.merge(&other.shed);
-        self.taken += other.taken;
-        self.sent += other.sent;
-    }
-
     pub(crate) fn clear(&mut self) {
         self.states = Default::default();
         self.rejected.clear();
@@ -285,17 +251,6 @@ impl Outcomes {
         self.shed.clear();
         self.taken = 0;
         self.sent = 0;
-    }
-}
-
-impl CopyCounts {
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.consumed += other.consumed;
-        self.bytes_payload += other.bytes_payload;
-        self.foreign += other.foreign;
-        self.unstamped += other.unstamped;
-        self.corrupted += other.corrupted;
     }
 }
 
@@ -312,22 +267,21 @@ impl LinkCounts {
             }
         }
     }
-
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.opened += other.opened;
-        self.connected += other.connected;
-        self.failures.merge(&other.failures);
-        self.timed_out_by_us += other.timed_out_by_us;
-        self.down_by_us += other.down_by_us;
-        self.down_by_us_no_more += other.down_by_us_no_more;
-        self.disconnects.merge(&other.disconnects);
-        self.last_sent.merge(&other.last_sent);
-    }
 }
 
-fn add_all<const N: usize>(mine: &mut [u64; N], theirs: &[u64; N]) {
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        *mine += theirs;
+merge_fields! {
+    Counts { handed, refused_unawaited, session }
+    SessionCounts {
+        retransmitted, separate_responses, duplicate_responses, retried, no_subscriber, completed,
+        incomplete, transport_acknowledged, answered_late, answered_again, answered_unknown,
+        answered_malformed, commands_received, bytes_payload, bytes_wire,
+    }
+    TimeSums { taken_us, own_us }
+    Flow { sent, ended }
+    Outcomes { states, rejected, broken, shed, taken, sent }
+    CopyCounts { consumed, bytes_payload, foreign, unstamped, corrupted }
+    LinkCounts {
+        opened, connected, failures, timed_out_by_us, down_by_us, down_by_us_no_more, disconnects,
+        last_sent,
     }
 }

@@ -6,6 +6,8 @@
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
+use crate::merge::Merge;
+
 /// Values from here on are counted apart and lie in no cell: one hour.
 pub const TOP: Micros = Micros::from_secs(3_600);
 
@@ -113,6 +115,12 @@ impl Cell {
     }
 }
 
+impl Merge for Distribution {
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
+    }
+}
+
 impl Distribution {
     /// Records one value.
     pub fn record(&mut self, value: Micros) {
@@ -135,7 +143,7 @@ impl Distribution {
         self.sum_us += other.sum_us;
         self.max_us = self.max_us.max(other.max_us);
         self.above_top += other.above_top;
-        self.merge_cells(&other.cells);
+        self.add_cells(&other.cells);
     }
 
     /// The cells that hold values, by ascending value.
@@ -177,22 +185,12 @@ impl Distribution {
         Some(self.max_us)
     }
 
-    /// Counts one value in the sums; whether it lies in a cell, which is left to the caller.
-    pub(crate) fn count_value(&mut self, value: Micros) -> bool {
-        self.count_values(value, 1)
-    }
-
     /// Adds values to their cell, the sums having them already.
     pub(crate) fn add_value(&mut self, value: Micros, n: u64) {
         self.add_cell(Cell {
             low_us: cell_of(value.get()),
             count: n,
         });
-    }
-
-    /// Adds cells by ascending value, the sums having their values already.
-    pub(crate) fn add_cells(&mut self, cells: &[Cell]) {
-        self.merge_cells(cells);
     }
 
     /// Gives its cells away, but not its sums.
@@ -216,7 +214,8 @@ impl Distribution {
         };
     }
 
-    fn count_values(&mut self, value: Micros, n: u64) -> bool {
+    /// Counts values in the sums and returns whether they lie in a cell, which the caller adds.
+    pub(crate) fn count_values(&mut self, value: Micros, n: u64) -> bool {
         self.count += n;
         self.sum_us += value.get() * n;
         self.max_us = self.max_us.max(value.get());
@@ -235,7 +234,8 @@ impl Distribution {
         }
     }
 
-    fn merge_cells(&mut self, other: &[Cell]) {
+    /// Adds cells by ascending value, the sums having their values already.
+    pub(crate) fn add_cells(&mut self, other: &[Cell]) {
         let is_known = |cell: &Cell| {
             self.cells
                 .binary_search_by_key(&cell.low_us, |known| known.low_us)

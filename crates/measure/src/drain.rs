@@ -5,6 +5,6 @@ mod close;
 mod ledger;
 mod sets;
 
-pub(crate) use close::{DrainClosed, DrainWalk};
+pub(crate) use close::{DrainClosed, DrainSums};
 pub use ledger::{DrainLedger, DrainSummary};
 pub(crate) use sets::{Absence, Drains};

@@ -1,6 +1,6 @@
 //! The equations of a ledger: those that do not hold are kept, with what they add to the residue.
 
-use crate::walk::StreamWalk;
+use crate::per_device_close::StreamSums;
 use crate::{ArrivalFigures, ChecksummedCount, Equation, Flow, Outcomes, State, StreamAccount};
 
 /// Equations under test.
@@ -102,16 +102,16 @@ impl Equations {
 
 impl Equations {
     /// The schedule against the sets, and against what was sent and shed.
-    pub(crate) fn schedule(&mut self, walk: &StreamWalk, own: &StreamAccount) {
-        let scheduled = walk.scheduled.uplink;
+    pub(crate) fn schedule(&mut self, sums: &StreamSums, own: &StreamAccount) {
+        let scheduled = sums.scheduled.uplink;
         self.check(
             "scheduled = union of final states",
             scheduled,
-            walk.union,
-            walk.unmatched,
+            sums.union,
+            sums.unmatched,
         );
-        let sizes = walk.union + walk.overlap;
-        self.counts("sum of final states = their union", sizes, walk.union);
+        let sizes = sums.union + sums.overlap;
+        self.counts("sum of final states = their union", sizes, sums.union);
         let shed = own.state(State::Shed).count;
         self.counts("scheduled = shed + sent", scheduled, shed + own.sent.count);
         let sent = State::SENT
@@ -124,7 +124,7 @@ impl Equations {
     /// Compares what was sent, and each final state, among everybody who counted them.
     pub(crate) fn states(
         &mut self,
-        walk: &StreamWalk,
+        sums: &StreamSums,
         own: &StreamAccount,
         facts: &StreamAccount,
         flow: &Flow,
@@ -132,7 +132,7 @@ impl Equations {
         self.row(&Row::new("sent", own.sent, facts.sent).window(flow.sent));
         for state in State::ALL {
             let row = Row::new(state.name(), *own.state(state), *facts.state(state));
-            let size = walk.states.uplink[state.index()];
+            let size = sums.states.uplink[state.index()];
             self.row(&row.set(size).window(flow.of(state)));
         }
     }

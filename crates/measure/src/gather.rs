@@ -2,10 +2,8 @@
 
 use muster_model::{BackendId, FleetId, StreamId};
 
-use crate::{
-    CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes, UplinkWindow, WindowDelta,
-    WindowKey,
-};
+use crate::merge::sum_of;
+use crate::{CopyCounts, Counts, Flow, LinkWindow, Outcomes, UplinkWindow, WindowDelta, WindowKey};
 
 /// The windows of one stream, summed.
 #[derive(Debug, Default)]
@@ -23,22 +21,14 @@ impl Gathered {
         backends: u8,
         is_wanted: impl Fn(&WindowKey) -> bool,
     ) -> Self {
-        let mut sum = Self::default();
-        for (key, window) in windows.uplinks_of(stream) {
-            if is_wanted(key) {
-                sum.uplink.merge(window);
-            }
+        let arrivals = (0..backends).map(|at| {
+            let windows = windows.arrivals_of(BackendId(at), stream);
+            sum_of(windows, |key| is_wanted(key))
+        });
+        Self {
+            uplink: sum_of(windows.uplinks_of(stream), |key| is_wanted(key)),
+            arrivals: arrivals.collect(),
         }
-        sum.arrivals
-            .resize_with(usize::from(backends), Default::default);
-        for (arrivals, at) in sum.arrivals.iter_mut().zip(0..backends) {
-            for (key, window) in windows.arrivals_of(BackendId(at), stream) {
-                if is_wanted(key) {
-                    arrivals.merge(window);
-                }
-            }
-        }
-        sum
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -60,13 +50,8 @@ pub(crate) fn copies(
     backend: BackendId,
     is_wanted: impl Fn(&WindowKey) -> bool,
 ) -> CopyCounts {
-    let mut sum = CopyCounts::default();
-    for ((of, key), counts) in &windows.copies {
-        if *of == backend && is_wanted(key) {
-            sum.merge(counts);
-        }
-    }
-    sum
+    let is_its = |(of, key): &&(BackendId, WindowKey)| *of == backend && is_wanted(key);
+    sum_of(&windows.copies, is_its)
 }
 
 /// The links of a fleet, or of all, summed over the wanted windows.
@@ -74,13 +59,8 @@ pub(crate) fn links(
     windows: &WindowDelta,
     fleet: Option<FleetId>,
     is_wanted: impl Fn(&WindowKey) -> bool,
-) -> (LinkCounts, Distribution) {
-    let (mut counts, mut connect) = (LinkCounts::default(), Distribution::default());
-    for ((of, key), window) in &windows.links {
-        if fleet.is_none_or(|fleet| fleet == *of) && is_wanted(key) {
-            counts.merge(&window.counts);
-            connect.merge(&window.connect);
-        }
-    }
-    (counts, connect)
+) -> LinkWindow {
+    sum_of(&windows.links, |(of, key)| {
+        fleet.is_none_or(|fleet| fleet == *of) && is_wanted(key)
+    })
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{CommandSets, StreamCommands};
 use crate::copies::Seen;
 use crate::drain::Drains;
+use crate::merge::Merge;
 use crate::pages::Pages;
 use crate::reception::Receptions;
 use crate::{Account, DeviceFigures, RecorderPlan, SeqSet, SlotTimes, State};
@@ -128,11 +129,7 @@ impl Identity {
         self.facts.merge(&other.facts);
         self.published.extend(other.published);
         self.published.sort_by_key(|figures| figures.device);
-        let streams = self.slots.len().max(other.slots.len());
-        self.slots.resize_with(streams, SlotTimes::default);
-        for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
-            mine.merge(theirs);
-        }
+        self.slots.merge(&other.slots);
     }
 
     /// Times of each stream's exchanges, in slots as the published test of Hono has them: from

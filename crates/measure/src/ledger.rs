@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use muster_model::{DeviceId, ShedCause, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::State;
+use crate::merge::merge_fields;
+use crate::set_merge::{len, merge_runs};
+use crate::{SeqSet, SessionCounts, State};
 
 /// The account of one scope and cohort. Arrival figures are those of the first backend; they are
 /// null without a backend.
@@ -26,44 +28,21 @@ pub struct Ledger {
     pub shed_by_cause: BTreeMap<String, u64>,
     /// First transmissions taken by the kernel, counted at the socket.
     pub sent: u64,
-    /// Further transmissions by the protocol.
-    pub retransmitted: u64,
-    /// CoAP responses in a message of their own, after the acknowledgement.
-    pub separate_responses: u64,
-    /// CoAP responses that came again.
-    pub duplicate_responses: u64,
-    /// Further attempts by the application.
-    pub retried: u64,
+    /// Counts by sessions and sockets.
+    #[serde(flatten)]
+    pub session: SessionCounts,
     /// The platform took responsibility.
     pub accepted: u64,
-    /// Accepted although nobody subscribes (MQTT 5, code 0x10).
-    pub no_subscriber: u64,
-    /// QoS 2 exchanges that ended with PUBCOMP.
-    pub completed: u64,
-    /// QoS 2 exchanges with PUBREC and without PUBCOMP.
-    pub incomplete: u64,
     /// Refused NON messages whose answer nobody waits for; they are unacknowledged.
     pub refused_unawaited: u64,
     /// Refusals of such messages, by code.
     pub refused_unawaited_by_code: BTreeMap<String, u64>,
-    /// Acknowledged by the transport, if the application's acknowledgement decides.
-    pub transport_acknowledged: u64,
     /// The platform answered no.
     pub rejected: u64,
     /// Rejected, by code.
     pub rejected_by_code: BTreeMap<String, u64>,
     /// No answer in time.
     pub timed_out: u64,
-    /// Answers after the time-out or the end of the link; they change nothing.
-    pub answered_late: u64,
-    /// Repeated acknowledgements by the application.
-    pub answered_again: u64,
-    /// Acknowledgements by the application of no message sent.
-    pub answered_unknown: u64,
-    /// Acknowledgement messages that could not be read to their end.
-    pub answered_malformed: u64,
-    /// Commands to a device that takes none, or that the link does not carry.
-    pub commands_received: u64,
     /// The link ended before the answer.
     pub broken: u64,
     /// Broken, by cause.
@@ -75,10 +54,6 @@ pub struct Ledger {
     /// The arrival figures of the first backend.
     #[serde(flatten)]
     pub arrivals: Arrivals,
-    /// Bytes of payload handed to the socket.
-    pub bytes_payload: u64,
-    /// Bytes of the protocol for the messages, without TLS and WebSocket.
-    pub bytes_wire: u64,
     /// Sum of the absolute differences of all equations; null for a killed run.
     pub residue: Option<u64>,
     /// The equations that do not hold.
@@ -226,6 +201,24 @@ impl Table {
 }
 
 impl TableRow {
+    /// Compares what was expected of a device with what arrived. Numbers from `border` on may still
+    /// arrive.
+    pub(crate) fn compare(expected: &SeqSet, arrived: &SeqSet, border: u32) -> Self {
+        let mut row = Self::default();
+        let expected = merge_runs(expected.runs(), arrived.runs()).filter(|part| part.in_first);
+        for part in expected {
+            let range = part.range;
+            if part.in_second {
+                row.arrived += len(&range);
+            } else {
+                let absent = len(&(range.start..range.end.min(border)));
+                row.absent += absent;
+                row.outstanding += len(&range) - absent;
+            }
+        }
+        row
+    }
+
     /// All messages of the state.
     pub fn total(&self) -> u64 {
         self.arrived + self.absent + self.outstanding
@@ -262,21 +255,6 @@ impl ArrivalFigures {
     pub fn of(&self, state: State) -> TableRow {
         self.table.row(state).copied().unwrap_or_default()
     }
-
-    /// Adds the figures of another stream.
-    pub fn merge(&mut self, other: &ArrivalFigures) {
-        self.copies += other.copies;
-        self.arrived += other.arrived;
-        self.late += other.late;
-        self.duplicates += other.duplicates;
-        self.duplicate_own += other.duplicate_own;
-        self.reordered += other.reordered;
-        for (mine, theirs) in self.table.rows.iter_mut().zip(&other.table.rows) {
-            mine.arrived += theirs.arrived;
-            mine.absent += theirs.absent;
-            mine.outstanding += theirs.outstanding;
-        }
-    }
 }
 
 impl Ledger {
@@ -308,105 +286,6 @@ impl Ledger {
     pub fn shed_by_others(&self) -> u64 {
         self.shed.saturating_sub(own_shed(&self.shed_by_cause))
     }
-
-    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
-    pub fn merge(&mut self, other: &Ledger) {
-        for (mine, theirs) in self.known_mut().into_iter().zip(other.known()) {
-            *mine += theirs;
-        }
-        let mut arrivals = other.arrivals;
-        for (mine, theirs) in self.arrivals.all_mut().into_iter().zip(arrivals.all_mut()) {
-            *mine = sum_known(*mine, *theirs);
-        }
-        for (mine, theirs) in self.perhaps_mut().into_iter().zip(other.perhaps()) {
-            *mine = sum_known(*mine, theirs);
-        }
-        add_by_name(&mut self.shed_by_cause, &other.shed_by_cause);
-        add_by_name(&mut self.rejected_by_code, &other.rejected_by_code);
-        add_by_name(&mut self.broken_by_cause, &other.broken_by_cause);
-        add_by_name(
-            &mut self.refused_unawaited_by_code,
-            &other.refused_unawaited_by_code,
-        );
-        self.equations.extend(other.equations.iter().cloned());
-    }
-
-    fn known_mut(&mut self) -> [&mut u64; 25] {
-        [
-            &mut self.failed,
-            &mut self.shed,
-            &mut self.sent,
-            &mut self.retransmitted,
-            &mut self.separate_responses,
-            &mut self.duplicate_responses,
-            &mut self.retried,
-            &mut self.accepted,
-            &mut self.no_subscriber,
-            &mut self.completed,
-            &mut self.incomplete,
-            &mut self.refused_unawaited,
-            &mut self.transport_acknowledged,
-            &mut self.rejected,
-            &mut self.timed_out,
-            &mut self.answered_late,
-            &mut self.answered_again,
-            &mut self.answered_unknown,
-            &mut self.answered_malformed,
-            &mut self.commands_received,
-            &mut self.broken,
-            &mut self.unacknowledged,
-            &mut self.in_flight,
-            &mut self.bytes_payload,
-            &mut self.bytes_wire,
-        ]
-    }
-
-    fn known(&self) -> [u64; 25] {
-        self.clone().known_mut().map(|figure| *figure)
-    }
-
-    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 4] {
-        [
-            &mut self.nominal,
-            &mut self.scheduled,
-            &mut self.omitted,
-            &mut self.residue,
-        ]
-    }
-
-    fn perhaps(&self) -> [Option<u64>; 4] {
-        self.clone().perhaps_mut().map(|figure| *figure)
-    }
-}
-
-impl Arrivals {
-    fn all_mut(&mut self) -> [&mut Option<u64>; 15] {
-        [
-            &mut self.consumed,
-            &mut self.arrived,
-            &mut self.lost,
-            &mut self.lost_unacknowledged,
-            &mut self.outstanding,
-            &mut self.late,
-            &mut self.duplicates,
-            &mut self.duplicate_own,
-            &mut self.reordered,
-            &mut self.corrupted,
-            &mut self.foreign,
-            &mut self.unstamped,
-            &mut self.rejected_but_arrived,
-            &mut self.timed_out_but_arrived,
-            &mut self.broken_but_arrived,
-        ]
-    }
-}
-
-/// The sum of two figures; a figure that is null on one side is the other's.
-pub(crate) fn sum_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => Some(mine + theirs),
-        (mine, theirs) => mine.or(theirs),
-    }
 }
 
 /// Messages shed by a cause of our own, of all by cause.
@@ -415,10 +294,21 @@ pub fn own_shed(by_cause: &BTreeMap<String, u64>) -> u64 {
     own.filter_map(|cause| by_cause.get(cause.name())).sum()
 }
 
-pub(crate) fn add_by_name(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
-    for (name, count) in theirs {
-        *mine.entry(name.clone()).or_default() += count;
+merge_fields! {
+    Ledger {
+        nominal, scheduled, omitted, failed, shed, shed_by_cause, sent, session, accepted,
+        refused_unawaited, refused_unawaited_by_code, rejected, rejected_by_code, timed_out, broken,
+        broken_by_cause, unacknowledged, in_flight, arrivals, residue, equations,
     }
+    Arrivals {
+        consumed, arrived, lost, lost_unacknowledged, outstanding, late, duplicates, duplicate_own,
+        reordered, corrupted, foreign, unstamped, rejected_but_arrived, timed_out_but_arrived,
+        broken_but_arrived,
+    }
+    TableRow { arrived, absent, outstanding }
+    Table { rows }
+    ArrivalFigures { copies, arrived, late, duplicates, duplicate_own, reordered, table }
+    LostIds { lost, truncated }
 }
 
 #[cfg(test)]

@@ -83,12 +83,15 @@ mod frame;
 mod gather;
 mod identity;
 mod ledger;
+mod link_counters;
 mod link_ledger;
 mod live;
 mod lost;
+mod merge;
 mod order;
 mod own;
 mod pages;
+mod per_device_close;
 mod plan;
 mod published;
 mod reception;
@@ -96,11 +99,10 @@ mod recorder;
 mod scope;
 mod seq_set;
 mod series;
+mod set_merge;
 mod slot_times;
 mod state;
 mod summary;
-mod sweep;
-mod walk;
 mod window;
 
 pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
@@ -113,7 +115,9 @@ pub use command::{
     CommandsApart, DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow,
     QUERIES, QueriesDue, answering_at, delivery_at, presence_at, query_at,
 };
-pub use counts::{CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes, TimeSums};
+pub use counts::{
+    CopyCounts, CountBy, Counts, Flow, LinkCounts, Outcomes, SessionCounts, TimeSums,
+};
 pub use distribution::{Cell, Distribution, Latency, TOP};
 pub use drain::{DrainLedger, DrainSummary};
 pub use facts::{FACTS_HEADER, encode_fact};
@@ -123,6 +127,7 @@ pub use ledger::{
     ArrivalFigures, Arrivals, BackendLedger, Equation, Ledger, LostIds, LostOf, Table, TableRow,
     own_shed,
 };
+pub use link_counters::{Counter, CounterLine, LinkCounters};
 pub use link_ledger::LinkLedger;
 pub use own::{ReadDelay, RecentLateness, WaitHistory};
 pub use plan::{

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use muster_model::ConnectFailure;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::add_by_name;
+use crate::LinkCounters;
+use crate::merge::merge_fields;
 
 /// The account of the links of one fleet or of all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,28 +37,9 @@ pub struct LinkLedger {
     pub last_sent: BTreeMap<String, u64>,
     /// Usable links at the end, counted by walking them; null for one fleet.
     pub open_at_end: Option<u64>,
-    /// MQTT acknowledgements of a packet id that was answered before.
-    pub mqtt_again: Option<u64>,
-    /// MQTT acknowledgements of a packet id that was never used.
-    pub mqtt_unknown: Option<u64>,
-    /// DTLS handshake flights that were sent again (RFC 6347 section 4.2.4).
-    pub dtls_retransmitted: Option<u64>,
-    /// Datagrams that are no CoAP message.
-    pub coap_malformed: Option<u64>,
-    /// CoAP answers to no open request.
-    pub coap_stray: Option<u64>,
-    /// Pings and requests from the platform; the device resets them.
-    pub coap_unexpected: Option<u64>,
-    /// CoAP responses that came again.
-    pub coap_duplicates: Option<u64>,
-    /// DTLS records that could not be decrypted, read or matched to a session.
-    pub dtls_discarded: Option<u64>,
-    /// DTLS records that came again (RFC 6347 section 4.1.2.6).
-    pub dtls_replayed: Option<u64>,
-    /// ICMP errors on our datagrams; several between two system calls count once.
-    pub icmp_errors: Option<u64>,
-    /// Datagrams that the kernel refused to send: no route, a firewall.
-    pub datagrams_refused: Option<u64>,
+    /// Counters that no event reports; null for one fleet.
+    #[serde(flatten)]
+    pub counters: LinkCounters,
 }
 
 impl LinkLedger {
@@ -73,43 +55,12 @@ impl LinkLedger {
         let is_all = by_us > 0 && failed == by_us + of(ConnectFailure::RunEnded);
         self.connected == 0 && (is_all || of(ConnectFailure::GeneratorLimit) > 0)
     }
+}
 
-    /// Adds the links of another fleet, but for what is known of all fleets together only.
-    pub fn merge(&mut self, other: &Self) {
-        let Self {
-            wanted,
-            up_at_start,
-            opened,
-            connected,
-            connect_failures,
-            timed_out_by_us,
-            down_by_us_at_start,
-            disconnects,
-            ended_by_platform,
-            last_sent,
-            open_at_end: _,
-            mqtt_again: _,
-            mqtt_unknown: _,
-            dtls_retransmitted: _,
-            coap_malformed: _,
-            coap_stray: _,
-            coap_unexpected: _,
-            coap_duplicates: _,
-            dtls_discarded: _,
-            dtls_replayed: _,
-            icmp_errors: _,
-            datagrams_refused: _,
-        } = other;
-        self.wanted += wanted;
-        self.up_at_start += up_at_start;
-        self.opened += opened;
-        self.connected += connected;
-        self.timed_out_by_us += timed_out_by_us;
-        self.down_by_us_at_start += down_by_us_at_start;
-        add_by_name(&mut self.connect_failures, connect_failures);
-        add_by_name(&mut self.disconnects, disconnects);
-        add_by_name(&mut self.ended_by_platform, ended_by_platform);
-        add_by_name(&mut self.last_sent, last_sent);
+merge_fields! {
+    LinkLedger {
+        wanted, up_at_start, opened, connected, connect_failures, timed_out_by_us,
+        down_by_us_at_start, disconnects, ended_by_platform, last_sent, open_at_end, counters,
     }
 }
 

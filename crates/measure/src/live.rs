@@ -186,7 +186,7 @@ impl Gauge {
 
     /// Records one value.
     pub(crate) fn record(&mut self, value: Micros, pool: &mut CellPool) {
-        if !self.sparse.count_value(value) {
+        if !self.sparse.count_values(value, 1) {
             return;
         }
         if !self.is_dense && self.sparse.cells().len() >= SPARSE_CELLS {

@@ -70,14 +70,14 @@ impl Known {
 impl StreamClosed {
     /// Copies of which it is not known whose they are, at the backend that has most of them.
     pub(crate) fn unsure(&self) -> u64 {
-        let backends = self.walk.iter().flat_map(|walk| &walk.backends);
+        let backends = self.sums.iter().flat_map(|sums| &sums.backends);
         backends.map(|backend| backend.unsure).max().unwrap_or(0)
     }
 
     /// Copies beyond all messages at a backend, where nothing but order tells them apart.
     pub(crate) fn surplus(&self, backend: BackendId) -> u64 {
-        let walk = self.walk.as_ref();
-        let backend = walk.and_then(|walk| walk.backends.get(backend.index()));
+        let sums = self.sums.as_ref();
+        let backend = sums.and_then(|sums| sums.backends.get(backend.index()));
         backend.map_or(0, |backend| backend.surplus)
     }
 }

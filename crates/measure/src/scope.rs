@@ -6,8 +6,8 @@ use crate::closing::{Closed, Closing, StreamClosed, by_name};
 use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
 use crate::gather::{Gathered, copies, links};
+use crate::per_device_close::BackendSums;
 use crate::reception::ReceptionsClosed;
-use crate::walk::BackendWalk;
 use crate::{
     Above, Cold, Distribution, Flow, GroupSummary, Latency, LatencyFigures, LatencyTable,
     LatencyView, Ledger, LinkLedger, Percentiles, Phase, Rates, Scope, ScopeSummary, State,
@@ -188,9 +188,9 @@ impl Closing<'_> {
             if let Some(first) = gathered.arrivals.first() {
                 end_to_end.merge(&first.end_to_end);
             }
-            let walked = stream.walk.as_ref().and_then(|walk| walk.backends.first());
-            if let Some(walked) = walked {
-                absent.merge(part.censored(walked));
+            let sums = stream.sums.as_ref().and_then(|sums| sums.backends.first());
+            if let Some(sums) = sums {
+                absent.merge(part.censored(sums));
             }
         }
         let answers = streams.iter().any(|stream| self.answers(stream.stream));
@@ -210,7 +210,7 @@ impl Closing<'_> {
     }
 
     fn connects(&self, fleet: Option<FleetId>) -> Distribution {
-        links(self.windows, fleet, |_| true).1
+        links(self.windows, fleet, |_| true).connect
     }
 
     /// The counters of every bound that all streams with the latency have registered.
@@ -315,9 +315,10 @@ impl Closing<'_> {
         let wanted = tracks
             .filter(|(_, at)| is_its(*at))
             .map(|(track, _)| u64::from(track.links));
-        let (all, _) = links(self.windows, fleet, |_| true);
-        let (before, _) = links(self.windows, fleet, |key| key.phase == Phase::Connect);
-        let (loaded, _) = links(self.windows, fleet, |key| key.phase != Phase::Settle);
+        let of = |is_wanted: fn(&WindowKey) -> bool| links(self.windows, fleet, is_wanted).counts;
+        let all = of(|_| true);
+        let before = of(|key| key.phase == Phase::Connect);
+        let loaded = of(|key| key.phase != Phase::Settle);
         let own = self
             .account
             .filter(|_| fleet.is_none())
@@ -334,17 +335,7 @@ impl Closing<'_> {
             ended_by_platform: by_name(&loaded.disconnects.only(Cause::is_of_platform)),
             last_sent: by_name(&all.last_sent),
             open_at_end: own.map(|own| own.open_at_end),
-            dtls_retransmitted: own.map(|own| own.dtls_retransmitted),
-            mqtt_again: own.map(|own| own.mqtt_again),
-            mqtt_unknown: own.map(|own| own.mqtt_unknown),
-            coap_malformed: own.map(|own| own.coap_malformed),
-            coap_stray: own.map(|own| own.coap_stray),
-            coap_unexpected: own.map(|own| own.coap_unexpected),
-            coap_duplicates: own.map(|own| own.coap_duplicates),
-            dtls_discarded: own.map(|own| own.dtls_discarded),
-            dtls_replayed: own.map(|own| own.dtls_replayed),
-            icmp_errors: own.map(|own| own.icmp_errors),
-            datagrams_refused: own.map(|own| own.datagrams_refused),
+            counters: own.map(|own| own.counters.known()).unwrap_or_default(),
         }
     }
 }
@@ -393,11 +384,11 @@ impl Part {
         }
     }
 
-    fn censored(self, walked: &BackendWalk) -> &Distribution {
+    fn censored(self, sums: &BackendSums) -> &Distribution {
         match self {
-            Self::Measured => &walked.censored,
-            Self::Cold => &walked.censored_cold,
-            Self::Warm => &walked.censored_warm,
+            Self::Measured => &sums.censored,
+            Self::Cold => &sums.censored_cold,
+            Self::Warm => &sums.censored_warm,
         }
     }
 }
@@ -426,9 +417,9 @@ fn missing_end_to_end(
     let at = backend.map_or(0, BackendId::index);
     let seen = stream.gathered.measured.arrivals.get(at);
     let undated = seen.map_or(0, |seen| seen.undated);
-    match stream.walk.as_ref().and_then(|walk| walk.backends.get(at)) {
-        Some(walked) => {
-            let figures = &walked.figures.measured;
+    match stream.sums.as_ref().and_then(|sums| sums.backends.get(at)) {
+        Some(sums) => {
+            let figures = &sums.figures.measured;
             let rejected = figures.of(State::Rejected);
             let n = scheduled.saturating_sub(rejected.absent + rejected.outstanding);
             let arrived: u64 = State::SENT

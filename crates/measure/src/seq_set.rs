@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::bitmap::{WORD, first_one, first_zero, set_bit, set_bits};
-use crate::sweep::sweep;
+use crate::set_merge::merge_runs;
 
 /// Bytes a list of runs may take beyond a bitmap's, so that the shortest lists stay lists.
 const RUNS_SLACK_BYTES: usize = 32;
@@ -435,7 +435,7 @@ fn combine(
     second: impl Iterator<Item = Range<u32>>,
     holds: impl Fn(bool, bool) -> bool,
 ) -> SeqSet {
-    let mut chosen = sweep(first, second)
+    let mut chosen = merge_runs(first, second)
         .filter(|stretch| holds(stretch.in_first, stretch.in_second))
         .map(|stretch| stretch.range)
         .peekable();

@@ -103,8 +103,8 @@ impl Closing<'_> {
     /// they were due: by second, what was sent less what arrived. It is taken to be rejected
     /// first, then failed, then lost or, if the backend still delivers, outstanding.
     fn add_missing(&self, stream: &StreamClosed, rows: &mut BTreeMap<(u32, Phase), Making>) {
-        let Some(walk) = &stream.walk else { return };
-        for (at, backend) in (0..self.plan.backends).zip(&walk.backends) {
+        let Some(sums) = &stream.sums else { return };
+        for (at, backend) in (0..self.plan.backends).zip(&sums.backends) {
             let is_draining = backend.figures.uplink.outstanding() > 0;
             let mut arrived: BTreeMap<(u32, Phase), u64> = BTreeMap::new();
             for (key, window) in self.windows.arrivals_of(BackendId(at), stream.stream) {
@@ -120,7 +120,7 @@ impl Closing<'_> {
                 let arrived = arrived.get(&key).copied().unwrap_or(0);
                 let missing = missing(&outcomes, arrived, is_draining);
                 if let Some(making) = rows.get_mut(&key) {
-                    making.row.arrivals[usize::from(at)].add_absent(&missing);
+                    making.row.arrivals[usize::from(at)].merge(&missing);
                 }
             }
         }
@@ -143,15 +143,6 @@ fn missing(outcomes: &Outcomes, arrived: u64, is_draining: bool) -> ArrivalRow {
     }
 }
 
-impl ArrivalRow {
-    fn add_absent(&mut self, absent: &ArrivalRow) {
-        self.lost_due += absent.lost_due;
-        self.outstanding_due += absent.outstanding_due;
-        self.rejected_absent_due += absent.rejected_absent_due;
-        self.failed_absent_due += absent.failed_absent_due;
-    }
-}
-
 impl Making {
     fn finish(self) -> SecondRow {
         let mut row = self.row;
@@ -168,15 +159,15 @@ fn add_absent(
     rows: &mut BTreeMap<(u32, Phase), Making>,
     timeline: &Timeline,
 ) {
-    let Some(walk) = &stream.walk else { return };
-    for (at, backend) in walk.backends.iter().enumerate() {
+    let Some(sums) = &stream.sums else { return };
+    for (at, backend) in sums.backends.iter().enumerate() {
         for (second, absent) in &backend.absent_due {
             let last = Micros::from_secs(u64::from(*second) + 1) - Micros(1);
             let phase = timeline.phase(last).min(Phase::Measure);
             let Some(making) = rows.get_mut(&(*second, phase)) else {
                 continue;
             };
-            making.row.arrivals[at].add_absent(absent);
+            making.row.arrivals[at].merge(absent);
         }
     }
 }

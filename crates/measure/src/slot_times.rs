@@ -6,6 +6,8 @@
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
+use crate::merge::merge_fields;
+
 /// Width of a slot, in milliseconds (the class `TimeStatistic` of Californium's element-connector,
 /// whose range and slot are those of its benchmark client).
 const SLOT_MS: u64 = 5;
@@ -22,6 +24,10 @@ pub struct SlotTimes {
     max: Micros,
 }
 
+merge_fields! {
+    SlotTimes { slots, count, sum_us, max }
+}
+
 impl SlotTimes {
     /// Adds a time.
     pub fn add(&mut self, time: Micros) {
@@ -36,18 +42,6 @@ impl SlotTimes {
         self.count += 1;
         self.sum_us += time.get();
         self.max = self.max.max(time);
-    }
-
-    /// Adds the times of another.
-    pub fn merge(&mut self, other: &Self) {
-        let slots = self.slots.len().max(other.slots.len()).min(SLOTS);
-        self.slots.resize(slots, 0);
-        for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
-            *mine += theirs;
-        }
-        self.count += other.count;
-        self.sum_us += other.sum_us;
-        self.max = self.max.max(other.max);
     }
 
     /// Number of times.

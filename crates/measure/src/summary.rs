@@ -3,6 +3,7 @@
 use muster_model::{BackendId, FleetId, Listening, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
+use crate::merge::merge_fields;
 use crate::{
     AtLeast, BackendLedger, Bounded, CommandSummary, Distribution, Flow, Latency, Ledger,
     LinkLedger, Outcomes, Phase, ReceptionSummary, TimeSums, Timeline,
@@ -409,5 +410,12 @@ impl Percentiles {
             at_least: AtLeast::at(places.filter(is_at_least).map(|(place, _)| place)),
             ..of_all
         }
+    }
+}
+
+merge_fields! {
+    ArrivalRow {
+        arrived, again, arrived_due, lost_due, outstanding_due, rejected_absent_due,
+        failed_absent_due,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use muster_model::{BackendId, FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
+use crate::merge::merge_fields;
 use crate::{
     ChecksummedCount, CommandWindow, CopyCounts, Counts, Distribution, Flow, LinkCounts, Outcomes,
     Phase, ReceptionWindow, RecorderPlan, Role, TimeSums,
@@ -132,14 +133,6 @@ impl CommandProgress {
     fn is_complete(&self) -> bool {
         self.delivered == self.received && self.answered == self.replies
     }
-
-    fn merge(&mut self, other: &Self) {
-        self.delivered.merge(&other.delivered);
-        self.received.merge(&other.received);
-        self.answered.merge(&other.answered);
-        self.replies.merge(&other.replies);
-        self.last = self.last.max(other.last);
-    }
 }
 
 /// Windows touched since the last flush, as deltas; merged, the windows of a run.
@@ -178,47 +171,6 @@ impl WindowKey {
     };
 }
 
-impl UplinkWindow {
-    /// Adds what another window counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
-        self.flow.merge(&other.flow);
-        self.outcomes.merge(&other.outcomes);
-        self.times.merge(&other.times);
-        add_above(&mut self.above, &other.above);
-        add_above(&mut self.above_lower, &other.above_lower);
-        self.response.merge(&other.response);
-        self.lower.merge(&other.lower);
-        self.service.merge(&other.service);
-        self.lateness.merge(&other.lateness);
-        self.held.merge(&other.held);
-        self.censored.merge(&other.censored);
-    }
-}
-
-impl ArrivalWindow {
-    /// Adds what another window counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.arrived += other.arrived;
-        self.again += other.again;
-        self.arrived_due += other.arrived_due;
-        self.late += other.late;
-        self.undated += other.undated;
-        self.early = self.early.max(other.early);
-        add_above(&mut self.above, &other.above);
-        add_above(&mut self.above_lower, &other.above_lower);
-        self.end_to_end.merge(&other.end_to_end);
-    }
-}
-
-impl LinkWindow {
-    /// Adds what another window counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
-        self.connect.merge(&other.connect);
-    }
-}
-
 impl Progress {
     /// The progress of a run in which nothing has happened.
     pub(crate) fn empty(plan: &RecorderPlan) -> Self {
@@ -242,26 +194,6 @@ impl Progress {
     pub fn last_arrival_anywhere(&self) -> Option<Micros> {
         let last = self.last_arrival.iter().copied().max().flatten();
         last.max(self.commands.last).max(self.last_reception)
-    }
-
-    /// Adds what another part of the run came to.
-    pub fn merge(&mut self, other: &Self) {
-        self.finals = self.finals.saturating_add(other.finals);
-        self.sent = self.sent.saturating_add(other.sent);
-        self.expected.merge(&other.expected);
-        let backends = self.arrived.len().max(other.arrived.len());
-        self.arrived.resize(backends, ChecksummedCount::default());
-        for (mine, theirs) in self.arrived.iter_mut().zip(&other.arrived) {
-            mine.merge(theirs);
-        }
-        let backends = self.last_arrival.len().max(other.last_arrival.len());
-        self.last_arrival.resize(backends, None);
-        for (mine, theirs) in self.last_arrival.iter_mut().zip(&other.last_arrival) {
-            *mine = (*mine).max(*theirs);
-        }
-        self.commands.merge(&other.commands);
-        self.has_subscribers |= other.has_subscribers;
-        self.last_reception = self.last_reception.max(other.last_reception);
     }
 }
 
@@ -300,30 +232,6 @@ impl WindowDelta {
             }
         });
         seconds.collect()
-    }
-
-    /// Adds what another delta counted.
-    pub fn merge(&mut self, other: &WindowDelta) {
-        self.until = self.until.max(other.until);
-        for (key, window) in &other.uplinks {
-            self.uplinks.entry(*key).or_default().merge(window);
-        }
-        for (key, window) in &other.arrivals {
-            self.arrivals.entry(*key).or_default().merge(window);
-        }
-        for (key, counts) in &other.copies {
-            self.copies.entry(*key).or_default().merge(counts);
-        }
-        for (key, window) in &other.links {
-            self.links.entry(*key).or_default().merge(window);
-        }
-        for (key, window) in &other.commands {
-            self.commands.entry(*key).or_default().merge(window);
-        }
-        for (key, window) in &other.receptions {
-            self.receptions.entry(*key).or_default().merge(window);
-        }
-        self.progress.merge(&other.progress);
     }
 
     /// By how much a copy was seen before it was due, at the most: the clocks of sender and consumer are
@@ -382,12 +290,18 @@ impl WindowDelta {
     }
 }
 
-/// Adds counters place by place; the shorter side counts as zero.
-pub(crate) fn add_above(mine: &mut Vec<u64>, theirs: &[u64]) {
-    if mine.len() < theirs.len() {
-        mine.resize(theirs.len(), 0);
+merge_fields! {
+    UplinkWindow {
+        counts, flow, outcomes, times, above, above_lower, response, lower, service, lateness, held,
+        censored,
     }
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        *mine += theirs;
+    ArrivalWindow {
+        arrived, again, arrived_due, late, undated, early, above, above_lower, end_to_end,
     }
+    LinkWindow { counts, connect }
+    CommandProgress { delivered, received, answered, replies, last }
+    Progress {
+        finals, sent, expected, arrived, last_arrival, commands, has_subscribers, last_reception,
+    }
+    WindowDelta { until, uplinks, arrivals, copies, links, commands, receptions, progress }
 }

@@ -133,7 +133,7 @@ fn round(recorder: &mut Recorder, seq: u32) {
             _ => Outcome::Accepted,
         };
         tell_attempt(recorder, id, due, outcome);
-        recorder.counts(StreamId(0), due).bytes_wire += 120;
+        recorder.counts(StreamId(0), due).session.bytes_wire += 120;
         tell_arrival(recorder, Some(id), due);
         if device % 101 == 0 {
             tell_arrival(recorder, Some(id), due);

@@ -303,10 +303,16 @@ impl Screen {
 fn outcomes(ledger: &Ledger) -> Vec<String> {
     let rejected = by(&ledger.rejected_by_code);
     // Acceptance at QoS 1 has no second half.
-    let completed = match ledger.completed + ledger.incomplete {
+    let completed = match ledger.session.completed + ledger.session.incomplete {
         0 => String::new(),
-        all if all == ledger.accepted => format!(" ({} completed)", count(ledger.completed)),
-        all => format!(" ({} of {} completed)", count(ledger.completed), count(all)),
+        all if all == ledger.accepted => {
+            format!(" ({} completed)", count(ledger.session.completed))
+        }
+        all => format!(
+            " ({} of {} completed)",
+            count(ledger.session.completed),
+            count(all)
+        ),
     };
     let refused = match ledger.refused_unawaited {
         0 => String::new(),
@@ -431,8 +437,11 @@ mod tests {
     fn outcomes_name_what_was_completed_and_the_codes_of_refusals_nobody_waited_for() {
         let mut ledger = Ledger {
             accepted: 200,
-            completed: 150,
-            incomplete: 50,
+            session: muster_measure::SessionCounts {
+                completed: 150,
+                incomplete: 50,
+                ..Default::default()
+            },
             ..Ledger::default()
         };
         assert_eq!(outcomes(&ledger)[0], "200 accepted (150 completed)");
@@ -467,8 +476,8 @@ mod tests {
     fn answers_that_changed_nothing_are_told_where_there_are_any() {
         let mut report = Report::default();
         assert!(!text(&report, 80).contains("answers"));
-        report.ledger.uplink.answered_again = 1_200;
-        report.ledger.uplink.answered_malformed = 3;
+        report.ledger.uplink.session.answered_again = 1_200;
+        report.ledger.uplink.session.answered_malformed = 3;
         assert!(text(&report, 80).contains("  answers  1,200 again  3 unreadable\n"));
     }
 

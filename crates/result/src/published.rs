@@ -90,7 +90,7 @@ impl Means {
             .clone()
             .map(|stream| &summary.streams[stream.id.index()].uplink);
         let (sent, bytes) = ledgers.fold((0, 0), |(sent, bytes), ledger| {
-            (sent + ledger.sent, bytes + ledger.bytes_payload)
+            (sent + ledger.sent, bytes + ledger.session.bytes_payload)
         });
         let samples = of_fleet.clone().enumerate().map(samples);
         Self {

@@ -325,11 +325,18 @@ fn agrees(ledger: &Ledger, run: &Run, is_acknowledged: bool, what: &str) {
         "{what}"
     );
     if is_acknowledged {
-        assert_eq!(ledger.answered_again, platform.duplicated, "{what}");
-        assert_eq!(ledger.answered_malformed, platform.garbled, "{what}");
-        assert_eq!(ledger.answered_unknown, platform.misled, "{what}");
+        assert_eq!(ledger.session.answered_again, platform.duplicated, "{what}");
+        assert_eq!(
+            ledger.session.answered_malformed, platform.garbled,
+            "{what}"
+        );
+        assert_eq!(ledger.session.answered_unknown, platform.misled, "{what}");
     } else {
-        let of_application = ledger.answered_again + ledger.answered_malformed;
-        assert_eq!(of_application + ledger.answered_unknown, 0, "{what}");
+        let of_application = ledger.session.answered_again + ledger.session.answered_malformed;
+        assert_eq!(
+            of_application + ledger.session.answered_unknown,
+            0,
+            "{what}"
+        );
     }
 }

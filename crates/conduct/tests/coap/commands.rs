@@ -149,7 +149,7 @@ fn a_query_is_answered_with_a_command_whose_reply_goes_where_it_said_word_for_wo
         assert_eq!(reply.payload, body(seq));
     }
     assert_eq!(
-        run.counts().retransmitted,
+        run.counts().session.retransmitted,
         0,
         "the queries were acknowledged"
     );
@@ -217,7 +217,7 @@ fn silence_ends_a_query_ten_seconds_after_its_time() {
     assert_eq!(query.outcome, QueryOutcome::TimedOut);
     let sent = uplinks.iter().find_map(|it| it.sent).unwrap();
     assert_eq!(query.ended - sent, Micros::from_secs(13));
-    assert!(run.counts().retransmitted > 0);
+    assert!(run.counts().session.retransmitted > 0);
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_reply_that_is_lost_is_sent_again_as_it_was() {
     let queue = "loop: { in-flight: 1, overflow: queue, bound: 100 }";
     let run = Run::of(world(peer, queue, ""), Micros::from_secs(300));
     run.all_answers_ended_as(Answering::Answered);
-    assert_eq!(run.counts().retransmitted, 1);
+    assert_eq!(run.counts().session.retransmitted, 1);
     let replies = &run.world.commanding.replies;
     assert_eq!(replies.len(), QUERIES);
     let paths: Vec<_> = replies.iter().map(|it| it.path.clone()).collect();
@@ -367,7 +367,7 @@ fn a_command_that_comes_after_the_query_was_given_up_is_late() {
     let world = world(Peer::Commands(late), "timeout: 500ms", "");
     let run = Run::of(world, Micros::from_secs(300));
     run.all_queries_ended_as(QueryOutcome::TimedOut);
-    assert_eq!(run.counts().answered_late, QUERIES as u64);
+    assert_eq!(run.counts().session.answered_late, QUERIES as u64);
     assert_eq!((run.told.receipts(), run.answers()), (vec![], vec![]));
 }
 

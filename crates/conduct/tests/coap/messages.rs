@@ -48,9 +48,12 @@ fn a_message_is_a_request_whose_answer_ends_it() {
     assert!(all_ended_as(&attempts, Outcome::Accepted));
     let round = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap() == WAY + WAY;
     assert!(attempts.iter().all(round));
-    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
-    assert_eq!(counts.bytes_payload, 64 * MESSAGES as u64);
-    assert!(counts.bytes_wire > counts.bytes_payload);
+    assert_eq!(
+        (counts.handed, counts.session.retransmitted),
+        (MESSAGES as u64, 0)
+    );
+    assert_eq!(counts.session.bytes_payload, 64 * MESSAGES as u64);
+    assert!(counts.session.bytes_wire > counts.session.bytes_payload);
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn what_is_lost_is_sent_again_and_counted() {
     assert!(all_ended_as(&attempts, Outcome::Accepted));
     assert!(attempts.iter().all(|attempt| attempt.resent));
     assert_eq!(
-        (counts.handed, counts.retransmitted),
+        (counts.handed, counts.session.retransmitted),
         (MESSAGES as u64, MESSAGES as u64)
     );
     let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
@@ -89,7 +92,7 @@ fn silence_is_a_time_out_after_all_copies() {
     assert!(all_ended_as(&attempts, Outcome::TimedOut));
     let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
     assert!(attempts.iter().all(|it| waited(it) == Micros::from_secs(3)));
-    assert_eq!(counts.retransmitted, MESSAGES as u64);
+    assert_eq!(counts.session.retransmitted, MESSAGES as u64);
     let starts: Vec<Micros> = attempts.iter().filter_map(|attempt| attempt.sent).collect();
     let apart = |pair: &[Micros]| pair[1] - pair[0] == Micros::from_secs(3);
     assert!(starts.windows(2).all(apart), "one at a time: {starts:?}");
@@ -100,7 +103,7 @@ fn a_time_out_of_the_stream_ends_before_the_protocols_and_a_late_answer_is_count
     let late = Peer::Later(Micros::from_millis(800));
     let (attempts, counts) = run(late, "", "timeout: 500ms");
     assert!(all_ended_as(&attempts, Outcome::TimedOut));
-    assert_eq!(counts.answered_late, MESSAGES as u64);
+    assert_eq!(counts.session.answered_late, MESSAGES as u64);
 }
 
 #[test]
@@ -108,9 +111,12 @@ fn an_answer_in_a_message_of_its_own_is_waited_for() {
     let after = Micros::from_secs(20);
     let (attempts, counts) = run(Peer::Later(after), "", "");
     assert!(all_ended_as(&attempts, Outcome::Accepted));
-    assert_eq!(counts.retransmitted, 0, "the requests were acknowledged");
-    assert_eq!(counts.separate_responses, MESSAGES as u64);
-    assert_eq!(counts.duplicate_responses, 0);
+    assert_eq!(
+        counts.session.retransmitted, 0,
+        "the requests were acknowledged"
+    );
+    assert_eq!(counts.session.separate_responses, MESSAGES as u64);
+    assert_eq!(counts.session.duplicate_responses, 0);
     let waited = |attempt: &Attempt| attempt.ended - attempt.sent.unwrap();
     assert!(attempts.iter().all(|it| waited(it) == after + WAY + WAY));
 }
@@ -156,12 +162,15 @@ fn a_non_that_nobody_waits_for_is_over_when_it_is_sent() {
     let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", "confirmable: false");
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
     assert!(attempts.iter().all(|it| Some(it.ended) == it.sent));
-    assert_eq!((counts.handed, counts.answered_late), (MESSAGES as u64, 0));
+    assert_eq!(
+        (counts.handed, counts.session.answered_late),
+        (MESSAGES as u64, 0)
+    );
     assert_eq!(counts.refused_unawaited.total(), 0);
     let waited_for = "confirmable: false, ack: transport";
     let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", waited_for);
     assert!(all_ended_as(&attempts, Outcome::Accepted));
-    assert_eq!(counts.retransmitted, 0);
+    assert_eq!(counts.session.retransmitted, 0);
 }
 
 /// The message stays unacknowledged, and its refusal is not lost.
@@ -171,7 +180,7 @@ fn a_refusal_of_a_non_that_nobody_waits_for_is_counted() {
     assert!(all_ended_as(&attempts, Outcome::Unacknowledged));
     let forbidden = Reason::Coap(Code::FORBIDDEN.0);
     assert_eq!(counts.refused_unawaited.of(forbidden), MESSAGES as u64);
-    assert_eq!(counts.answered_late, 0);
+    assert_eq!(counts.session.answered_late, 0);
 }
 
 /// Law: it counts for the message, in whatever second it comes.
@@ -201,10 +210,13 @@ fn a_body_longer_than_a_block_goes_in_several_and_is_one_message() {
     let body = "payload: { size: 5000 }";
     let (attempts, counts) = run(Peer::Answers(Code::CHANGED), "", body);
     assert!(all_ended_as(&attempts, Outcome::Accepted));
-    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
-    assert_eq!(counts.bytes_payload, 5_000 * MESSAGES as u64);
+    assert_eq!(
+        (counts.handed, counts.session.retransmitted),
+        (MESSAGES as u64, 0)
+    );
+    assert_eq!(counts.session.bytes_payload, 5_000 * MESSAGES as u64);
     assert!(
-        counts.bytes_wire > counts.bytes_payload,
+        counts.session.bytes_wire > counts.session.bytes_payload,
         "all blocks are counted"
     );
     // It is sent with its last block, four answers after it was taken.
@@ -256,8 +268,12 @@ fn the_time_out_of_a_body_in_blocks_counts_from_the_block_that_went_last() {
 fn a_copy_of_a_block_counts_as_that_block() {
     let (attempts, counts) = run(Peer::Deaf, "", "payload: { size: 5000 }");
     assert!(all_ended_as(&attempts, Outcome::Accepted));
-    assert_eq!(counts.retransmitted, 5 * MESSAGES as u64, "each block once");
-    assert_eq!(counts.bytes_payload, 2 * 5_000 * MESSAGES as u64);
+    assert_eq!(
+        counts.session.retransmitted,
+        5 * MESSAGES as u64,
+        "each block once"
+    );
+    assert_eq!(counts.session.bytes_payload, 2 * 5_000 * MESSAGES as u64);
 }
 
 #[test]
@@ -269,8 +285,11 @@ fn a_copy_counts_when_it_is_written_and_not_before() {
     let of = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
     assert_eq!(of(Outcome::TimedOut), MESSAGES / 2, "no copy went out");
     assert!(attempts.iter().all(|attempt| !attempt.resent));
-    assert_eq!((counts.handed, counts.retransmitted), (MESSAGES as u64, 0));
-    assert_eq!(counts.bytes_payload, 64 * MESSAGES as u64);
+    assert_eq!(
+        (counts.handed, counts.session.retransmitted),
+        (MESSAGES as u64, 0)
+    );
+    assert_eq!(counts.session.bytes_payload, 64 * MESSAGES as u64);
 }
 
 /// Two streams of one device whose messages are due together, on a socket that is shared.

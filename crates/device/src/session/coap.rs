@@ -196,12 +196,12 @@ impl Session for Coap {
             CoapState::Shared(_) => None,
         });
         for counts in own.chain(self.sockets.counts()) {
-            sum.coap_malformed += u64::from(counts.malformed);
-            sum.coap_stray += u64::from(counts.stray);
-            sum.coap_unexpected += u64::from(counts.unexpected);
-            sum.coap_duplicates += u64::from(counts.duplicates);
+            sum.counters.coap_malformed += u64::from(counts.malformed);
+            sum.counters.coap_stray += u64::from(counts.stray);
+            sum.counters.coap_unexpected += u64::from(counts.unexpected);
+            sum.counters.coap_duplicates += u64::from(counts.duplicates);
         }
-        sum.coap_stray += self.stray;
+        sum.counters.coap_stray += self.stray;
     }
 }
 

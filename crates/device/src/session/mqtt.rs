@@ -231,8 +231,8 @@ impl Session for Mqtt {
 
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a MqttState>, sum: &mut LinkAccount) {
         for counts in states.map(|state| state.client.counts()) {
-            sum.mqtt_again += u64::from(counts.again);
-            sum.mqtt_unknown += u64::from(counts.unknown);
+            sum.counters.mqtt_again += u64::from(counts.again);
+            sum.counters.mqtt_unknown += u64::from(counts.unknown);
         }
     }
 }

@@ -128,7 +128,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 due,
                 reason,
             } => {
-                let counts = traffic.recording().counts(stream, due);
+                let counts = traffic.recording().stream_counts(stream, due);
                 counts.refused_unawaited.add(reason, 1);
             }
             Event::Resend { token } => self.resend(link, token),

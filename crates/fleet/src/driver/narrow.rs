@@ -222,7 +222,7 @@ impl<L: Lines> Rig<L> {
         self.attempts.extend(self.told.try_iter());
         let windows = self.dispatches.try_iter();
         let windows = windows.flat_map(|(_, dispatch)| dispatch.windows.uplinks);
-        windows.map(|(_, of)| of.counts.retransmitted).sum()
+        windows.map(|(_, of)| of.counts.session.retransmitted).sum()
     }
 
     fn sent(&self) -> usize {

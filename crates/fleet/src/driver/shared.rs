@@ -257,7 +257,12 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             Some(Route::Nobody) => None,
         };
         let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
-            self.shard.recording().account().links.dtls_discarded += 1;
+            self.shard
+                .recording()
+                .account()
+                .links
+                .counters
+                .dtls_discarded += 1;
             return;
         };
         self.link_received(io, link, bytes);

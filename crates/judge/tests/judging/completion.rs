@@ -17,7 +17,7 @@ fn judged(run: &Run, change: impl FnOnce(&mut Summary)) -> Verdict {
 
 fn incomplete(summary: &mut Summary, incomplete: u64) {
     let uplink = &mut summary.run.uplink;
-    (uplink.incomplete, uplink.completed) = (incomplete, 1_200 - incomplete);
+    (uplink.session.incomplete, uplink.session.completed) = (incomplete, 1_200 - incomplete);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn a_refusal_of_who_sent_it_names_the_credential_though_nobody_waits_for_it() {
 #[test]
 fn acknowledgements_of_nothing_are_warned_of_by_cause() {
     let verdict = judged(&Run::healthy(100, 10), |summary| {
-        summary.run.links.mqtt_again = Some(150);
-        summary.run.links.mqtt_unknown = Some(2);
+        summary.run.links.counters.mqtt_again = 150.into();
+        summary.run.links.counters.mqtt_unknown = 2.into();
     });
     assert_eq!(verdict.result, RunResult::Pass);
     let said: Vec<&str> = verdict

@@ -160,7 +160,7 @@ fn completion_leaves_out_the_same_streams_as_the_failure_ratio() {
     let mut summary = run.summary();
     summary.streams.push(summary.streams[0].clone());
     let mut scope = summary.run.clone();
-    scope.uplink.completed = 100;
+    scope.uplink.session.completed = 100;
     summary.groups = vec![GroupSummary {
         streams: vec![StreamId(1)],
         scope,

@@ -167,7 +167,10 @@ fn a_run_that_never_began_has_a_verdict_and_what_was_found_before_it() {
 fn a_run_that_heard_nothing_but_icmp_errors_fails() {
     let mut run = Run::healthy(100, 40);
     run.rules = Rules::builder(false).build();
-    (run.links.icmp_errors, run.links.datagrams_refused) = (Some(7), Some(0));
+    (
+        run.links.counters.icmp_errors,
+        run.links.counters.datagrams_refused,
+    ) = (7.into(), 0.into());
     for message in &mut run.messages {
         message.seen = None;
         message.ends(Outcome::Unacknowledged);
@@ -180,7 +183,7 @@ fn a_run_that_heard_nothing_but_icmp_errors_fails() {
         reachable.evidence.contains("7 ICMP errors"),
         "{reachable:?}"
     );
-    run.links.icmp_errors = Some(0);
+    run.links.counters.icmp_errors = 0.into();
     let mut rules = run.judged().rules.into_iter();
     assert!(rules.all(|it| it.rule != "reachable"));
 }
@@ -200,7 +203,10 @@ fn what_was_found_before_the_load_is_told_and_moves_nothing() {
 #[test]
 fn icmp_errors_beside_answers_are_a_warning() {
     let mut run = unlooked();
-    (run.links.icmp_errors, run.links.datagrams_refused) = (Some(7), Some(2));
+    (
+        run.links.counters.icmp_errors,
+        run.links.counters.datagrams_refused,
+    ) = (7.into(), 2.into());
     let detail = "not all datagrams had somebody to hear them: 7 ICMP errors and 2 datagrams that \
                   the kernel refused";
     assert_eq!(words(&run), [(WarningKind::Unreachable, detail.to_owned())]);

@@ -10,6 +10,7 @@ use super::{
 use crate::checksummed_count::{
     digest_answering, digest_copy, digest_delivery, digest_met, digest_query, digest_receipt,
 };
+use crate::merge::merge_fields;
 use crate::{ChecksummedCount, digest};
 
 /// The commands of one stream, counted.
@@ -82,27 +83,11 @@ impl CommandAccount {
             None => self.replies_damaged += 1,
         }
     }
-
-    /// Adds what another shard or process counted.
-    pub fn merge(&mut self, other: &Self) {
-        add_all(&mut self.queries, &other.queries);
-        add_all(&mut self.issues, &other.issues);
-        add_all(&mut self.met, &other.met);
-        add_all(&mut self.answers, &other.answers);
-        self.issued.merge(&other.issued);
-        self.read.merge(&other.read);
-        self.received.merge(&other.received);
-        self.replied.merge(&other.replied);
-        self.replies_read.merge(&other.replies_read);
-        self.taken += other.taken;
-        self.damaged += other.damaged;
-        self.replies_taken += other.replies_taken;
-        self.replies_damaged += other.replies_damaged;
-    }
 }
 
-fn add_all(mine: &mut [ChecksummedCount], theirs: &[ChecksummedCount]) {
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        mine.merge(theirs);
+merge_fields! {
+    CommandAccount {
+        queries, issued, issues, met, taken, read, damaged, received, answers, replied,
+        replies_taken, replies_read, replies_damaged,
     }
 }

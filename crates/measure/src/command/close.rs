@@ -12,12 +12,13 @@ use super::{
     PresenceRow, QUERY_NAMES,
 };
 use crate::closing::{Closing, by_name};
-use crate::drain::{DrainClosed, DrainWalk};
+use crate::copies::CopySums;
+use crate::drain::{DrainClosed, DrainSums};
 use crate::equations::Equations;
 use crate::lost::keep_lost;
+use crate::merge::sum_of;
 use crate::scope::{Part, view};
-use crate::sweep::{count, sweep};
-use crate::{Cold, Distribution, LostIds, Role, SeqSet, State, StreamTrack, WindowKey};
+use crate::{Cold, Distribution, LostIds, Role, SeqSet, State, StreamTrack, TableRow, WindowKey};
 
 /// The commands of one stream, closed, with the times of its measured cohort.
 pub(crate) struct CommandsClosed {
@@ -29,31 +30,35 @@ pub(crate) struct CommandsClosed {
     drain: Option<DrainClosed>,
 }
 
-/// Totals over the sets of one stream.
+/// Sums over the devices of one stream.
 #[derive(Default)]
-pub(super) struct Walk {
+pub(super) struct CommandSums {
     pub(super) scheduled: Option<u64>,
-    /// Commands that came due and have no end, or have one and never came due.
-    pub(super) unscheduled: u64,
-    /// The same of those that a device's side met.
-    pub(super) unmet: u64,
+    /// Commands that are on one side only, which counts alone do not show.
+    pub(super) unlike: Unlike,
     pub(super) queries: Sizes,
     pub(super) issues: Sizes,
     pub(super) answers: Sizes,
-    pub(super) received: u64,
-    pub(super) copies: u64,
-    /// Received without an answer's end, or answered and not received.
-    pub(super) unanswered: u64,
-    delivered_not_received: u64,
-    received_not_delivered: u64,
-    pub(super) replies: u64,
-    pub(super) reply_copies: u64,
-    pub(super) replies_arrived: u64,
-    pub(super) replies_lost: u64,
-    pub(super) replies_outstanding: u64,
+    pub(super) received: CopySums,
+    pub(super) replies: CopySums,
+    /// Answered commands against the arrivals of their replies.
+    pub(super) answered: TableRow,
     pub(super) rows: [PresenceRow; PRESENCES],
     not_received: LostIds,
-    drain: DrainWalk,
+    drain: DrainSums,
+}
+
+/// Commands that are in one set and not in the other.
+#[derive(Default)]
+pub(super) struct Unlike {
+    /// Came due without an end, or ended and never came due.
+    pub(super) scheduled: u64,
+    /// Came due and the device's side did not meet it, or the reverse.
+    pub(super) met: u64,
+    /// Received without an answer's end, or answered and not received.
+    pub(super) answered: u64,
+    delivered_not_received: u64,
+    received_not_delivered: u64,
 }
 
 /// The sizes of the sets of one kind, and how many numbers stand in more than one of them.
@@ -70,8 +75,12 @@ impl Closing<'_> {
         if !track.role.has_commands() {
             return None;
         }
-        let all = self.command_windows(stream, |_| true);
-        let part = |part: Part| self.command_windows(stream, |key| part.holds(key));
+        let windows = |is_wanted: &dyn Fn(&WindowKey) -> bool| -> CommandWindow {
+            let windows = &self.windows.commands;
+            sum_of(windows, |(of, key)| *of == stream && is_wanted(key))
+        };
+        let all = windows(&|_| true);
+        let part = |part: Part| windows(&|key| part.holds(key));
         let times = part(Part::Measured);
         let is_apart = self.plan.cold != Cold::Nothing;
         let apart = is_apart.then(|| [Part::Cold, Part::Warm].map(part));
@@ -84,10 +93,10 @@ impl Closing<'_> {
             ledger.queries = 0;
         }
         let mut drain = None;
-        if let Some(walk) = self.walk_commands(stream, track) {
-            walk.fill(&mut ledger);
-            drain = self.close_drain(stream, &walk.drain);
-            if let Some(equations) = self.command_equations(stream, track, &walk, &all) {
+        if let Some(sums) = self.command_sums(stream, track) {
+            sums.fill(&mut ledger);
+            drain = self.close_drain(stream, &sums.drain);
+            if let Some(equations) = self.command_equations(stream, track, &sums, &all) {
                 ledger.residue = Some(equations.residue());
                 ledger.equations = equations.broken;
             }
@@ -106,21 +115,7 @@ impl Closing<'_> {
         })
     }
 
-    fn command_windows(
-        &self,
-        stream: StreamId,
-        is_wanted: impl Fn(&WindowKey) -> bool,
-    ) -> CommandWindow {
-        let mut sum = CommandWindow::default();
-        for ((of, key), window) in &self.windows.commands {
-            if *of == stream && is_wanted(key) {
-                sum.merge(window);
-            }
-        }
-        sum
-    }
-
-    fn walk_commands(&self, stream: StreamId, track: &StreamTrack) -> Option<Walk> {
+    fn command_sums(&self, stream: StreamId, track: &StreamTrack) -> Option<CommandSums> {
         let (identity, calendar) = (self.identity?, self.calendar?);
         let known = identity.commands.get(stream.index())?;
         // Replies come to the first backend, and so do messages.
@@ -128,7 +123,7 @@ impl Closing<'_> {
         let last = identity.last_reply.max(last_arrival);
         let quiet_since = last.unwrap_or(self.timeline.settle);
         let is_quiet = self.listening.is_quiet(quiet_since, self.quiet);
-        let mut walk = Walk::default();
+        let mut sums = CommandSums::default();
         let nothing = CommandSets::default();
         for slot in 0..track.devices {
             let sets = known.devices.get(slot).unwrap_or(&nothing);
@@ -139,13 +134,13 @@ impl Closing<'_> {
                 sets.replies.drained
             };
             if track.role == Role::Command {
-                walk.schedule(calendar.commands(stream, device), sets);
-                self.drain_commands((stream, device), sets, &mut walk.drain);
+                sums.schedule(calendar.commands(stream, device), sets);
+                self.drain_commands((stream, device), sets, &mut sums.drain);
             }
-            walk.add(sets, border);
-            walk.compare(sets, (stream, device), self.lost_ranges_most);
+            sums.add(sets, border);
+            sums.compare(sets, (stream, device), self.lost_ranges_most);
         }
-        Some(walk)
+        Some(sums)
     }
 
     /// Commands that came due while their device was away. None of them is outstanding: the
@@ -154,7 +149,7 @@ impl Closing<'_> {
         &self,
         (stream, device): (StreamId, DeviceId),
         sets: &CommandSets,
-        drain: &mut DrainWalk,
+        drain: &mut DrainSums,
     ) {
         let Some(absence) = self.absence(stream, device) else {
             return;
@@ -165,15 +160,15 @@ impl Closing<'_> {
         };
         let delivered = sets.issues.of(DELIVERED);
         let received = &sets.received;
-        drain.came(received, due.clone());
-        drain.expect(device, &delivered, &received.arrived, (due, u32::MAX));
+        drain.copies.add(received.sums(None, due.clone()));
+        drain.compare(device, &delivered, &received.arrived, (due, u32::MAX));
     }
 
     fn command_equations(
         &self,
         stream: StreamId,
         track: &StreamTrack,
-        walk: &Walk,
+        sums: &CommandSums,
         windows: &CommandWindow,
     ) -> Option<Equations> {
         let identity = self.identity?;
@@ -181,21 +176,17 @@ impl Closing<'_> {
             own: self.account?.commands.get(stream.index())?,
             facts: identity.facts.commands.get(stream.index())?,
             strays: identity.commands.get(stream.index())?,
-            walk,
+            sums,
             counts: &windows.counts,
         };
         let mut equations = Equations::about(format!("commands of stream {}", stream.0));
         if track.role == Role::Query {
             let sent = self.account?.streams.get(stream.index())?.sent.count;
-            equations.queries(sent, &of);
             let shed = identity.facts.streams.get(stream.index())?.states[State::Shed.index()];
-            equations.queries_due(&windows.queries, of.counts, shed.count);
-            return Some(equations);
+            equations.queries((sent, shed.count), &of, &windows.queries);
+        } else {
+            equations.commands(&of);
         }
-        equations.issues(&of);
-        equations.receipts(&of);
-        equations.answers(&of);
-        equations.replies(&of);
         Some(equations)
     }
 }
@@ -341,44 +332,27 @@ fn counted(counts: &CommandCounts) -> CommandLedger {
     }
 }
 
-impl Walk {
+impl CommandSums {
     /// The schedule's own count against the ends, and against what the device's side met.
     fn schedule(&mut self, scheduled: Option<u32>, sets: &CommandSets) {
         let Some(scheduled) = scheduled else { return };
         *self.scheduled.get_or_insert(0) += u64::from(scheduled);
         let due = 0..scheduled;
-        self.unscheduled += unlike(&due, &sets.issues.union().0);
-        self.unmet += unlike(&due, &sets.met.union().0);
+        self.unlike.scheduled += unlike(&due, &sets.issues.union().0);
+        self.unlike.met += unlike(&due, &sets.met.union().0);
     }
 
     fn add(&mut self, sets: &CommandSets, border: u32) {
         self.queries.add(&sets.queries, QUERY_NAMES.len());
         self.issues.add(&sets.issues, DELIVERY_NAMES.len());
         self.answers.add(&sets.answers, ANSWERING_NAMES.len());
-        let received = sets.received.arrived.len();
-        self.received += received;
-        self.copies += received + sets.received.further(None, 0).all;
+        self.received.add(sets.received.sums(None, 0..u32::MAX));
+        self.replies.add(sets.replies.sums(None, 0..u32::MAX));
         let (answers, _) = sets.answers.union();
-        self.unanswered += symmetric_difference(&answers, &sets.received.arrived);
-        let replies = sets.replies.arrived.len();
-        self.replies += replies;
-        self.reply_copies += replies + sets.replies.further(None, 0).all;
-        for stretch in sweep(
-            sets.answers.of(ANSWERED).runs(),
-            sets.replies.arrived.runs(),
-        ) {
-            let len = len(&stretch.range);
-            match (stretch.in_first, stretch.in_second) {
-                (true, true) => self.replies_arrived += len,
-                (true, false) => {
-                    let lost = stretch.range.end.min(border).max(stretch.range.start)
-                        - stretch.range.start;
-                    self.replies_lost += u64::from(lost);
-                    self.replies_outstanding += len - u64::from(lost);
-                }
-                (false, true | false) => {}
-            }
-        }
+        self.unlike.answered += symmetric_difference(&answers, &sets.received.arrived);
+        let answered = sets.answers.of(ANSWERED);
+        let row = TableRow::compare(&answered, &sets.replies.arrived, border);
+        self.answered.merge(&row);
     }
 
     /// The backend's word against the devices'.
@@ -386,8 +360,8 @@ impl Walk {
         let delivered = sets.issues.of(DELIVERED);
         let received = &sets.received.arrived;
         let missing = delivered.difference(received);
-        self.delivered_not_received += missing.len();
-        self.received_not_delivered += received.difference(&delivered).len();
+        self.unlike.delivered_not_received += missing.len();
+        self.unlike.received_not_delivered += received.difference(&delivered).len();
         keep_lost(&mut self.not_received, of, missing.runs().collect(), most);
         for (place, row) in self.rows.iter_mut().enumerate() {
             let met = sets.met.of(place);
@@ -400,13 +374,13 @@ impl Walk {
 
     fn fill(&self, ledger: &mut CommandLedger) {
         ledger.scheduled = self.scheduled;
-        ledger.received = self.received;
-        ledger.delivered_not_received = Some(self.delivered_not_received);
-        ledger.received_not_delivered = Some(self.received_not_delivered);
-        ledger.replies_arrived = Some(self.replies_arrived);
-        ledger.replies_lost = Some(self.replies_lost);
-        ledger.replies_outstanding = Some(self.replies_outstanding);
-        ledger.replies_unanswered = Some(self.replies - self.replies_arrived);
+        ledger.received = self.received.first;
+        ledger.delivered_not_received = Some(self.unlike.delivered_not_received);
+        ledger.received_not_delivered = Some(self.unlike.received_not_delivered);
+        ledger.replies_arrived = Some(self.answered.arrived);
+        ledger.replies_lost = Some(self.answered.absent);
+        ledger.replies_outstanding = Some(self.answered.outstanding);
+        ledger.replies_unanswered = Some(self.replies.first - self.answered.arrived);
         if self.scheduled.is_some() {
             ledger.by_presence = rows_by_name(&self.rows);
         }
@@ -430,9 +404,5 @@ fn unlike(due: &Range<u32>, set: &SeqSet) -> u64 {
 }
 
 fn symmetric_difference(one: &SeqSet, other: &SeqSet) -> u64 {
-    count(one.difference(other).runs()) + count(other.difference(one).runs())
-}
-
-fn len(range: &Range<u32>) -> u64 {
-    u64::from(range.end - range.start)
+    one.difference(other).len() + other.difference(one).len()
 }

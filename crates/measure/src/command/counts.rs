@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ANSWERINGS, DELIVERIES, Leg, LegCounts, PRESENCES, QUERIES, answering_at, delivery_at, query_at,
 };
+use crate::merge::merge_fields;
 use crate::{CountBy, Distribution};
 
 /// Counts of what happened to commands, by event.
@@ -107,11 +108,6 @@ impl QueriesDue {
     pub fn with_command(&self) -> u64 {
         self.ends[query_at(&QueryOutcome::Received)]
     }
-
-    fn merge(&mut self, other: &Self) {
-        add_all(&mut self.ends, &other.ends);
-        self.shed += other.shed;
-    }
 }
 
 impl CommandCounts {
@@ -134,26 +130,6 @@ impl CommandCounts {
             | Answering::InFlight => {}
         }
     }
-
-    /// Adds every count of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        add_all(&mut self.queries, &other.queries);
-        self.queries_rejected.merge(&other.queries_rejected);
-        self.issues.merge(&other.issues);
-        add_all(&mut self.met, &other.met);
-        self.received += other.received;
-        self.again += other.again;
-        self.foreign += other.foreign;
-        self.damaged += other.damaged;
-        add_all(&mut self.answers, &other.answers);
-        self.answers_rejected.merge(&other.answers_rejected);
-        self.answers_shed.merge(&other.answers_shed);
-        self.replies += other.replies;
-        self.replies_by_status.merge(&other.replies_by_status);
-        self.replies_again += other.replies_again;
-        self.replies_foreign += other.replies_foreign;
-        self.replies_damaged += other.replies_damaged;
-    }
 }
 
 impl DeliveryCounts {
@@ -165,35 +141,18 @@ impl DeliveryCounts {
             Delivery::Delivered | Delivery::Expired | Delivery::Unknown => {}
         }
     }
-
-    fn merge(&mut self, other: &Self) {
-        add_all(&mut self.ends, &other.ends);
-        self.undeliverable.merge(&other.undeliverable);
-        self.withheld.merge(&other.withheld);
-    }
 }
 
-impl CommandWindow {
-    /// Adds what another window counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.counts.merge(&other.counts);
-        self.request.merge(&other.request);
-        self.request_lower.merge(&other.request_lower);
-        self.request_censored.merge(&other.request_censored);
-        self.response.merge(&other.response);
-        self.response_lower.merge(&other.response_lower);
-        self.response_censored.merge(&other.response_censored);
-        self.round.merge(&other.round);
-        for (mine, theirs) in self.legs.iter_mut().zip(&other.legs) {
-            mine.merge(theirs);
-        }
-        self.queries.merge(&other.queries);
-        self.lateness.merge(&other.lateness);
+merge_fields! {
+    CommandCounts {
+        queries, queries_rejected, issues, met, received, again, foreign, damaged, answers,
+        answers_rejected, answers_shed, replies, replies_by_status, replies_again, replies_foreign,
+        replies_damaged,
     }
-}
-
-fn add_all(mine: &mut [u64], theirs: &[u64]) {
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        *mine += theirs;
+    DeliveryCounts { ends, undeliverable, withheld }
+    CommandWindow {
+        counts, request, request_lower, request_censored, response, response_lower,
+        response_censored, round, legs, queries, lateness,
     }
+    QueriesDue { ends, shed }
 }

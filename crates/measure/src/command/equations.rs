@@ -1,6 +1,6 @@
 //! The equations of the ledger of commands (docs/semantics.md#commands).
 
-use super::close::{Sizes, Walk};
+use super::close::{CommandSums, Sizes};
 use super::{
     ANSWERED, ANSWERING_NAMES, CommandAccount, CommandCounts, DELIVERY_NAMES, QUERY_NAMES,
     QueriesDue, StreamCommands, WITHHELD,
@@ -8,207 +8,181 @@ use super::{
 use crate::ChecksummedCount;
 use crate::equations::{Equations, Row};
 
-/// All who have counted the commands of one stream, each by itself.
+/// The independent counts of one stream's commands.
 pub(super) struct Witnesses<'a> {
-    /// Backend and devices, where things happened.
+    /// Counted by backend and devices, where things happened.
     pub(super) own: &'a CommandAccount,
-    /// The recorded facts.
+    /// Counted from the facts.
     pub(super) facts: &'a CommandAccount,
-    /// The sets.
-    pub(super) walk: &'a Walk,
+    /// Sizes of the identity sets.
+    pub(super) sums: &'a CommandSums,
     /// Copies that are in no set.
     pub(super) strays: &'a StreamCommands,
-    /// The windows.
+    /// Sums of the windows.
     pub(super) counts: &'a CommandCounts,
 }
 
-/// The ends of one kind of exchange, by everybody who counted them.
-struct Ends<'a> {
-    names: &'a [&'static str],
-    own: &'a [ChecksummedCount],
-    facts: &'a [ChecksummedCount],
-    sets: &'a Sizes,
-    windows: &'a [u64],
+/// A kind of exchange: the names of its ends, and the place of their counts on each side.
+struct Exchange {
+    names: &'static [&'static str],
+    counted: fn(&CommandAccount) -> &[ChecksummedCount],
+    sets: fn(&CommandSums) -> &Sizes,
+    windows: fn(&CommandCounts) -> &[u64],
 }
 
-impl Witnesses<'_> {
-    fn queries(&self) -> Ends<'_> {
-        Ends {
-            names: &QUERY_NAMES,
-            own: &self.own.queries,
-            facts: &self.facts.queries,
-            sets: &self.walk.queries,
-            windows: &self.counts.queries,
-        }
-    }
-
-    fn issues(&self) -> Ends<'_> {
-        Ends {
-            names: &DELIVERY_NAMES,
-            own: &self.own.issues,
-            facts: &self.facts.issues,
-            sets: &self.walk.issues,
-            windows: &self.counts.issues.ends,
-        }
-    }
-
-    fn answers(&self) -> Ends<'_> {
-        Ends {
-            names: &ANSWERING_NAMES,
-            own: &self.own.answers,
-            facts: &self.facts.answers,
-            sets: &self.walk.answers,
-            windows: &self.counts.answers,
-        }
-    }
-}
-
-impl Ends<'_> {
-    /// The sum of the first `ends` of them.
-    fn sum(&self, ends: usize) -> u64 {
-        self.own.iter().take(ends).map(|count| count.count).sum()
-    }
-}
+const QUERIES: Exchange = Exchange {
+    names: &QUERY_NAMES,
+    counted: |of| &of.queries,
+    sets: |of| &of.queries,
+    windows: |of| &of.queries,
+};
+const ISSUES: Exchange = Exchange {
+    names: &DELIVERY_NAMES,
+    counted: |of| &of.issues,
+    sets: |of| &of.issues,
+    windows: |of| &of.issues.ends,
+};
+const ANSWERS: Exchange = Exchange {
+    names: &ANSWERING_NAMES,
+    counted: |of| &of.answers,
+    sets: |of| &of.answers,
+    windows: |of| &of.answers,
+};
 
 impl Equations {
-    pub(super) fn queries(&mut self, sent: u64, of: &Witnesses<'_>) {
-        let ends = of.queries();
-        self.counts(
-            "queries sent = sum of their ends",
-            sent,
-            ends.sum(usize::MAX),
-        );
-        self.ends(&ends);
-        let coded = of.counts.queries_rejected.total();
-        self.counts("query_rejected by code", coded, of.counts.queries[2]);
-    }
-
-    /// The windows by due against those by event.
-    pub(super) fn queries_due(&mut self, due: &QueriesDue, by_event: &CommandCounts, shed: u64) {
+    /// Queries: what was sent against the ends, and the windows by due against those by event.
+    pub(super) fn queries(
+        &mut self,
+        (sent, shed): (u64, u64),
+        of: &Witnesses<'_>,
+        due: &QueriesDue,
+    ) {
+        let counts = of.counts;
+        let ends = sum(&of.own.queries);
+        self.counts("queries sent = sum of their ends", sent, ends);
+        self.ends(&QUERIES, of);
+        let coded = counts.queries_rejected.total();
+        self.counts("query_rejected by code", coded, counts.queries[2]);
         for (place, name) in QUERY_NAMES.iter().enumerate() {
             let name = format!("windows by due: {name}");
-            self.counts(&name, due.ends[place], by_event.queries[place]);
+            self.counts(&name, due.ends[place], counts.queries[place]);
         }
         self.counts("windows by due: queries shed", due.shed, shed);
     }
 
-    pub(super) fn issues(&mut self, of: &Witnesses<'_>) {
-        let Witnesses {
-            own,
-            facts,
-            walk,
-            counts,
-            ..
-        } = of;
-        let ends = of.issues();
-        let issued = ends.sum(WITHHELD);
-        let name = "issued = delivered + expired + undeliverable + unknown";
-        self.counts(name, own.issued.count, issued);
+    /// Commands and their replies.
+    pub(super) fn commands(&mut self, of: &Witnesses<'_>) {
+        self.issues(of);
+        self.receipts(of);
+        self.answers(of);
+        self.replies(of);
+    }
+
+    fn issues(&mut self, of: &Witnesses<'_>) {
+        let (own, facts, sums, counts) = (of.own, of.facts, of.sums, of.counts);
+        let issues = &counts.issues;
         self.row(&Row::new("issued", own.issued, facts.issued));
-        self.ends(&ends);
-        let coded = counts.issues.undeliverable.total();
-        self.counts("undeliverable by status", coded, counts.issues.ends[2]);
-        let coded = counts.issues.withheld.total();
-        self.counts("withheld by cause", coded, counts.issues.ends[WITHHELD]);
-        let Some(scheduled) = walk.scheduled else {
+        self.ends(&ISSUES, of);
+        for (name, left, right) in [
+            (
+                "issued = delivered + expired + undeliverable + unknown",
+                own.issued.count,
+                sum(&own.issues[..WITHHELD]),
+            ),
+            (
+                "undeliverable by status",
+                issues.undeliverable.total(),
+                issues.ends[2],
+            ),
+            (
+                "withheld by cause",
+                issues.withheld.total(),
+                issues.ends[WITHHELD],
+            ),
+        ] {
+            self.counts(name, left, right);
+        }
+        let Some(scheduled) = sums.scheduled else {
             return;
         };
         let name = "commands scheduled = issued + withheld";
-        self.sets(name, scheduled, ends.sum(usize::MAX), walk.unscheduled);
-        let met = own.met.iter().map(|count| count.count).sum();
+        self.sets(name, scheduled, sum(&own.issues), sums.unlike.scheduled);
         let name = "commands scheduled = those that a device's side met";
-        self.sets(name, scheduled, met, walk.unmet);
+        self.sets(name, scheduled, sum(&own.met), sums.unlike.met);
         for (place, (own, facts)) in own.met.iter().zip(&facts.met).enumerate() {
             let row = Row::new("presence", *own, *facts);
-            let set = walk.rows[place].scheduled;
+            let set = sums.rows[place].scheduled;
             self.row(&row.set(set).window(counts.met[place]));
         }
     }
 
-    pub(super) fn receipts(&mut self, of: &Witnesses<'_>) {
-        let Witnesses {
-            own,
-            facts,
-            walk,
-            strays,
-            counts,
-        } = of;
+    fn receipts(&mut self, of: &Witnesses<'_>) {
+        let (own, facts, sums, counts) = (of.own, of.facts, of.sums, of.counts);
         let copies = counts.received + counts.again + counts.foreign + counts.damaged;
         let received = Row::new("received", own.received, facts.received);
         for row in [
             Row::of_counts("copies at devices", own.taken, facts.taken).window(copies),
             Row::new("copies with an id", own.read, facts.read),
             Row::of_counts("copies without an id", own.damaged, facts.damaged),
-            received.set(walk.received).window(counts.received),
+            received.set(sums.received.first).window(counts.received),
         ] {
             self.row(&row);
         }
-        let parts = walk.copies + strays.foreign + facts.damaged;
+        let parts = sums.received.all() + of.strays.foreign + facts.damaged;
         let name = "copies = received + again + foreign + damaged";
         self.counts(name, own.taken, parts);
     }
 
-    pub(super) fn answers(&mut self, of: &Witnesses<'_>) {
-        let Witnesses {
-            own,
-            facts,
-            walk,
-            counts,
-            ..
-        } = of;
-        let ends = of.answers();
+    fn answers(&mut self, of: &Witnesses<'_>) {
+        let (own, counts) = (of.own, of.counts);
         let name = "received = one_way + answered + answers that failed";
-        let received = own.received.count;
-        self.sets(name, received, ends.sum(usize::MAX), walk.unanswered);
-        self.row(&Row::new("replies sent", own.replied, facts.replied));
-        self.ends(&ends);
+        let (received, ends) = (own.received.count, sum(&own.answers));
+        self.sets(name, received, ends, of.sums.unlike.answered);
+        self.row(&Row::new("replies sent", own.replied, of.facts.replied));
+        self.ends(&ANSWERS, of);
         let coded = counts.answers_rejected.total();
         self.counts("answer_rejected by code", coded, counts.answers[2]);
         let coded = counts.answers_shed.total();
         self.counts("answer_shed by cause", coded, counts.answers[6]);
     }
 
-    pub(super) fn replies(&mut self, of: &Witnesses<'_>) {
-        let Witnesses {
-            own,
-            facts,
-            walk,
-            strays,
-            counts,
-        } = of;
-        let parts = walk.replies_arrived + walk.replies_lost + walk.replies_outstanding;
+    fn replies(&mut self, of: &Witnesses<'_>) {
+        let (own, facts, sums, counts) = (of.own, of.facts, of.sums, of.counts);
         let name = "answered = replies_arrived + replies_lost + replies_outstanding";
-        self.counts(name, own.answers[ANSWERED].count, parts);
+        let answered = own.answers[ANSWERED].count;
+        self.counts(name, answered, sums.answered.total());
         let copies =
             counts.replies + counts.replies_again + counts.replies_foreign + counts.replies_damaged;
+        let (damaged, damaged_facts) = (own.replies_damaged, facts.replies_damaged);
         for row in [
             Row::of_counts("replies", own.replies_taken, facts.replies_taken).window(copies),
             Row::new("replies with an id", own.replies_read, facts.replies_read),
-            Row::of_counts(
-                "replies without an id",
-                own.replies_damaged,
-                facts.replies_damaged,
-            ),
+            Row::of_counts("replies without an id", damaged, damaged_facts),
         ] {
             self.row(&row);
         }
-        let copies = walk.reply_copies + strays.replies_foreign + facts.replies_damaged;
+        let copies = sums.replies.all() + of.strays.replies_foreign + facts.replies_damaged;
         let name = "replies = first copies + again + foreign + damaged";
         self.counts(name, own.replies_taken, copies);
-        self.counts("windows: first replies", counts.replies, walk.replies);
+        self.counts("windows: first replies", counts.replies, sums.replies.first);
     }
 
-    /// Counts of two sets, which differ in so many members.
+    /// Counts of two sets, `unlike` being the members of one alone.
     fn sets(&mut self, name: &str, left: u64, right: u64, unlike: u64) {
         self.check(name, left, right, unlike.max(left.abs_diff(right)));
     }
 
-    fn ends(&mut self, of: &Ends<'_>) {
-        for (place, name) in of.names.iter().enumerate() {
-            let row = Row::new(name, of.own[place], of.facts[place]);
-            let set = of.sets.ends[place];
-            self.row(&row.set(set).window(of.windows[place]));
+    fn ends(&mut self, kind: &Exchange, of: &Witnesses<'_>) {
+        let (own, facts) = ((kind.counted)(of.own), (kind.counted)(of.facts));
+        let (sets, windows) = ((kind.sets)(of.sums), (kind.windows)(of.counts));
+        for (place, name) in kind.names.iter().enumerate() {
+            let row = Row::new(name, own[place], facts[place]);
+            self.row(&row.set(sets.ends[place]).window(windows[place]));
         }
-        self.counts("one end each", of.sets.overlap, 0);
+        self.counts("one end each", sets.overlap, 0);
     }
+}
+
+fn sum(counts: &[ChecksummedCount]) -> u64 {
+    counts.iter().map(|of| of.count).sum()
 }

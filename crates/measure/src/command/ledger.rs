@@ -6,7 +6,7 @@ use muster_model::Presence;
 use serde::{Deserialize, Serialize};
 
 use super::{Leg, LegSummary, PRESENCES, QueriesDue};
-use crate::ledger::sum_known;
+use crate::merge::merge_fields;
 use crate::{DrainSummary, Equation, LatencyView, LostIds};
 
 /// The account of the commands of one scope, over the whole run.
@@ -167,99 +167,25 @@ pub struct CommandsApart {
     pub queries: QueriesDue,
 }
 
-impl CommandLedger {
-    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
-    pub fn merge(&mut self, other: &Self) {
-        let mut theirs = other.clone();
-        for (mine, theirs) in self.known_mut().into_iter().zip(theirs.known_mut()) {
-            *mine += *theirs;
-        }
-        for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
-            *mine = sum_known(*mine, *theirs);
-        }
-        for (mine, theirs) in self.named_mut().into_iter().zip(theirs.named_mut()) {
-            for (name, count) in theirs {
-                *mine.entry(name.clone()).or_default() += *count;
-            }
-        }
-        for (name, row) in theirs.by_presence {
-            self.by_presence.entry(name).or_default().merge(&row);
-        }
-        self.not_received.lost.extend(theirs.not_received.lost);
-        self.not_received.truncated |= theirs.not_received.truncated;
-        self.equations.extend(theirs.equations);
-    }
-
-    fn known_mut(&mut self) -> [&mut u64; 27] {
-        [
-            &mut self.queries,
-            &mut self.received_by_query,
-            &mut self.no_command,
-            &mut self.query_rejected,
-            &mut self.query_timed_out,
-            &mut self.query_broken,
-            &mut self.query_in_flight,
-            &mut self.withheld,
-            &mut self.issued,
-            &mut self.delivered,
-            &mut self.expired,
-            &mut self.undeliverable,
-            &mut self.unknown,
-            &mut self.received,
-            &mut self.received_again,
-            &mut self.received_foreign,
-            &mut self.received_damaged,
-            &mut self.one_way,
-            &mut self.answered,
-            &mut self.answer_rejected,
-            &mut self.answer_timed_out,
-            &mut self.answer_broken,
-            &mut self.answer_in_flight,
-            &mut self.answer_shed,
-            &mut self.replies_again,
-            &mut self.replies_foreign,
-            &mut self.replies_damaged,
-        ]
-    }
-
-    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 8] {
-        [
-            &mut self.scheduled,
-            &mut self.delivered_not_received,
-            &mut self.received_not_delivered,
-            &mut self.replies_arrived,
-            &mut self.replies_lost,
-            &mut self.replies_outstanding,
-            &mut self.replies_unanswered,
-            &mut self.residue,
-        ]
-    }
-
-    fn named_mut(&mut self) -> [&mut BTreeMap<String, u64>; 6] {
-        [
-            &mut self.query_rejected_by_code,
-            &mut self.withheld_by_cause,
-            &mut self.undeliverable_by_status,
-            &mut self.answer_rejected_by_code,
-            &mut self.answer_shed_by_cause,
-            &mut self.replies_by_status,
-        ]
-    }
-}
-
-impl PresenceRow {
-    fn merge(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.delivered += other.delivered;
-        self.received += other.received;
-        self.replies_arrived += other.replies_arrived;
-    }
-}
-
 /// The rows of every presence, by name.
 pub(super) fn by_name(rows: &[PresenceRow; PRESENCES]) -> BTreeMap<String, PresenceRow> {
     let named = Presence::ALL.iter().zip(rows);
     named
         .map(|(presence, row)| (presence.name().to_owned(), *row))
         .collect()
+}
+
+merge_fields! {
+    CommandLedger {
+        queries, received_by_query, no_command, query_rejected, query_rejected_by_code,
+        query_timed_out, query_broken, query_in_flight, scheduled, withheld, withheld_by_cause,
+        issued, delivered, expired, undeliverable, undeliverable_by_status, unknown, received,
+        received_again, received_foreign, received_damaged, delivered_not_received,
+        received_not_delivered, one_way, answered, answer_rejected, answer_rejected_by_code,
+        answer_timed_out, answer_broken, answer_in_flight, answer_shed, answer_shed_by_cause,
+        replies_arrived, replies_lost, replies_outstanding, replies_unanswered, replies_by_status,
+        replies_again, replies_foreign, replies_damaged, by_presence, not_received, residue,
+        equations,
+    }
+    PresenceRow { scheduled, delivered, received, replies_arrived }
 }

@@ -6,7 +6,7 @@ use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
 use crate::above::count_above;
-use crate::window::add_above;
+use crate::merge::merge_fields;
 
 /// A way that a command, its query or its reply takes (docs/semantics.md#commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,32 +66,12 @@ impl LegCounts {
         count_above(&mut self.above, bounds, upper);
         count_above(&mut self.above_lower, bounds, lower);
     }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.begun += other.begun;
-        self.ended += other.ended;
-        self.excused += other.excused;
-        add_above(&mut self.above, &other.above);
-        add_above(&mut self.above_lower, &other.above_lower);
-    }
 }
 
 impl LegSummary {
     /// Number of legs that began and did not end, excused ones left out.
     pub fn missing(&self) -> u64 {
         self.begun.saturating_sub(self.ended + self.excused)
-    }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.begun += other.begun;
-        self.ended += other.ended;
-        self.excused += other.excused;
-        for (bound, above) in &other.above {
-            *self.above.entry(*bound).or_default() += above;
-        }
-        for (bound, above) in &other.above_lower {
-            *self.above_lower.entry(*bound).or_default() += above;
-        }
     }
 
     /// Adds one stream's, whose bounds these are.
@@ -105,4 +85,9 @@ impl LegSummary {
             *self.above_lower.entry(*bound).or_default() += at_place(&counts.above_lower);
         }
     }
+}
+
+merge_fields! {
+    LegCounts { begun, ended, excused, above, above_lower }
+    LegSummary { begun, ended, excused, above, above_lower }
 }

@@ -7,10 +7,10 @@ use muster_model::{DeviceId, Micros, StreamId};
 
 use super::{Absence, DrainLedger, DrainSummary};
 use crate::closing::Closing;
-use crate::copies::Seen;
+use crate::copies::CopySums;
 use crate::scope::view;
-use crate::sweep::{clip, count};
-use crate::{Distribution, Identity, SeqSet};
+use crate::set_merge::clip;
+use crate::{Distribution, Identity, SeqSet, TableRow};
 
 /// The closed account of what was kept for the devices of one stream.
 #[derive(Debug, Clone, Default)]
@@ -19,17 +19,12 @@ pub(crate) struct DrainClosed {
     took: Distribution,
 }
 
-/// Totals over the sets of one stream.
+/// Sums over the devices of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct DrainWalk {
-    expected: u64,
-    came: u64,
-    lost: u64,
-    outstanding: u64,
-    /// First copies of what was due then, whether it was taken or not.
-    pub(crate) arrived: u64,
-    further: u64,
-    reordered: u64,
+pub(crate) struct DrainSums {
+    kept: TableRow,
+    /// Copies of what was due then, accepted or not.
+    pub(crate) copies: CopySums,
     incomplete: BTreeSet<DeviceId>,
     /// True if the schedule does not know some of what was due.
     pub(crate) is_unknown: bool,
@@ -55,7 +50,7 @@ impl Closing<'_> {
     }
 
     /// The draining of a stream whose sets were walked; none if no device of it was offline.
-    pub(crate) fn close_drain(&self, stream: StreamId, walk: &DrainWalk) -> Option<DrainClosed> {
+    pub(crate) fn close_drain(&self, stream: StreamId, sums: &DrainSums) -> Option<DrainClosed> {
         let track = self.plan.stream(stream)?;
         let identity = self.identity?;
         let mut closed = DrainClosed::default();
@@ -65,7 +60,7 @@ impl Closing<'_> {
                 closed.add(identity, absence, (stream, device));
             }
         }
-        walk.fill(&mut closed.ledger);
+        sums.fill(&mut closed.ledger);
         (closed.ledger.devices > 0).then_some(closed)
     }
 }
@@ -111,48 +106,34 @@ impl DrainClosed {
     }
 }
 
-impl DrainWalk {
-    /// Compares what was to come to a device while it was away with what came. Numbers below
-    /// `border` that are absent will not come any more.
-    pub(crate) fn expect(
+impl DrainSums {
+    /// Compares what was kept for an absent device with what arrived. Numbers from `border` on may
+    /// still arrive.
+    pub(crate) fn compare(
         &mut self,
         device: DeviceId,
         expected: &SeqSet,
-        came: &SeqSet,
+        arrived: &SeqSet,
         (due, border): (Range<u32>, u32),
     ) {
         let kept = SeqSet::from_runs(clip(expected.runs(), due));
-        let absent = kept.difference(came);
-        let lost = count(clip(absent.runs(), 0..border));
-        self.expected += kept.len();
-        self.came += kept.len() - absent.len();
-        self.lost += lost;
-        self.outstanding += absent.len() - lost;
-        if !absent.is_empty() {
+        let row = TableRow::compare(&kept, arrived, border);
+        if row.arrived < row.total() {
             self.incomplete.insert(device);
         }
-    }
-
-    /// Counts the copies of a sender's messages that were due while its subscriber was away.
-    pub(crate) fn came(&mut self, seen: &Seen, due: Range<u32>) {
-        self.arrived += count(clip(seen.arrived.runs(), due.clone()));
-        self.further +=
-            seen.further(None, due.start).all - seen.further(None, due.end.max(due.start)).all;
-        if let Some(remarks) = &seen.remarks {
-            self.reordered += count(clip(remarks.reordered.runs(), due));
-        }
+        self.kept.merge(&row);
     }
 
     fn fill(&self, ledger: &mut DrainLedger) {
-        ledger.duplicates = self.further;
-        ledger.reordered = self.reordered;
+        ledger.duplicates = self.copies.further.all;
+        ledger.reordered = self.copies.reordered;
         if self.is_unknown {
             return;
         }
-        ledger.expected = Some(self.expected);
-        ledger.drained = Some(self.came);
-        ledger.lost = Some(self.lost);
-        ledger.outstanding = Some(self.outstanding);
+        ledger.expected = Some(self.kept.total());
+        ledger.drained = Some(self.kept.arrived);
+        ledger.lost = Some(self.kept.absent);
+        ledger.outstanding = Some(self.kept.outstanding);
         ledger.incomplete = self.incomplete.len() as u64;
     }
 }

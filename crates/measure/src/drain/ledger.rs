@@ -4,7 +4,7 @@ use muster_model::{DeviceId, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::LatencyView;
-use crate::ledger::sum_known;
+use crate::merge::Merge;
 
 /// Draining of the queues that the platform kept while devices were offline on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -59,8 +59,8 @@ impl DrainLedger {
         (took > 0).then(|| drained as f64 / Micros(took).as_secs_f64())
     }
 
-    /// Adds the ledger of another stream. A figure that is null on one side is the other's; which
-    /// device was slowest is told apart.
+    /// Adds the ledger of another stream. A figure that is null on one side is the other's; the
+    /// slowest device stays as it is.
     pub fn merge(&mut self, other: &Self) {
         self.devices += other.devices;
         self.returned += other.returned;
@@ -68,16 +68,11 @@ impl DrainLedger {
         self.duplicates += other.duplicates;
         self.reordered += other.reordered;
         self.incomplete += other.incomplete;
-        for (mine, theirs) in [
-            (&mut self.expected, other.expected),
-            (&mut self.drained, other.drained),
-            (&mut self.lost, other.lost),
-            (&mut self.outstanding, other.outstanding),
-        ] {
-            *mine = sum_known(*mine, theirs);
-        }
-        let begins = [self.began, other.began];
-        self.began = begins.into_iter().flatten().min();
+        self.expected.merge(&other.expected);
+        self.drained.merge(&other.drained);
+        self.lost.merge(&other.lost);
+        self.outstanding.merge(&other.outstanding);
+        self.began = [self.began, other.began].into_iter().flatten().min();
         self.ended = self.ended.max(other.ended);
     }
 }

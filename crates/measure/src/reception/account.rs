@@ -4,6 +4,7 @@ use muster_model::Reception;
 use serde::{Deserialize, Serialize};
 
 use crate::checksummed_count::{digest_copy, digest_receipt};
+use crate::merge::merge_fields;
 use crate::{ChecksummedCount, Distribution, digest};
 
 /// Receptions of one stream's subscribers.
@@ -45,27 +46,16 @@ impl ReceptionAccount {
             None => self.unstamped += 1,
         }
     }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.consumed += other.consumed;
-        self.read.merge(&other.read);
-        self.unstamped += other.unstamped;
-    }
 }
 
 impl ReceptionWindow {
-    /// Adds what another window counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.arrived += other.arrived;
-        self.again += other.again;
-        self.foreign += other.foreign;
-        self.unstamped += other.unstamped;
-        self.corrupted += other.corrupted;
-        self.end_to_end.merge(&other.end_to_end);
-    }
-
     /// Every copy.
     pub(crate) fn copies(&self) -> u64 {
         self.arrived + self.again + self.foreign + self.unstamped
     }
+}
+
+merge_fields! {
+    ReceptionAccount { consumed, read, unstamped }
+    ReceptionWindow { arrived, again, foreign, unstamped, corrupted, end_to_end }
 }

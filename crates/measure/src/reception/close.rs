@@ -9,12 +9,12 @@ use super::ledger::ROWS_MAX;
 use super::sets::Pair;
 use super::{ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow};
 use crate::closing::Closing;
-use crate::copies::Seen;
-use crate::drain::{DrainClosed, DrainWalk};
+use crate::copies::{CopySums, Seen};
+use crate::drain::{DrainClosed, DrainSums};
 use crate::equations::{Equations, Row};
+use crate::merge::sum_of;
 use crate::scope::view;
-use crate::sweep::sweep;
-use crate::{Distribution, Identity, Phase, Role, SeqSet, WindowKey};
+use crate::{Distribution, Identity, Phase, Role, SeqSet, TableRow, WindowKey};
 
 /// The subscribers of one stream, closed, with the times of its measured cohort.
 pub(crate) struct ReceptionsClosed {
@@ -23,20 +23,14 @@ pub(crate) struct ReceptionsClosed {
     drain: Option<DrainClosed>,
 }
 
-/// Totals over the sets of one stream.
+/// Sums over the devices of one stream.
 #[derive(Default)]
-struct Walk {
+struct ReceptionSums {
     stream: StreamId,
-    expected: u64,
-    arrived: u64,
-    arrived_expected: u64,
-    lost: u64,
-    outstanding: u64,
-    further: u64,
-    further_own: u64,
-    reordered: u64,
+    expected: TableRow,
+    copies: CopySums,
     rows: BTreeMap<DeviceId, SubscriberRow>,
-    drain: DrainWalk,
+    drain: DrainSums,
 }
 
 impl Closing<'_> {
@@ -46,8 +40,12 @@ impl Closing<'_> {
         if track.role != Role::Receive {
             return None;
         }
-        let all = self.reception_windows(stream, |_| true);
-        let measured = self.reception_windows(stream, |key| key.phase == Phase::Measure);
+        let windows = |is_wanted: fn(&WindowKey) -> bool| -> ReceptionWindow {
+            let windows = &self.windows.receptions;
+            sum_of(windows, |(of, key)| *of == stream && is_wanted(key))
+        };
+        let all = windows(|_| true);
+        let measured = windows(|key| key.phase == Phase::Measure);
         let mut ledger = ReceptionLedger {
             subscribers: u64::from(track.devices),
             consumed: all.copies(),
@@ -58,10 +56,10 @@ impl Closing<'_> {
             ..ReceptionLedger::default()
         };
         let mut drain = None;
-        if let Some(walk) = self.walk_receptions(stream) {
-            walk.fill(&mut ledger);
-            drain = self.close_drain(stream, &walk.drain);
-            if let Some(equations) = self.reception_equations(stream, &walk, &all) {
+        if let Some(sums) = self.reception_sums(stream) {
+            sums.fill(&mut ledger);
+            drain = self.close_drain(stream, &sums.drain);
+            if let Some(equations) = self.reception_equations(stream, &sums, &all) {
                 ledger.residue = Some(equations.residue());
                 ledger.equations = equations.broken;
             }
@@ -73,28 +71,14 @@ impl Closing<'_> {
         })
     }
 
-    fn reception_windows(
-        &self,
-        stream: StreamId,
-        is_wanted: impl Fn(&WindowKey) -> bool,
-    ) -> ReceptionWindow {
-        let mut sum = ReceptionWindow::default();
-        for ((of, key), window) in &self.windows.receptions {
-            if *of == stream && is_wanted(key) {
-                sum.merge(window);
-            }
-        }
-        sum
-    }
-
-    fn walk_receptions(&self, stream: StreamId) -> Option<Walk> {
+    fn reception_sums(&self, stream: StreamId) -> Option<ReceptionSums> {
         let (identity, calendar) = (self.identity?, self.calendar?);
         let quiet_since = identity.receptions.last.unwrap_or(self.timeline.settle);
         // Subscribers are devices, whether consumers listen or not.
         let is_quiet = quiet_since + self.quiet <= self.devices_until;
-        let mut walk = Walk {
+        let mut sums = ReceptionSums {
             stream,
-            ..Walk::default()
+            ..ReceptionSums::default()
         };
         let nothing = Seen::default();
         calendar.audience(stream, &mut |subscriber, of, sender| {
@@ -107,23 +91,24 @@ impl Closing<'_> {
             let seen = identity.receptions.get(&pair).unwrap_or(&nothing);
             let border = if is_quiet { u32::MAX } else { seen.drained };
             let expected = identity.expected(self, of, sender);
-            walk.expect(subscriber, &expected, (seen, border));
-            if let Some(due) = self.due_while_away(&pair, &mut walk.drain) {
-                let drain = &mut walk.drain;
-                drain.expect(subscriber, &expected, &seen.arrived, (due, border));
+            let row = TableRow::compare(&expected, &seen.arrived, border);
+            sums.expect(subscriber, &row);
+            if let Some(due) = self.due_while_away(&pair, &mut sums.drain) {
+                let drain = &mut sums.drain;
+                drain.compare(subscriber, &expected, &seen.arrived, (due, border));
             }
         });
         for (pair, seen) in identity.receptions.of(stream) {
-            walk.add(identity, self, pair, seen);
-            if let Some(due) = self.due_while_away(pair, &mut walk.drain) {
-                walk.drain.came(seen, due);
+            sums.add(identity, self, pair, seen);
+            if let Some(due) = self.due_while_away(pair, &mut sums.drain) {
+                sums.drain.copies.add(seen.sums(None, due));
             }
         }
-        Some(walk)
+        Some(sums)
     }
 
     /// Numbers of a sender's messages that came due while their subscriber was away.
-    fn due_while_away(&self, pair: &Pair, drain: &mut DrainWalk) -> Option<Range<u32>> {
+    fn due_while_away(&self, pair: &Pair, drain: &mut DrainSums) -> Option<Range<u32>> {
         let absence = self.absence(pair.stream, pair.subscriber)?;
         let due = self.due_in(absence, pair.of, pair.sender);
         drain.is_unknown |= due.is_none();
@@ -133,7 +118,7 @@ impl Closing<'_> {
     fn reception_equations(
         &self,
         stream: StreamId,
-        walk: &Walk,
+        sums: &ReceptionSums,
         windows: &ReceptionWindow,
     ) -> Option<Equations> {
         let own = self.account?.receptions.get(stream.index())?;
@@ -151,21 +136,15 @@ impl Closing<'_> {
         ] {
             about.row(&row);
         }
-        let parts = walk.arrived + walk.further + foreign + facts.unstamped;
+        let parts = sums.copies.all() + foreign + facts.unstamped;
         let name = "consumed = arrived + duplicates + duplicate_own + foreign + unstamped";
         about.counts(name, own.consumed, parts);
-        let parts = walk.arrived_expected + walk.lost + walk.outstanding;
-        about.counts(
-            "expected = arrived + lost + outstanding",
-            walk.expected,
-            parts,
-        );
-        if self.has_one_clock && !walk.drain.is_unknown {
+        if self.has_one_clock && !sums.drain.is_unknown {
             let drained = identity.drains.drained_count(stream);
             let name = "drained: by their instants = by the schedule";
-            about.counts(name, drained, walk.drain.arrived);
+            about.counts(name, drained, sums.drain.copies.first);
         }
-        about.counts("windows: first copies", windows.arrived, walk.arrived);
+        about.counts("windows: first copies", windows.arrived, sums.copies.first);
         about.counts("windows: corrupted", windows.corrupted, corrupted);
         Some(about)
     }
@@ -205,6 +184,8 @@ impl ReceptionsClosed {
             }
         }
         let (mut ledger, times) = sum?;
+        ledger.truncated = ledger.by_subscriber.len() > ROWS_MAX;
+        ledger.by_subscriber.truncate(ROWS_MAX);
         if !is_whole {
             ledger.residue = None;
         }
@@ -217,7 +198,7 @@ impl ReceptionsClosed {
     }
 }
 
-impl Walk {
+impl ReceptionSums {
     fn row(&mut self, subscriber: DeviceId) -> &mut SubscriberRow {
         let new = SubscriberRow {
             device: subscriber,
@@ -227,28 +208,11 @@ impl Walk {
         self.rows.entry(subscriber).or_insert(new)
     }
 
-    fn expect(&mut self, subscriber: DeviceId, expected: &SeqSet, (seen, border): (&Seen, u32)) {
-        let (mut lost, mut all) = (0, 0);
-        for stretch in sweep(expected.runs(), seen.arrived.runs()) {
-            let range = &stretch.range;
-            let len = u64::from(range.end - range.start);
-            if !stretch.in_first {
-                continue;
-            }
-            all += len;
-            if stretch.in_second {
-                self.arrived_expected += len;
-                continue;
-            }
-            let gone = u64::from(range.end.min(border).max(range.start) - range.start);
-            lost += gone;
-            self.outstanding += len - gone;
-        }
-        self.expected += all;
-        self.lost += lost;
+    fn expect(&mut self, subscriber: DeviceId, of_pair: &TableRow) {
+        self.expected.merge(of_pair);
         let row = self.row(subscriber);
-        row.expected += all;
-        row.lost += lost;
+        row.expected += of_pair.total();
+        row.lost += of_pair.absent;
     }
 
     fn add(&mut self, identity: &Identity, closing: &Closing<'_>, pair: &Pair, seen: &Seen) {
@@ -256,29 +220,23 @@ impl Walk {
             let of_stream = identity.streams.get(pair.of.index())?;
             of_stream.devices.get(track.slot(pair.sender)?)?.resent()
         });
-        let arrived = seen.arrived.len();
-        let further = seen.further(resent, 0);
-        self.arrived += arrived;
-        self.further += further.all;
-        self.further_own += further.own;
-        if let Some(remarks) = &seen.remarks {
-            self.reordered += remarks.reordered.len();
-        }
+        let copies = seen.sums(resent, 0..u32::MAX);
+        self.copies.add(copies);
         let row = self.row(pair.subscriber);
-        row.arrived += arrived;
-        row.again += further.all;
+        row.arrived += copies.first;
+        row.again += copies.further.all;
     }
 
     fn fill(&self, ledger: &mut ReceptionLedger) {
-        ledger.expected = Some(self.expected);
-        ledger.arrived = self.arrived;
-        ledger.unexpected = Some(self.arrived - self.arrived_expected);
-        ledger.duplicates = Some(self.further - self.further_own);
-        ledger.duplicate_own = Some(self.further_own);
-        ledger.reordered = Some(self.reordered);
-        ledger.lost = Some(self.lost);
-        ledger.outstanding = Some(self.outstanding);
-        ledger.truncated = self.rows.len() > ROWS_MAX;
-        ledger.by_subscriber = self.rows.values().take(ROWS_MAX).copied().collect();
+        let CopySums { first, further, .. } = self.copies;
+        ledger.expected = Some(self.expected.total());
+        ledger.arrived = first;
+        ledger.unexpected = Some(first - self.expected.arrived);
+        ledger.duplicates = Some(further.all - further.own);
+        ledger.duplicate_own = Some(further.own);
+        ledger.reordered = Some(self.copies.reordered);
+        ledger.lost = Some(self.expected.absent);
+        ledger.outstanding = Some(self.expected.outstanding);
+        ledger.by_subscriber = self.rows.values().copied().collect();
     }
 }

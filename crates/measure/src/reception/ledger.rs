@@ -3,7 +3,7 @@
 use muster_model::{DeviceId, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::sum_known;
+use crate::merge::merge_fields;
 use crate::{DrainSummary, Equation, LatencyView};
 
 /// Most subscribers that are listed one by one.
@@ -78,36 +78,10 @@ pub struct ReceptionSummary {
     pub drain: Option<DrainSummary>,
 }
 
-impl ReceptionLedger {
-    /// Adds the ledger of another stream. A figure that is null on one side is the other's.
-    pub fn merge(&mut self, other: &Self) {
-        self.subscribers += other.subscribers;
-        self.consumed += other.consumed;
-        self.arrived += other.arrived;
-        self.foreign += other.foreign;
-        self.unstamped += other.unstamped;
-        self.corrupted += other.corrupted;
-        let mut theirs = other.clone();
-        for (mine, theirs) in self.perhaps_mut().into_iter().zip(theirs.perhaps_mut()) {
-            *mine = sum_known(*mine, *theirs);
-        }
-        let room = ROWS_MAX.saturating_sub(self.by_subscriber.len());
-        self.truncated |= theirs.truncated || theirs.by_subscriber.len() > room;
-        let rows = theirs.by_subscriber.into_iter().take(room);
-        self.by_subscriber.extend(rows);
-        self.equations.extend(theirs.equations);
-    }
-
-    fn perhaps_mut(&mut self) -> [&mut Option<u64>; 8] {
-        [
-            &mut self.expected,
-            &mut self.unexpected,
-            &mut self.duplicates,
-            &mut self.duplicate_own,
-            &mut self.reordered,
-            &mut self.lost,
-            &mut self.outstanding,
-            &mut self.residue,
-        ]
+merge_fields! {
+    ReceptionLedger {
+        subscribers, expected, consumed, arrived, unexpected, duplicates, duplicate_own, reordered,
+        lost, outstanding, foreign, unstamped, corrupted, by_subscriber, truncated, residue,
+        equations,
     }
 }

@@ -1,6 +1,6 @@
 //! Answers and packets that are no message's end.
 
-use muster_measure::Ledger;
+use muster_measure::{CounterLine, Ledger};
 use muster_model::Reason;
 
 use super::count;
@@ -9,52 +9,28 @@ use crate::LinkLedger;
 /// Answers that changed nothing, as far as there were any.
 pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
     let kinds = [
-        (ledger.answered_late, "late"),
-        (ledger.answered_again, "again"),
-        (ledger.answered_unknown, "to nothing sent"),
-        (ledger.answered_malformed, "unreadable"),
+        (ledger.session.answered_late, "late"),
+        (ledger.session.answered_again, "again"),
+        (ledger.session.answered_unknown, "to nothing sent"),
+        (ledger.session.answered_malformed, "unreadable"),
     ];
     some_of(&kinds)
 }
 
 /// Counts of protocol events besides each message's first sending, zeros left out.
 pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
-    some_of(&[
-        (ledger.retransmitted, "retransmitted"),
-        (ledger.separate_responses, "separate responses"),
-        (ledger.duplicate_responses, "second answers"),
-        (links.mqtt_again.unwrap_or(0), "second acknowledgements"),
-        (
-            links.mqtt_unknown.unwrap_or(0),
-            "acknowledgements of nothing sent",
-        ),
-        (links.coap_stray.unwrap_or(0), "answers nobody waited for"),
-        (
-            links.coap_unexpected.unwrap_or(0),
-            "pings and requests of the platform",
-        ),
-        (
-            links.coap_malformed.unwrap_or(0),
-            "datagrams that are no message",
-        ),
-        (links.dtls_discarded.unwrap_or(0), "records discarded"),
-        (links.dtls_replayed.unwrap_or(0), "records that came again"),
-    ])
+    let mut kinds = vec![
+        (ledger.session.retransmitted, "retransmitted"),
+        (ledger.session.separate_responses, "separate responses"),
+        (ledger.session.duplicate_responses, "second answers"),
+    ];
+    kinds.extend(links.counters.on_line(CounterLine::Packets));
+    some_of(&kinds)
 }
 
-/// Counts of datagram events besides messages, zeros left out.
+/// Counts of events on links and sockets besides messages, zeros left out.
 pub(super) fn datagrams(links: &LinkLedger) -> Vec<String> {
-    some_of(&[
-        (
-            links.dtls_retransmitted.unwrap_or(0),
-            "flights of handshakes again",
-        ),
-        (links.icmp_errors.unwrap_or(0), "ICMP errors"),
-        (
-            links.datagrams_refused.unwrap_or(0),
-            "datagrams refused by the kernel",
-        ),
-    ])
+    some_of(&links.counters.on_line(CounterLine::Links))
 }
 
 fn some_of(kinds: &[(u64, &str)]) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use muster_judge::{LinkCause, UnknownDelivery, Warning, WarningKind};
-use muster_measure::{Arrivals, Ledger, TableRow};
+use muster_measure::{Arrivals, Ledger, LinkCounters, SessionCounts, TableRow};
 use muster_model::Promise;
 use muster_report::{
     BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, LinkLedger, LostIds,
@@ -434,8 +434,11 @@ impl Run {
                 broken_but_arrived: Some(in_state(State::Broken) - absent(State::Broken)),
             },
             residue: Some(0),
-            bytes_payload: due * 120,
-            bytes_wire: due * 156,
+            session: SessionCounts {
+                bytes_payload: due * 120,
+                bytes_wire: due * 156,
+                ..SessionCounts::default()
+            },
             ..Ledger::default()
         }
     }
@@ -547,17 +550,7 @@ impl Run {
                 .collect(),
             last_sent: BTreeMap::new(),
             open_at_end: Some(self.setting.devices),
-            dtls_retransmitted: Some(0),
-            mqtt_again: Some(0),
-            mqtt_unknown: Some(0),
-            coap_malformed: Some(0),
-            coap_stray: Some(0),
-            coap_unexpected: Some(0),
-            coap_duplicates: Some(0),
-            dtls_discarded: Some(0),
-            dtls_replayed: Some(0),
-            icmp_errors: Some(0),
-            datagrams_refused: Some(0),
+            counters: LinkCounters::default().known(),
             wanted: self.setting.devices,
             up_at_start: self.setting.devices,
             ..LinkLedger::default()

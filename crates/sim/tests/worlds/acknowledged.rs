@@ -39,8 +39,14 @@ fn the_application_accepts_and_the_transport_is_counted_beside_it() {
         let run = run("", &format!("qos: {qos}"), Behaviour::default());
         let ledger = uplink(&run);
         assert_eq!(ledger.accepted, MESSAGES, "QoS {qos}");
-        assert_eq!(ledger.transport_acknowledged, transport, "QoS {qos}");
-        assert_eq!((ledger.answered_late, ledger.answered_again), (0, 0));
+        assert_eq!(
+            ledger.session.transport_acknowledged, transport,
+            "QoS {qos}"
+        );
+        assert_eq!(
+            (ledger.session.answered_late, ledger.session.answered_again),
+            (0, 0)
+        );
         assert_eq!(
             (ledger.arrivals.arrived, ledger.arrivals.lost),
             (None, None),
@@ -89,9 +95,9 @@ fn what_the_application_did_is_what_the_ledger_says() {
         assert_eq!(ledger.rejected_by_code["503"], platform.rejected);
         let silent = platform.dropped + platform.garbled + platform.misled;
         assert_eq!(ledger.timed_out, silent);
-        assert_eq!(ledger.answered_malformed, platform.garbled);
-        assert_eq!(ledger.answered_unknown, platform.misled);
-        assert_eq!(ledger.answered_again, platform.duplicated);
+        assert_eq!(ledger.session.answered_malformed, platform.garbled);
+        assert_eq!(ledger.session.answered_unknown, platform.misled);
+        assert_eq!(ledger.session.answered_again, platform.duplicated);
     }
 }
 
@@ -111,7 +117,7 @@ fn a_time_out_begins_anew_with_each_acknowledgement_of_the_device() {
     // Those whose acknowledgement is late are waited for as long as others come: what times out
     // was sent in the last second before the devices fall silent.
     assert!(ledger.accepted > MESSAGES * 9 / 10, "{}", ledger.accepted);
-    assert!(ledger.answered_late <= ledger.timed_out);
+    assert!(ledger.session.answered_late <= ledger.timed_out);
 }
 
 #[test]
@@ -199,7 +205,7 @@ phases: { warm-up: 0s, measure: 2s, settle: { at-most: 40s, quiet: 500ms } }
         .map(|stream| stream.uplink.accepted + stream.uplink.rejected)
         .collect();
     assert_eq!(streams, [60, 120]);
-    assert_eq!(uplink(&run).answered_unknown, 0);
+    assert_eq!(uplink(&run).session.answered_unknown, 0);
 }
 
 prop_compose! {

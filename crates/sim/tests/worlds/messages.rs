@@ -36,7 +36,7 @@ fn a_faultless_platform_accepts_and_delivers_everything() {
             ledger.accepted
         };
         assert_eq!(answered, 480);
-        assert_eq!(ledger.completed, if qos == 2 { 480 } else { 0 });
+        assert_eq!(ledger.session.completed, if qos == 2 { 480 } else { 0 });
     }
 }
 
@@ -50,7 +50,10 @@ fn what_is_never_completed_is_accepted_and_counted_as_incomplete() {
     let run = run("", "qos: 2, timeout: 2s", ways);
     let ledger = uplink(&run);
     assert_eq!((ledger.accepted, ledger.arrivals.arrived), (480, Some(480)));
-    assert_eq!((ledger.completed, ledger.incomplete), (0, 480));
+    assert_eq!(
+        (ledger.session.completed, ledger.session.incomplete),
+        (0, 480)
+    );
     assert_eq!(ledger.residue, Some(0));
 }
 
@@ -63,7 +66,7 @@ fn a_lifetime_of_our_own_leaves_nothing_incomplete() {
         "qos: 2",
         Behaviour::default(),
     );
-    assert_eq!(uplink(&run).incomplete, 0);
+    assert_eq!(uplink(&run).session.incomplete, 0);
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn an_answer_after_the_time_out_changes_nothing_and_is_counted() {
     assert_eq!(ledger.accepted + ledger.timed_out, 480);
     // The run ends when all attempts are final and nothing arrives any more; what is answered
     // later than that nobody hears.
-    assert!(ledger.answered_late > 0 && ledger.answered_late <= ledger.timed_out);
+    assert!(ledger.session.answered_late > 0 && ledger.session.answered_late <= ledger.timed_out);
 }
 
 #[test]
@@ -322,8 +325,8 @@ fn a_resumed_session_sends_again_and_counts_once() {
         (ledger.accepted, ledger.broken, platform.resumed),
         (480, 0, 12)
     );
-    assert!(ledger.retransmitted > 0);
-    assert_eq!(ledger.retransmitted, platform.received_again);
+    assert!(ledger.session.retransmitted > 0);
+    assert_eq!(ledger.session.retransmitted, platform.received_again);
     assert_eq!(
         ledger.arrivals.duplicates,
         Some(0),
@@ -348,7 +351,10 @@ fn a_message_of_which_the_platform_had_a_half_is_not_sent_again_but_sent() {
     let fleet =
         "reconnect: { min: 100ms, max: 1s }, client: { clean-start: false, session-expiry: 60s },";
     let run = run(fleet, "qos: 1", ways);
-    let (again, marked) = (uplink(&run).retransmitted, run.platform.received_again);
+    let (again, marked) = (
+        uplink(&run).session.retransmitted,
+        run.platform.received_again,
+    );
     assert!(again > 0 && again < marked, "{again} of {marked}");
     assert_eq!(again, run.finals.resent);
 }
@@ -362,11 +368,11 @@ fn a_retry_is_counted_whenever_it_goes_out() {
     };
     let run = run("", "qos: 1, timeout: 300ms, retry: 2", ways);
     let ledger = uplink(&run);
-    assert_eq!(ledger.retried, run.platform.received - ledger.sent);
-    assert!(ledger.retried > 100, "{}", ledger.retried);
-    assert_eq!(ledger.retransmitted, 0);
-    let sent = ledger.sent + ledger.retried;
-    assert_eq!(ledger.bytes_payload, 64 * sent);
+    assert_eq!(ledger.session.retried, run.platform.received - ledger.sent);
+    assert!(ledger.session.retried > 100, "{}", ledger.session.retried);
+    assert_eq!(ledger.session.retransmitted, 0);
+    let sent = ledger.sent + ledger.session.retried;
+    assert_eq!(ledger.session.bytes_payload, 64 * sent);
 }
 
 /// The language refuses the combination, since MQTT asks to send again what was not acknowledged
@@ -388,14 +394,17 @@ fn a_resumed_session_repeats_nothing_that_is_final() {
         let run = checked(world.run().unwrap());
         let (ledger, platform) = (uplink(&run), run.platform);
         assert_eq!(platform.resumed, 12);
-        assert_eq!((ledger.unacknowledged, ledger.retransmitted), (480, 0));
+        assert_eq!(
+            (ledger.unacknowledged, ledger.session.retransmitted),
+            (480, 0)
+        );
         assert_eq!(platform.received_again, 0);
         assert_eq!(ledger.arrivals.arrived, Some(platform.received));
         assert_eq!(
             ledger.arrivals.lost_unacknowledged,
             Some(480 - platform.received)
         );
-        assert!(ledger.transport_acknowledged > 0);
+        assert!(ledger.session.transport_acknowledged > 0);
     }
 }
 

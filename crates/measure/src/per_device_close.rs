@@ -11,7 +11,7 @@ use crate::copies::Seen;
 use crate::identity::Finals;
 use crate::lost::keep_lost;
 use crate::order::Known;
-use crate::sweep::{clip, count, sweep};
+use crate::set_merge::{clip, count, merge_runs};
 use crate::{
     ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, SeqSet, State,
     StreamTrack,
@@ -19,7 +19,7 @@ use crate::{
 
 /// Inputs of a walk that the sets do not hold.
 #[derive(Clone, Copy)]
-pub(crate) struct Grounds<'a> {
+pub(crate) struct CloseInputs<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) calendar: &'a dyn Calendar,
     /// Messages that are kept apart.
@@ -40,7 +40,7 @@ pub(crate) struct Grounds<'a> {
 
 /// The figures of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct StreamWalk {
+pub(crate) struct StreamSums {
     /// Messages the schedule says came due, summed over devices.
     pub(crate) scheduled: PerCohort<u64>,
     /// Sizes of the sets; the index is [`State::index`].
@@ -52,12 +52,12 @@ pub(crate) struct StreamWalk {
     /// Messages in more than one set, counted once for each set too many.
     pub(crate) overlap: u64,
     /// Per backend.
-    pub(crate) backends: Vec<BackendWalk>,
+    pub(crate) backends: Vec<BackendSums>,
 }
 
 /// The figures of one stream at one backend.
 #[derive(Debug, Default)]
-pub(crate) struct BackendWalk {
+pub(crate) struct BackendSums {
     pub(crate) figures: PerCohort<ArrivalFigures>,
     /// Copies of which it is not known whose they are, nor when that was due.
     pub(crate) unsure: u64,
@@ -74,7 +74,7 @@ pub(crate) struct BackendWalk {
 }
 
 /// One device's stream under the walk.
-struct Walked<'a> {
+struct DeviceSets<'a> {
     device: DeviceId,
     stream: StreamId,
     finals: &'a Finals,
@@ -91,51 +91,51 @@ struct Absent {
     border: u32,
 }
 
-impl StreamWalk {
+impl StreamSums {
     /// Walks every device of a stream. `lost` takes the lost ids of each backend.
     pub(crate) fn of(
-        grounds: &Grounds<'_>,
+        inputs: &CloseInputs<'_>,
         stream: StreamId,
         track: &StreamTrack,
         lost: &mut [LostIds],
     ) -> Self {
-        let mut walk = Self::default();
-        walk.backends.resize_with(lost.len(), BackendWalk::default);
-        let finals = &grounds.identity.streams[stream.index()];
+        let mut sums = Self::default();
+        sums.backends.resize_with(lost.len(), BackendSums::default);
+        let finals = &inputs.identity.streams[stream.index()];
         let nothing = Finals::default();
         for slot in 0..track.devices {
             let device = DeviceId(track.first_device.0 + slot);
             let known = finals.devices.get(slot).unwrap_or(&nothing);
             let union = known.union(finals.primary);
-            let scheduled = grounds.calendar.scheduled(stream, device);
+            let scheduled = inputs.calendar.scheduled(stream, device);
             let count = scheduled.unwrap_or_else(|| end_of(&union));
-            let warm_up = grounds
+            let warm_up = inputs
                 .calendar
                 .warm_up(stream, device)
                 .unwrap_or(known.warm_up);
-            walk.count_finals(known, finals.primary, warm_up);
-            walk.match_schedule(&union, count, warm_up);
-            let walked = Walked {
+            sums.count_finals(known, finals.primary, warm_up);
+            sums.match_schedule(&union, count, warm_up);
+            let own = DeviceSets {
                 device,
                 stream,
                 finals: known,
                 primary: finals.primary,
                 warm_up,
             };
-            for (at, backend) in walk.backends.iter_mut().enumerate() {
-                let seen = grounds.identity.backends[at].streams[stream.index()].get(slot);
+            for (at, backend) in sums.backends.iter_mut().enumerate() {
+                let seen = inputs.identity.backends[at].streams[stream.index()].get(slot);
                 if union.is_empty() && seen.is_none_or(|seen| seen.arrived.is_empty()) {
                     continue;
                 }
                 let nothing = Seen::default();
                 let seen = seen.unwrap_or(&nothing);
-                let known = track.by_order.then(|| backend.given(seen, &walked));
+                let known = track.by_order.then(|| backend.given(seen, &own));
                 let seen = known.as_ref().unwrap_or(seen);
-                let border = grounds.border(at, seen);
-                backend.add_device(grounds, &walked, seen, (border, &mut lost[at]));
+                let border = inputs.border(at, seen);
+                backend.add_device(inputs, &own, seen, (border, &mut lost[at]));
             }
         }
-        walk
+        sums
     }
 
     fn count_finals(&mut self, finals: &Finals, primary: State, warm_up: u32) {
@@ -159,7 +159,7 @@ impl StreamWalk {
     }
 }
 
-impl Grounds<'_> {
+impl CloseInputs<'_> {
     /// From which number on an absent message of a device's stream may still come. A backend
     /// that has delivered nothing has been quiet since the last message was due, not for ever.
     fn border(&self, backend: usize, seen: &Seen) -> u32 {
@@ -173,10 +173,10 @@ impl Grounds<'_> {
     }
 }
 
-impl BackendWalk {
+impl BackendSums {
     /// Gives the copies of a device's stream to messages, where nothing but order tells.
-    fn given(&mut self, seen: &Seen, walked: &Walked<'_>) -> Seen {
-        let known = Known::of(seen, walked.finals, walked.primary);
+    fn given(&mut self, seen: &Seen, own: &DeviceSets<'_>) -> Seen {
+        let known = Known::of(seen, own.finals, own.primary);
         self.unsure += known.unsure;
         self.surplus += known.surplus.all;
         for cohort in Cohort::BOTH {
@@ -190,27 +190,27 @@ impl BackendWalk {
 
     fn add_device(
         &mut self,
-        grounds: &Grounds<'_>,
-        walked: &Walked<'_>,
+        inputs: &CloseInputs<'_>,
+        own: &DeviceSets<'_>,
         seen: &Seen,
         (border, lost): (u32, &mut LostIds),
     ) {
         let mut ranges = Vec::new();
-        for (state, set) in walked.finals.sets(walked.primary) {
+        for (state, set) in own.finals.sets(own.primary) {
             if set.is_empty() {
                 continue;
             }
-            for stretch in sweep(set.runs(), seen.arrived.runs()) {
+            for stretch in merge_runs(set.runs(), seen.arrived.runs()) {
                 match (stretch.in_first, stretch.in_second) {
-                    (true, true) => self.add_arrived(state, &stretch.range, walked.warm_up),
+                    (true, true) => self.add_arrived(state, &stretch.range, own.warm_up),
                     (true, false) => {
                         let absent = Absent {
                             state,
                             seqs: stretch.range,
                             border,
                         };
-                        self.add_absent(&absent, walked.warm_up);
-                        self.date_absent(grounds, &absent, walked);
+                        self.add_absent(&absent, own.warm_up);
+                        self.date_absent(inputs, &absent, own);
                         if state.is_expected() && !absent.lost().is_empty() {
                             ranges.push(absent.lost());
                         }
@@ -219,9 +219,9 @@ impl BackendWalk {
                 }
             }
         }
-        self.add_copies(seen, walked);
-        let of = (walked.stream, walked.device);
-        keep_lost(lost, of, ranges, grounds.lost_ranges_most);
+        self.add_copies(seen, own);
+        let of = (own.stream, own.device);
+        keep_lost(lost, of, ranges, inputs.lost_ranges_most);
     }
 
     fn add_arrived(&mut self, state: State, seqs: &Range<u32>, warm_up: u32) {
@@ -245,11 +245,11 @@ impl BackendWalk {
 
     /// Notes when the absent were due. Shed messages are in no row of the series here, for they
     /// leave by themselves; for the end-to-end time they are absent like others.
-    fn date_absent(&mut self, grounds: &Grounds<'_>, absent: &Absent, walked: &Walked<'_>) {
+    fn date_absent(&mut self, inputs: &CloseInputs<'_>, absent: &Absent, own: &DeviceSets<'_>) {
         for seq in absent.seqs.clone() {
-            let due = grounds.calendar.due(walked.stream, walked.device, seq);
+            let due = inputs.calendar.due(own.stream, own.device, seq);
             if absent.state != State::Rejected {
-                self.censor(grounds, seq, due, seq >= walked.warm_up);
+                self.censor(inputs, seq, due, seq >= own.warm_up);
             }
             let Some(due) = due.filter(|_| absent.state != State::Shed) else {
                 continue;
@@ -268,33 +268,35 @@ impl BackendWalk {
     }
 
     /// Notes for how long an absent message had been due at the end.
-    fn censor(&mut self, grounds: &Grounds<'_>, seq: u32, due: Option<Micros>, is_measured: bool) {
-        let waited = due.map_or(Micros::ZERO, |due| grounds.end - due);
+    fn censor(
+        &mut self,
+        inputs: &CloseInputs<'_>,
+        seq: u32,
+        due: Option<Micros>,
+        is_measured: bool,
+    ) {
+        let waited = due.map_or(Micros::ZERO, |due| inputs.end - due);
         if is_measured {
             self.censored.record(waited);
         }
-        if grounds.cold.holds(seq, due, grounds.measure) {
+        if inputs.cold.holds(seq, due, inputs.measure) {
             self.censored_cold.record(waited);
-        } else if is_measured && grounds.cold != Cold::Nothing {
+        } else if is_measured && inputs.cold != Cold::Nothing {
             self.censored_warm.record(waited);
         }
     }
 
-    fn add_copies(&mut self, seen: &Seen, walked: &Walked<'_>) {
+    fn add_copies(&mut self, seen: &Seen, own: &DeviceSets<'_>) {
         for cohort in Cohort::BOTH {
-            let from = first_of(cohort, walked.warm_up);
-            let within = |set: &SeqSet| count(clip(set.runs(), from..u32::MAX));
-            let further = seen.further(walked.finals.resent(), from);
+            let from = first_of(cohort, own.warm_up);
+            let copies = seen.sums(own.finals.resent(), from..u32::MAX);
             let figures = self.figures.of_mut(cohort);
-            let arrived = within(&seen.arrived);
-            figures.arrived += arrived;
-            figures.copies += arrived + further.all;
-            figures.duplicates += further.all - further.own;
-            figures.duplicate_own += further.own;
-            if let Some(remarks) = &seen.remarks {
-                figures.late += within(&remarks.late);
-                figures.reordered += within(&remarks.reordered);
-            }
+            figures.arrived += copies.first;
+            figures.copies += copies.all();
+            figures.duplicates += copies.further.all - copies.further.own;
+            figures.duplicate_own += copies.further.own;
+            figures.late += copies.late;
+            figures.reordered += copies.reordered;
         }
     }
 }

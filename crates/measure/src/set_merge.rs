@@ -1,4 +1,4 @@
-//! Walks ascending lists of runs side by side: the algebra of sets of sequence numbers.
+//! Merge of two ascending lists of runs: the algebra of sets of sequence numbers.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ pub(crate) struct Stretch {
     pub(crate) in_second: bool,
 }
 
-/// Walks two ascending lists of runs side by side.
-pub(crate) fn sweep(
+/// Merges two ascending lists of runs into stretches.
+pub(crate) fn merge_runs(
     first: impl Iterator<Item = Range<u32>>,
     second: impl Iterator<Item = Range<u32>>,
 ) -> impl Iterator<Item = Stretch> {
@@ -60,7 +60,12 @@ pub(crate) fn clip(
         .filter(|run| run.start < run.end)
 }
 
+/// Number of sequence numbers in a range.
+pub(crate) fn len(range: &Range<u32>) -> u64 {
+    u64::from(range.end.saturating_sub(range.start))
+}
+
 /// Sum of the runs' lengths.
 pub(crate) fn count(runs: impl Iterator<Item = Range<u32>>) -> u64 {
-    runs.map(|run| u64::from(run.end - run.start)).sum()
+    runs.map(|run| len(&run)).sum()
 }
