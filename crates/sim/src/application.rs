@@ -4,6 +4,7 @@ use muster_platform::{Heard, Reply};
 use muster_protocol::mqtt::packet::Subscribe;
 use muster_protocol::mqtt::{Incoming, Publish, Server, Token, reason};
 
+use crate::behaviour::Fault;
 use crate::platform::Platform;
 use crate::queue::{Answered, Event, Queue};
 
@@ -54,31 +55,26 @@ impl Platform {
         let nobodys = (self.dialect.server.nobodys)(id);
         let (yes, no) = (self.dialect.server.acceptance, self.dialect.server.refusal);
         let (dice, ways, account) = (&mut self.dice, &self.behaviour, &mut self.account);
-        let mut answers = Vec::new();
-        if dice.hits(ways.reject) {
-            account.rejected += 1;
-            answers.push(answered(id, no));
-        } else if dice.hits(ways.drop) {
-            account.dropped += 1;
-        } else if dice.hits(ways.ignore) {
-            account.ignored += 1;
-        } else if dice.hits(ways.garble) {
-            account.garbled += 1;
-            answers.push(Answered {
+        let fault = dice.first([
+            (ways.reject, Fault::Reject, &mut account.rejected),
+            (ways.drop, Fault::Drop, &mut account.dropped),
+            (ways.ignore, Fault::Ignore, &mut account.ignored),
+            (ways.garble, Fault::Garble, &mut account.garbled),
+            (ways.mislead, Fault::Mislead, &mut account.misled),
+            (ways.duplicate, Fault::Duplicate, &mut account.duplicated),
+        ]);
+        let answers = match fault {
+            Some(Fault::Reject) => vec![answered(id, no)],
+            Some(Fault::Garble) => vec![Answered {
                 is_garbled: true,
                 ..answered(id, yes)
-            });
-        } else if dice.hits(ways.mislead) {
-            account.misled += 1;
-            answers.push(answered(Some(&nobodys), yes));
-        } else {
-            account.accepted += 1;
-            answers.push(answered(id, yes));
-            if dice.hits(ways.duplicate) {
-                account.duplicated += 1;
-                answers.push(answered(id, yes));
-            }
-        }
+            }],
+            Some(Fault::Mislead) => vec![answered(Some(&nobodys), yes)],
+            Some(Fault::Duplicate) => vec![answered(id, yes), answered(id, yes)],
+            Some(_) => Vec::new(),
+            None => vec![answered(id, yes)],
+        };
+        account.accepted += u64::from(matches!(fault, None | Some(Fault::Duplicate)));
         let mut at = queue.now() + ways.answer_after;
         if dice.hits(ways.late) {
             at += ways.late_by;

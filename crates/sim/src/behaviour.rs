@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use muster_model::{Listening, Micros, mix, unit};
+use muster_protocol::mqtt::reason;
 
 /// After how long it is known that consumers hear nothing, as of a broker that is frozen.
 const KNOWN_AFTER: Micros = Micros::from_secs(3);
@@ -178,6 +179,40 @@ impl Behaviour {
     }
 }
 
+/// A way to treat one message badly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Garbage,
+    Garble,
+    Mislead,
+    Reject,
+    Drop,
+    Ignore,
+    Lose,
+    Duplicate,
+    Late,
+}
+
+impl Fault {
+    /// The code of the answer to a message; none if it gets no answer.
+    pub(crate) fn answer(fault: Option<Self>) -> Option<u8> {
+        match fault {
+            Some(Self::Drop | Self::Ignore) => None,
+            Some(Self::Reject) => Some(reason::QUOTA_EXCEEDED),
+            _ => Some(reason::SUCCESS),
+        }
+    }
+
+    /// Number of copies of a message that are delivered.
+    pub(crate) fn copies(fault: Option<Self>) -> u8 {
+        match fault {
+            Some(Self::Reject | Self::Drop | Self::Lose) => 0,
+            Some(Self::Duplicate) => 2,
+            _ => 1,
+        }
+    }
+}
+
 /// Decisions by seed: the n-th one is always the same.
 #[derive(Debug)]
 pub(crate) struct Dice {
@@ -194,5 +229,16 @@ impl Dice {
     pub(crate) fn hits(&mut self, share: f64) -> bool {
         self.thrown += 1;
         unit(mix(self.seed, self.thrown)) < share
+    }
+
+    /// The first fault that happens, and counts it: each has its chance if none before it happened.
+    pub(crate) fn first<'a>(
+        &mut self,
+        faults: impl IntoIterator<Item = (f64, Fault, &'a mut u64)>,
+    ) -> Option<Fault> {
+        let mut faults = faults.into_iter();
+        let (_, fault, count) = faults.find(|(share, ..)| self.hits(*share))?;
+        *count += 1;
+        Some(fault)
     }
 }

@@ -43,9 +43,8 @@ impl Consumers {
         })
     }
 
-    pub(crate) fn start(&mut self, calendar: PlanCalendar, origin: Micros) {
+    pub(crate) fn start(&mut self, calendar: PlanCalendar) {
         self.calendar = calendar;
-        self.witness.recording.recorder().start(origin);
     }
 
     /// One copy reaches every backend; `each` hears which message it is, where that can be read.

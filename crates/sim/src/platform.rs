@@ -11,7 +11,7 @@ use muster_protocol::mqtt::{
 };
 
 use crate::account::Account;
-use crate::behaviour::{Behaviour, Dice, What};
+use crate::behaviour::{Behaviour, Dice, Fault, What};
 use crate::completions;
 use crate::mail::Mail;
 use crate::queue::{Copy, Event, Queue};
@@ -70,14 +70,6 @@ struct Talk<'a> {
     link: u32,
     server: &'a mut Server,
     out: &'a mut Vec<u8>,
-}
-
-/// Treatment of one publish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fate {
-    answer: Option<u8>,
-    is_delivered: bool,
-    is_garbage: bool,
 }
 
 impl Platform {
@@ -325,35 +317,44 @@ impl Platform {
             }
             return true;
         }
-        let fate = self.fate();
-        if fate.is_garbage {
+        let (ways, account) = (&self.behaviour, &mut self.account);
+        let fault = self.dice.first([
+            (ways.garbage, Fault::Garbage, &mut 0),
+            (ways.reject, Fault::Reject, &mut account.rejected),
+            (ways.drop, Fault::Drop, &mut account.dropped),
+            (ways.ignore, Fault::Ignore, &mut account.ignored),
+            (ways.lose, Fault::Lose, &mut account.lost),
+        ]);
+        if fault == Some(Fault::Garbage) {
             self.say(link, vec![0xff; 8], queue);
             return false;
         }
-        if fate.is_delivered {
+        let answer = Fault::answer(fault);
+        account.accepted += u64::from(answer == Some(reason::SUCCESS));
+        if Fault::copies(fault) > 0 {
             self.deliver(link, publish, queue);
         }
-        let Some(answer) = publish.pending.zip(fate.answer) else {
-            return true;
-        };
-        let is_late = self.dice.hits(self.behaviour.late);
-        let late_by = if is_late {
-            self.behaviour.late_by
-        } else {
-            Micros::ZERO
+        let answer = publish.pending.zip(answer);
+        let is_late = answer.is_some() && self.dice.hits(self.behaviour.late);
+        let late_by = match is_late {
+            true => self.behaviour.late_by,
+            false => Micros::ZERO,
         };
         self.answer_after(late_by, link, answer, queue);
         true
     }
 
-    /// Answers a publish so much later than it answers any.
+    /// Answers a publish, if it waits for that, later than usual by a time.
     pub(crate) fn answer_after(
         &mut self,
         late_by: Micros,
         link: u32,
-        (pending, reason): (Pending, u8),
+        answer: Option<(Pending, u8)>,
         queue: &mut Queue,
     ) {
+        let Some((pending, reason)) = answer else {
+            return;
+        };
         let session = self.ends[link as usize].session;
         let answer = Event::Answer {
             link,
@@ -362,34 +363,6 @@ impl Platform {
             reason,
         };
         queue.push(queue.now() + self.behaviour.answer_after + late_by, answer);
-    }
-
-    fn fate(&mut self) -> Fate {
-        let (dice, ways) = (&mut self.dice, &self.behaviour);
-        let mut fate = Fate {
-            answer: Some(reason::SUCCESS),
-            is_delivered: true,
-            is_garbage: false,
-        };
-        if dice.hits(ways.garbage) {
-            fate.is_garbage = true;
-        } else if dice.hits(ways.reject) {
-            self.account.rejected += 1;
-            (fate.answer, fate.is_delivered) = (Some(reason::QUOTA_EXCEEDED), false);
-        } else if dice.hits(ways.drop) {
-            self.account.dropped += 1;
-            (fate.answer, fate.is_delivered) = (None, false);
-        } else if dice.hits(ways.ignore) {
-            self.account.ignored += 1;
-            fate.answer = None;
-        } else if dice.hits(ways.lose) {
-            self.account.lost += 1;
-            self.account.accepted += 1;
-            fate.is_delivered = false;
-        } else {
-            self.account.accepted += 1;
-        }
-        fate
     }
 
     /// Takes note of a device that a gateway's link says is there; false if the publish is not that.

@@ -4,102 +4,74 @@ use muster_model::Micros;
 use muster_protocol::mqtt::{Incoming, reason};
 
 use crate::account::Told;
+use crate::behaviour::Fault;
 use crate::platform::Platform;
 use crate::queue::{Copy, Event, Queue};
-
-/// Treatment of one command or reply.
-struct Fate {
-    answer: Option<u8>,
-    copies: u8,
-    late_by: Micros,
-}
 
 impl Platform {
     /// The application issued a command.
     pub(crate) fn command(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
-        let copy = Copy::of(publish, publish.topic.as_str().to_owned());
-        let fate = self.fate_of_command(&copy.topic);
-        self.treat(link, publish, (copy, fate), queue);
+        let mut ends = self.ends.iter();
+        let is_subscribed = ends.any(|end| end.mail.takes(&publish.topic).is_some());
+        let (ways, account) = (&self.behaviour.commands, &mut self.account.commands);
+        account.taken += 1;
+        if !is_subscribed {
+            account.unheard += 1;
+            let answer = publish.pending.zip(Some(reason::NO_MATCHING_SUBSCRIBERS));
+            return self.answer_after(Micros::ZERO, link, answer, queue);
+        }
+        let fault = self.dice.first([
+            (ways.refuse, Fault::Reject, &mut account.refused),
+            (ways.lose, Fault::Lose, &mut account.lost),
+            (ways.duplicate, Fault::Duplicate, &mut account.doubled),
+            (ways.late, Fault::Late, &mut account.delayed),
+            (ways.ignore, Fault::Ignore, &mut account.ignored),
+        ]);
+        self.treat(link, publish, fault, queue);
     }
 
     /// A device replied to a command.
     pub(crate) fn reply(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
-        let copy = Copy::of(publish, publish.topic.as_str().to_owned());
-        let fate = self.fate_of_reply();
-        self.treat(link, publish, (copy, fate), queue);
+        let (ways, account) = (&self.behaviour.commands, &mut self.account.commands);
+        account.replies += 1;
+        let fault = self.dice.first([
+            (
+                ways.refuse_reply,
+                Fault::Reject,
+                &mut account.replies_refused,
+            ),
+            (ways.lose_reply, Fault::Lose, &mut account.replies_lost),
+            (
+                ways.duplicate_reply,
+                Fault::Duplicate,
+                &mut account.replies_doubled,
+            ),
+            (
+                ways.ignore_reply,
+                Fault::Ignore,
+                &mut account.replies_ignored,
+            ),
+        ]);
+        self.treat(link, publish, fault, queue);
     }
 
     fn treat(
         &mut self,
         link: u32,
         publish: &Incoming<'_>,
-        (copy, fate): (Copy, Fate),
+        fault: Option<Fault>,
         queue: &mut Queue,
     ) {
-        let at = queue.now() + self.behaviour.deliver_after + fate.late_by;
-        for _ in 0..fate.copies {
+        let mut at = queue.now() + self.behaviour.deliver_after;
+        if fault == Some(Fault::Late) {
+            at += self.behaviour.late_by;
+        }
+        let copy = Copy::of(publish, publish.topic.as_str().to_owned());
+        for _ in 0..Fault::copies(fault) {
             queue.push(at, Event::Mail(copy.clone()));
         }
-        if let Some(answer) = publish.pending.zip(fate.answer) {
-            self.answer_after(Micros::ZERO, link, answer, queue);
-        }
-    }
-
-    fn fate_of_command(&mut self, topic: &str) -> Fate {
-        let is_heard = self.ends.iter().any(|end| end.mail.takes(topic).is_some());
-        let (dice, ways) = (&mut self.dice, &self.behaviour.commands);
-        let account = &mut self.account.commands;
-        account.taken += 1;
-        let mut fate = Fate {
-            answer: Some(reason::SUCCESS),
-            copies: 1,
-            late_by: Micros::ZERO,
-        };
-        if !is_heard {
-            account.unheard += 1;
-            (fate.answer, fate.copies) = (Some(reason::NO_MATCHING_SUBSCRIBERS), 0);
-        } else if dice.hits(ways.refuse) {
-            account.refused += 1;
-            (fate.answer, fate.copies) = (Some(reason::QUOTA_EXCEEDED), 0);
-        } else if dice.hits(ways.lose) {
-            account.lost += 1;
-            fate.copies = 0;
-        } else if dice.hits(ways.duplicate) {
-            account.doubled += 1;
-            fate.copies = 2;
-        } else if dice.hits(ways.late) {
-            account.delayed += 1;
-            fate.late_by = self.behaviour.late_by;
-        } else if dice.hits(ways.ignore) {
-            account.ignored += 1;
-            fate.answer = None;
-        }
-        fate
-    }
-
-    fn fate_of_reply(&mut self) -> Fate {
-        let (dice, ways) = (&mut self.dice, &self.behaviour.commands);
-        let account = &mut self.account.commands;
-        account.replies += 1;
-        let mut fate = Fate {
-            answer: Some(reason::SUCCESS),
-            copies: 1,
-            late_by: Micros::ZERO,
-        };
-        if dice.hits(ways.refuse_reply) {
-            account.replies_refused += 1;
-            (fate.answer, fate.copies) = (Some(reason::QUOTA_EXCEEDED), 0);
-        } else if dice.hits(ways.lose_reply) {
-            account.replies_lost += 1;
-            fate.copies = 0;
-        } else if dice.hits(ways.duplicate_reply) {
-            account.replies_doubled += 1;
-            fate.copies = 2;
-        } else if dice.hits(ways.ignore_reply) {
-            account.replies_ignored += 1;
-            fate.answer = None;
-        }
-        fate
+        let answer = publish.pending.zip(Fault::answer(fault));
+        self.answer_after(Micros::ZERO, link, answer, queue);
     }
 
     /// A copy goes to every link that subscribed to its topic.

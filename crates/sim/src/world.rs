@@ -1,20 +1,22 @@
 //! The world: one run under a virtual clock.
 
 mod application;
+mod course;
 mod sockets;
 
 use std::sync::Arc;
 
 use muster_conduct::{
-    Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Placement, PlanCalendar, Progress,
-    RecordingSink, Slice, recorder_plan, schedules, timetable,
+    Ending, Order, Placement, PlanCalendar, Progress, RecordingSink, Slice, recorder_plan,
+    schedules,
 };
 use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_load::{PayloadError, ScheduleError, StreamSchedule};
-use muster_measure::{Closing, Recorder, RecorderPlan, Summary, Timeline, WindowDelta};
-use muster_model::{Listening, Micros, RunId, ShedCause, mix};
+use muster_measure::{Recorder, Summary};
+use muster_model::{Micros, RunId, mix};
 use muster_plan::Plan;
 
+use self::course::Course;
 use crate::account::{Account, Told};
 use crate::behaviour::Behaviour;
 use crate::commanding::Commanding;
@@ -30,14 +32,11 @@ const RUN: RunId = RunId(7);
 /// Wake-ups at one instant beyond which the world stands still: some time more than the events
 /// that the largest simulation has at once.
 const STEPS_MAX: u32 = 1_000_000;
-/// Ranges of lost ids that are listed: more than a test looks at.
-const LOST_RANGES_MAX: usize = 1_000;
 
 /// One run, from the first connect to the closed ledger.
 #[derive(Debug)]
 pub struct World {
     plan: Plan,
-    recorder: RecorderPlan,
     schedules: Vec<Arc<StreamSchedule>>,
     queue: Queue,
     wires: Vec<Wire>,
@@ -46,17 +45,10 @@ pub struct World {
     consumers: Consumers,
     /// The application that issues commands, if the plan has any.
     commanding: Option<Commanding>,
-    conductor: Conductor,
-    windows: WindowDelta,
-    timeline: Timeline,
-    next_dispatch: Micros,
-    /// Listening state of the consumers when the conductor was last asked.
-    listening: Listening,
-    interrupt_at: Option<Micros>,
+    course: Course,
     /// The threads of the generator: that of the shard, and that of the consumers.
     devices_thread: Thread,
     consumers_thread: Thread,
-    untaken: ShedCause,
     out: Vec<u8>,
     is_over: bool,
     steps: u64,
@@ -127,7 +119,7 @@ impl World {
         }
         Ok(Self {
             consumers: Consumers::new(&plan, RUN, &recorder, &schedules)?,
-            conductor: Conductor::new(timetable(&plan)),
+            course: Course::new(&plan, recorder),
             platform: Platform::new(
                 plan.platform.dialect(),
                 behaviour,
@@ -135,19 +127,12 @@ impl World {
                 mix(plan.seed, seed),
             ),
             wires: (0..links).map(|_| Wire::default()).collect(),
-            windows: WindowDelta::default(),
-            timeline: Timeline::CONNECTING,
-            next_dispatch: Micros::ZERO,
-            listening: Listening::until(Micros::ZERO),
-            interrupt_at: None,
             devices_thread: Thread::default(),
             consumers_thread: Thread::default(),
-            untaken: ShedCause::GeneratorLate,
             out: Vec::new(),
             is_over: false,
             steps: 0,
             plan,
-            recorder,
             schedules,
             queue,
             shard,
@@ -157,7 +142,7 @@ impl World {
 
     /// The user asks for the end at this instant.
     pub fn interrupt_at(&mut self, at: Micros) {
-        self.interrupt_at = Some(at);
+        self.course.interrupt_at(at);
     }
 
     /// A thread of the generator does not run for a time.
@@ -213,8 +198,8 @@ impl World {
             self.shard.connects().next(),
             self.commanding.as_mut().and_then(Commanding::next),
         ];
-        let next = wanted.into_iter().flatten().min();
-        next.map_or(self.next_dispatch, |next| next.min(self.next_dispatch))
+        let wanted = wanted.into_iter().flatten();
+        wanted.fold(self.course.next_dispatch(), Micros::min)
     }
 
     /// Hands over events that waited for a thread, now that it runs again.
@@ -282,8 +267,7 @@ impl World {
             self.pump(link);
         }
         self.issue();
-        if now >= self.next_dispatch {
-            self.next_dispatch = now + DISPATCH_EVERY;
+        if self.course.is_due(now) {
             self.conduct();
         }
     }
@@ -291,25 +275,24 @@ impl World {
     fn conduct(&mut self) {
         let now = self.queue.now();
         self.gather();
-        if self.interrupt_at.is_some_and(|at| at <= now) {
-            self.conductor.interrupt(now);
-        }
         loop {
-            let links = Progress::of(&self.shard, self.queue.now());
-            let mut progress = Progress::united(
-                [Some(links), self.application_progress()]
-                    .into_iter()
-                    .flatten(),
-            );
+            let links = Progress::of(&self.shard, now);
+            let parts = [Some(links), self.application_progress()];
+            let mut progress = Progress::united(parts.into_iter().flatten());
             let listening = self.platform.behaviour().listening(now);
             progress.listening = progress.listening.and(listening);
-            self.listening = progress.listening;
-            let delivery = Delivery::of(&self.windows.progress);
-            let Some(order) = self.conductor.step(now, &progress, &delivery) else {
+            let Some(order) = self.course.step(now, &progress) else {
                 return;
             };
             self.obey(order);
         }
+    }
+
+    /// The recorders of the devices and of the consumers.
+    fn recorders(&mut self) -> [&mut Recorder; 2] {
+        let devices = &mut self.shard.recording().sink().recording;
+        let consumers = &mut self.consumers.witness.recording;
+        [devices, consumers].map(RecordingSink::recorder)
     }
 
     fn obey(&mut self, order: Order) {
@@ -319,32 +302,20 @@ impl World {
                 self.dial_application();
             }
             Order::Start { origin } => {
-                let phases = self.plan.phases;
-                self.timeline = Timeline::starting(origin, phases.warm_up, phases.measure);
+                self.course.start(origin, &self.plan);
                 self.shard.traffic_mut().start(origin);
-                self.shard
-                    .recording()
-                    .sink()
-                    .recording
-                    .recorder()
-                    .start(origin);
-                let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
-                self.consumers.start(calendar, origin);
+                let recorders = self.recorders().into_iter();
+                recorders.for_each(|recorder| recorder.start(origin));
+                let timeline = self.course.timeline();
+                let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
+                self.consumers.start(calendar);
                 if let Some(application) = &mut self.commanding {
                     application.start(origin);
                 }
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(link));
             }
             Order::EndDue { at } => self.end_due(at),
-            Order::MarkDrain => {
-                self.shard
-                    .recording()
-                    .sink()
-                    .recording
-                    .recorder()
-                    .mark_drain();
-                self.consumers.witness.recording.recorder().mark_drain();
-            }
+            Order::MarkDrain => self.recorders().into_iter().for_each(Recorder::mark_drain),
             Order::Finish => self.finish(),
         }
     }
@@ -354,16 +325,14 @@ impl World {
         if let Some(application) = &mut self.commanding {
             application.end_due(at);
         }
-        if at < self.timeline.settle {
-            self.timeline = self.timeline.stopped(at);
-            self.shard.recording().sink().recording.recorder().stop(at);
-            self.consumers.witness.recording.recorder().stop(at);
-            self.untaken = ShedCause::Interrupted;
+        if self.course.end_due(at) {
+            let recorders = self.recorders().into_iter();
+            recorders.for_each(|recorder| recorder.stop(at));
         }
     }
 
     fn finish(&mut self) {
-        self.shard.finish(self.queue.now(), self.untaken);
+        self.shard.finish(self.queue.now(), self.course.untaken());
         self.finish_application();
         for link in 0..self.shard.fleets().links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
@@ -391,16 +360,9 @@ impl World {
 
     fn gather(&mut self) {
         let now = self.queue.now();
-        let ours = self
-            .shard
-            .recording()
-            .sink()
-            .recording
-            .recorder()
-            .flush(now);
-        self.windows.merge(&ours);
-        let theirs = self.consumers.witness.recording.recorder().flush(now);
-        self.windows.merge(&theirs);
+        for windows in self.recorders().map(|recorder| recorder.flush(now)) {
+            self.course.gather(&windows);
+        }
     }
 
     fn close(mut self) -> Run {
@@ -414,25 +376,14 @@ impl World {
             .and(&self.consumers.witness.finals());
         let mut identity = self.shard.recording().sink().recording.finish();
         identity.merge(self.consumers.witness.recording.finish());
-        let calendar = PlanCalendar::new(&self.plan, &self.schedules, self.timeline);
-        let summary = Closing {
-            plan: &self.recorder,
-            windows: &self.windows,
-            identity: Some(&identity),
-            account: Some(&account),
-            calendar: Some(&calendar),
-            timeline: self.timeline,
-            end: self.queue.now(),
-            listening: self.listening,
-            devices_until: self.queue.now(),
-            has_one_clock: true,
-            quiet: self.plan.phases.settle.quiet,
-            lost_ranges_most: LOST_RANGES_MAX,
-        }
-        .summary();
+        let timeline = self.course.timeline();
+        let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
+        let (end, quiet) = (self.queue.now(), self.plan.phases.settle.quiet);
+        let sets = (&identity, &account, &calendar as _);
+        let summary = self.course.summary(end, quiet, sets);
         Run {
             summary,
-            ending: self.conductor.ending(),
+            ending: self.course.ending(),
             told: self.platform.told(),
             platform: self.platform.account,
             finals,
