@@ -14,7 +14,7 @@ use muster_platform::{
     Field, Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted,
 };
 use muster_protocol::coap::{
-    self, Code, Opt, OptionNumber, Pending, Reply, ServerEvent, Uint, content_format,
+    self, Code, Opt, OptionNumber, Reply, ServerEvent, Uint, content_format,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -237,7 +237,8 @@ impl Coap {
             Wanted::Reply(_) => self.reply(work, &request),
             Wanted::Refused(refusal) => {
                 ctx.counts().refused_requests.more();
-                self.decline(ctx, from, incoming.pending, &refusal);
+                let to = RequestRef::new(from, incoming.pending);
+                self.decline(ctx, to, &refusal);
             }
         }
         work.ctx.scratch().topic = topic;
@@ -255,13 +256,9 @@ impl Coap {
         let Some(socket) = self.endpoint.peer(from).map(|peer| peer.socket) else {
             return;
         };
-        let mut sent = RequestRef {
-            peer: from,
-            pending: incoming.pending,
-            query: None,
-        };
+        let mut sent = RequestRef::new(from, incoming.pending);
         if upload.ttd_s.is_some() {
-            sent.query = self.note_query(from, incoming.pending, upload);
+            sent.query = self.note_query(sent, upload);
             if sent.query.is_none() {
                 let code = ctx.shared.config.dialect.server.refusal;
                 return self.refuse_upload(ctx, sent, code);
@@ -302,13 +299,12 @@ impl Coap {
         };
         let parcel = Parcel::new(&publish, None);
         work.router.broker().publish(ctx, parcel);
-        self.endpoint
-            .change(ctx, request.from, request.incoming.pending);
+        let to = RequestRef::new(request.from, request.incoming.pending);
+        self.endpoint.change(ctx, to, 1);
     }
 
     /// Answers an uplink.
     fn answer(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, answer: Answer) {
-        let RequestRef { peer, pending, .. } = to;
         if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
             (to.query, answer.response)
         {
@@ -320,23 +316,18 @@ impl Coap {
         }
         match answer.response {
             Response::Accept | Response::Garbled | Response::Misnamed => {
-                self.endpoint.change(ctx, peer, pending);
+                self.endpoint.change(ctx, to, 1);
             }
-            Response::AcceptTwice => self.endpoint.change_twice(ctx, peer, pending),
+            Response::AcceptTwice => self.endpoint.change(ctx, to, 2),
             // Who asked hears at once that the answer comes separately (RFC 7252 section 5.2.2).
             Response::AcceptLate(by) => {
-                if let Some(pending) = self.endpoint.separate(ctx, peer, pending) {
-                    let query = None;
-                    let late = answer.late(asker(RequestRef {
-                        peer,
-                        pending,
-                        query,
-                    }));
+                if let Some(pending) = self.endpoint.separate(ctx, to) {
+                    let late = answer.late(asker(RequestRef::new(to.peer, pending)));
                     ctx.set_alarm(ctx.now() + by, late);
                 }
             }
             Response::Reject(code) => self.refuse_upload(ctx, to, code),
-            Response::Silence if pending.is_confirmable() => ctx.counts().unanswered.more(),
+            Response::Silence if to.pending.is_confirmable() => ctx.counts().unanswered.more(),
             Response::Silence => {}
         }
     }
@@ -345,35 +336,23 @@ impl Coap {
     fn refuse_upload(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, code: u16) {
         let status = Status::of_http(code).unwrap_or(Refusal::UNAVAILABLE.status);
         let why = "refused on purpose";
-        if self.decline(ctx, to.peer, to.pending, &Refusal { status, why }) {
+        if self.decline(ctx, to, &Refusal { status, why }) {
             ctx.counts().rejected.more();
         }
     }
 
-    /// Answers no; whether that could be said.
-    fn decline(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        to: PeerRef,
-        pending: Pending,
-        refusal: &Refusal,
-    ) -> bool {
+    /// Answers no; false if that could not be sent.
+    fn decline(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, refusal: &Refusal) -> bool {
         let content = Content {
             status: refusal.status,
             fields: refusal.fields().collect(),
             body: refusal.why.as_bytes(),
         };
-        self.respond_with(ctx, to, pending, &content)
+        self.respond_with(ctx, to, &content)
     }
 
     /// Sends the answer; returns whether it could be sent.
-    fn respond_with(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        to: PeerRef,
-        pending: Pending,
-        content: &Content<'_>,
-    ) -> bool {
+    fn respond_with(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, content: &Content<'_>) -> bool {
         let fields = &content.fields;
         let values: Vec<Uint> = fields.iter().map(number).collect();
         let options = fields.iter().zip(&values);
@@ -381,7 +360,7 @@ impl Coap {
         options.sort_by_key(|option| option.number);
         let code = Code::new(content.status.class, content.status.detail);
         let reply = Reply::new(code, &options, content.body);
-        self.endpoint.respond(ctx, to, pending, &reply)
+        self.endpoint.respond(ctx, to, &reply, 1)
     }
 }
 

@@ -15,7 +15,7 @@ use muster_protocol::coap::{
 use super::bounds;
 use super::guard::Secure;
 use super::peers::{Met, Peer, Peers};
-use super::request::PeerRef;
+use super::request::{PeerRef, RequestRef};
 use super::sender;
 use crate::account::Count;
 use crate::config::GatewayConfig;
@@ -158,24 +158,39 @@ impl Endpoint {
         self.peer(of).map(|peer| (peer.socket, peer.address))
     }
 
-    /// Has the session of a peer do one thing; gives what it tells of.
+    /// Has the session of a peer write a datagram, which is sent as often as `copies` says; none if the
+    /// peer is gone.
+    fn write<T>(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        to: PeerRef,
+        copies: u8,
+        act: impl FnOnce(&mut Server, Micros, &mut Vec<u8>) -> T,
+    ) -> Option<T> {
+        let now = ctx.now();
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let peer = self.peer(to);
+        let done = peer.map(|peer| act(&mut peer.coap, now, &mut out));
+        for _ in 0..copies {
+            self.send_datagram(ctx, to, &out);
+        }
+        self.out = out;
+        done
+    }
+
+    /// Has the session of a peer take a step; gives its event.
     pub(super) fn drive<'d>(
         &mut self,
         ctx: &mut Ctx<'_>,
         of: PeerRef,
         act: impl FnOnce(&mut Server, Micros, &mut Vec<u8>) -> Option<ServerEvent<'d>>,
     ) -> Option<ServerEvent<'d>> {
-        let now = ctx.now();
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        let done = self.peer(of).map(|peer| {
-            let before = *peer.coap.counts();
-            let event = act(&mut peer.coap, now, &mut out);
-            (event, before, *peer.coap.counts())
-        });
-        self.send_datagram(ctx, of, &out);
-        self.out = out;
-        let (event, before, after) = done?;
+        let (event, before, after) = self.write(ctx, of, 1, |session, now, out| {
+            let before = *session.counts();
+            let event = act(session, now, out);
+            (event, before, *session.counts())
+        })?;
         note(ctx, &before, &after);
         event
     }
@@ -201,88 +216,45 @@ impl Endpoint {
         ));
     }
 
-    /// Answers yes: 2.04.
-    pub(super) fn change(&mut self, ctx: &mut Ctx<'_>, to: PeerRef, pending: Pending) {
+    /// Answers yes (2.04), with the same datagram as often as `copies` says.
+    pub(super) fn change(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, copies: u8) {
         let reply = Reply::new(Code::CHANGED, &[], b"");
-        if self.respond(ctx, to, pending, &reply) {
+        if self.respond(ctx, to, &reply, copies) {
             ctx.counts().accepted.more();
         }
     }
 
-    /// Answers yes, with the same datagram twice.
-    pub(super) fn change_twice(&mut self, ctx: &mut Ctx<'_>, to: PeerRef, pending: Pending) {
-        let reply = Reply::new(Code::CHANGED, &[], b"");
-        let Some(datagram) = self.write_reply(ctx, to, pending, &reply) else {
-            return;
-        };
-        ctx.counts().accepted.more();
-        for _ in 0..2 {
-            self.send_datagram(ctx, to, &datagram);
-        }
-        self.out = datagram;
-    }
-
-    /// Says that the answer comes separately; none if the peer is gone.
-    pub(super) fn separate(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        to: PeerRef,
-        pending: Pending,
-    ) -> Option<Pending> {
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        let put_off = self
-            .peer(to)
-            .map(|peer| peer.coap.acknowledge(pending, &mut out));
-        self.send_datagram(ctx, to, &out);
-        self.out = out;
-        if put_off.is_none() {
+    /// Announces that the answer comes separately; none if the peer is gone.
+    pub(super) fn separate(&mut self, ctx: &mut Ctx<'_>, to: RequestRef) -> Option<Pending> {
+        let pending = self.write(ctx, to.peer, 1, |session, _, out| {
+            session.acknowledge(to.pending, out)
+        });
+        if pending.is_none() {
             ctx.counts().unanswerable.more();
         }
-        put_off
+        pending
     }
 
-    /// Answers; whether the peer is still there, and has room for one more answer.
+    /// Answers. False if the peer is gone, or owes too many acknowledgements for one more answer.
     pub(super) fn respond(
         &mut self,
         ctx: &mut Ctx<'_>,
-        to: PeerRef,
-        pending: Pending,
+        to: RequestRef,
         reply: &Reply<'_>,
+        copies: u8,
     ) -> bool {
-        let Some(datagram) = self.write_reply(ctx, to, pending, reply) else {
-            return false;
-        };
-        self.send_datagram(ctx, to, &datagram);
-        self.out = datagram;
-        self.look_after(ctx, to);
-        true
-    }
-
-    /// The datagram of an answer, in the buffer that is lent for it; none if the peer is gone, or
-    /// has so many answers of ours to acknowledge that there is no room for one more.
-    fn write_reply(
-        &mut self,
-        ctx: &Ctx<'_>,
-        to: PeerRef,
-        pending: Pending,
-        reply: &Reply<'_>,
-    ) -> Option<Vec<u8>> {
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        let now = ctx.now();
-        let written = self
-            .peer(to)
-            .map(|peer| peer.coap.respond(now, pending, reply, &mut out));
+        let written = self.write(ctx, to.peer, copies, |session, now, out| {
+            session.respond(now, to.pending, reply, out)
+        });
         if !matches!(written, Some(Ok(()))) {
             ctx.counts().unanswerable.more();
-            self.out = out;
-            return None;
+            return false;
         }
-        if pending.is_separate() {
+        if to.pending.is_separate() {
             ctx.counts().separate.more();
         }
-        Some(out)
+        self.look_after(ctx, to.peer);
+        true
     }
 
     /// Sends a message, if there is one, in a record where the peer has a session.
@@ -312,34 +284,36 @@ pub(super) fn note(ctx: &Ctx<'_>, before: &ServerCounts, after: &ServerCounts) {
         return;
     }
     let counts = ctx.counts();
-    let add = |count: &Count, before: u32, after: u32| {
+    let added: [(&Count, u32, u32); 9] = [
+        (&counts.received_again, before.duplicates, after.duplicates),
+        (
+            &counts.unrepeatable,
+            before.unrepeatable,
+            after.unrepeatable,
+        ),
+        (&counts.malformed, before.malformed, after.malformed),
+        (&counts.stray, before.stray, after.stray),
+        (&counts.refused_requests, before.rejected, after.rejected),
+        (&counts.requests_forgotten, before.evicted, after.evicted),
+        (
+            &counts.bodies_given_up,
+            before.bodies_given_up,
+            after.bodies_given_up,
+        ),
+        (
+            &counts.retransmitted,
+            before.retransmitted,
+            after.retransmitted,
+        ),
+        (
+            &counts.separate_given_up,
+            before.copies_given_up,
+            after.copies_given_up,
+        ),
+    ];
+    for (count, before, after) in added {
         count.add(u64::from(after.wrapping_sub(before)));
-    };
-    add(&counts.received_again, before.duplicates, after.duplicates);
-    add(
-        &counts.unrepeatable,
-        before.unrepeatable,
-        after.unrepeatable,
-    );
-    add(&counts.malformed, before.malformed, after.malformed);
-    add(&counts.stray, before.stray, after.stray);
-    add(&counts.refused_requests, before.rejected, after.rejected);
-    add(&counts.requests_forgotten, before.evicted, after.evicted);
-    add(
-        &counts.bodies_given_up,
-        before.bodies_given_up,
-        after.bodies_given_up,
-    );
-    add(
-        &counts.retransmitted,
-        before.retransmitted,
-        after.retransmitted,
-    );
-    add(
-        &counts.separate_given_up,
-        before.copies_given_up,
-        after.copies_given_up,
-    );
+    }
 }
 
 #[cfg(test)]

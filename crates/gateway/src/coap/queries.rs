@@ -4,18 +4,16 @@ use std::collections::BTreeSet;
 
 use muster_model::Micros;
 use muster_platform::Manner;
-use muster_protocol::coap::Pending;
 use slotmap::{KeyData, SlotMap};
 
-use super::request::PeerRef;
+use super::request::{PeerRef, RequestRef};
 use crate::commands::QueryRef;
 use crate::uplink::AlarmId;
 
 /// A request that wants a command in its answer.
 #[derive(Debug)]
 pub(super) struct Query {
-    pub(super) peer: PeerRef,
-    pub(super) pending: Pending,
+    pub(super) request: RequestRef,
     pub(super) tenant: Box<str>,
     pub(super) device: Box<str>,
     pub(super) manner: Manner,
@@ -37,7 +35,7 @@ impl Queries {
     }
 
     pub(super) fn insert(&mut self, query: Query) -> QueryRef {
-        let peer = query.peer;
+        let peer = query.request.peer;
         let added = self.all.insert(query);
         self.of_peers.insert((peer, added));
         added
@@ -49,7 +47,7 @@ impl Queries {
 
     pub(super) fn remove(&mut self, of: QueryRef) -> Option<Query> {
         let gone = self.all.remove(of)?;
-        self.of_peers.remove(&(gone.peer, of));
+        self.of_peers.remove(&(gone.request.peer, of));
         Some(gone)
     }
 

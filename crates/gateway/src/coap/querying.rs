@@ -2,10 +2,9 @@
 
 use muster_model::Micros;
 use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
-use muster_protocol::coap::Pending;
 
 use super::queries::Query;
-use super::request::PeerRef;
+use super::request::{PeerRef, RequestRef};
 use super::{Coap, Content};
 use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter};
 use crate::commands::{commanded, note_undelivered, requests};
@@ -26,16 +25,14 @@ impl Coap {
     /// Notes a request that wants a command; none if too many do.
     pub(super) fn note_query(
         &mut self,
-        peer: PeerRef,
-        pending: Pending,
+        request: RequestRef,
         upload: &Upload<'_>,
     ) -> Option<QueryRef> {
         if self.queries.len() >= QUERIES_MAX {
             return None;
         }
         let query = Query {
-            peer,
-            pending,
+            request,
             tenant: upload.tenant.into(),
             device: upload.device.into(),
             manner: upload.manner,
@@ -89,7 +86,7 @@ impl Coap {
             return;
         };
         query.alarm = None;
-        let (peer, pending, until) = (query.peer, query.pending, query.until);
+        let (request, until) = (query.request, query.until);
         if now >= until {
             let waiter = waiter(ctx, of);
             let Some(query) = self.queries.remove(of) else {
@@ -97,11 +94,11 @@ impl Coap {
             };
             locked(&ctx.shared.waiting).end(&query.tenant, &query.device, waiter);
             ctx.counts().queries_without_command.more();
-            return self.endpoint.change(ctx, peer, pending);
+            return self.endpoint.change(ctx, request, 1);
         }
-        let pending = self.endpoint.separate(ctx, peer, pending);
+        let pending = self.endpoint.separate(ctx, request);
         if let (Some(query), Some(pending)) = (self.queries.get_mut(of), pending) {
-            query.pending = pending;
+            query.request.pending = pending;
         }
         self.set_query_alarm(ctx, of, until);
     }
@@ -138,7 +135,7 @@ impl Coap {
         let mut handed = HandedCommand::default();
         let manner = query.manner.towards(&query.device, command.device);
         if let Err(why) = (requests(ctx).hand)(manner, command, &mut handed) {
-            self.endpoint.change(ctx, query.peer, query.pending);
+            self.endpoint.change(ctx, query.request, 1);
             return Err((MALFORMED, why));
         }
         let content = Content {
@@ -146,7 +143,7 @@ impl Coap {
             fields: handed.fields().collect(),
             body: &message.payload,
         };
-        if !self.respond_with(ctx, query.peer, query.pending, &content) {
+        if !self.respond_with(ctx, query.request, &content) {
             return Err((NOBODY_WAITS, UNANSWERABLE));
         }
         ctx.counts().accepted.more();

@@ -36,3 +36,13 @@ pub(crate) struct RequestRef {
     pub(crate) pending: Pending,
     pub(crate) query: Option<QueryRef>,
 }
+
+impl RequestRef {
+    pub(crate) const fn new(peer: PeerRef, pending: Pending) -> Self {
+        Self {
+            peer,
+            pending,
+            query: None,
+        }
+    }
+}
