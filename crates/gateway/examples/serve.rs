@@ -1,4 +1,4 @@
-//! A gateway as a process of its own, for scripts: the configuration as one line of JSON on
+//! A gateway in another process, for scripts: the configuration as one line of JSON on
 //! standard input, then `account` or `stop`; answers on standard output, one line each.
 
 use std::io::{stdin, stdout};

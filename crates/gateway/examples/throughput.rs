@@ -85,7 +85,7 @@ impl Consumer {
         let mut bytes = vec![0; 256 * 1024];
         let (mut have, mut subscribed) = (0, false);
         stream.write_all(&out).expect("it stands");
-        let (ready, told) = std::sync::mpsc::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = thread::spawn(move || {
             while let Ok(count @ 1..) = stream.read(&mut bytes[have..]) {
                 have += count;
@@ -113,7 +113,7 @@ impl Consumer {
                 stream.write_all(&out).expect("it stands");
             }
         });
-        told.recv().expect("SUBACK");
+        is_ready.recv().expect("SUBACK");
         thread
     }
 }
@@ -172,7 +172,7 @@ impl Handler for Flood {
             .connect(io.now(), &connect, &mut self.out)
             .expect("fresh");
         assert_eq!(io.write(key, &self.out), Written::Whole);
-        // The sink never answers: the client is told what a gateway would say.
+        // The sink never answers: the client gets the answers of a gateway from here.
         let mut answer = muster_protocol::mqtt::Input::new(&[0x20, 2, 0, 0]);
         self.links[at].1.poll(io.now(), &mut answer, &mut self.out);
         self.ready += 1;

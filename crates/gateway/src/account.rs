@@ -235,7 +235,7 @@ counts! {
     commands_routed,
     /// Replies to commands received, with DUP too: of one that a closed link swallowed no other comes.
     replies,
-    /// Peers over CoAP: addresses that were heard, again after they were forgotten.
+    /// Peers over CoAP: addresses that sent a datagram, counted again after they were forgotten.
     peers,
     /// Datagrams of further addresses, when there were as many peers as may be.
     peers_refused,
@@ -253,7 +253,7 @@ counts! {
     unrepeatable,
     /// Acknowledgements, resets and responses over CoAP that nobody waited for.
     stray,
-    /// Answers over CoAP in a message of their own.
+    /// Answers over CoAP in a separate message.
     separate,
     /// Of these, the ones that were acknowledged.
     separate_acknowledged,
@@ -397,8 +397,7 @@ pub(crate) fn hash(payload: &[u8]) -> u64 {
     hash_of(payload.iter())
 }
 
-/// The hash by which a command is named: of its topic and its payload, one after the other, for
-/// either may hold what tells it from others.
+/// The hash that names a command: of its topic followed by its payload, since either may hold its id.
 pub(crate) fn command_hash(topic: &str, payload: &[u8]) -> u64 {
     hash_of(topic.as_bytes().iter().chain(payload))
 }
@@ -409,7 +408,7 @@ fn hash_of<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     })
 }
 
-/// The hash by which [`GatewayAccount`] names a payload: FNV-1a, 64 bits.
+/// The hash that names a payload in [`GatewayAccount`]: FNV-1a, 64 bits.
 pub fn payload_hash(payload: &[u8]) -> u64 {
     hash(payload)
 }

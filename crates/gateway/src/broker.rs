@@ -439,8 +439,8 @@ fn find_matches(ctx: &Ctx<'_>, parcel: &Parcel<'_>, matches: &mut Vec<Match>) {
     });
 }
 
-/// One copy a session at the highest QoS granted (MQTT-3.3.4-2), but one each for
-/// subscriptions with an identifier of their own.
+/// One copy a session at the highest QoS granted (MQTT-3.3.4-2), but one for each subscription
+/// identifier.
 fn add_match(ctx: &Ctx<'_>, publish: &Publish<'_>, found: &Subscription, matches: &mut Vec<Match>) {
     let grant = Grant {
         qos: found.qos.min(publish.qos),

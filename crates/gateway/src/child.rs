@@ -1,5 +1,5 @@
-//! A gateway as a process of its own, so that its work is not the generator's: both ends of the
-//! pipe between them.
+//! A gateway in another process, so that its work is not the generator's: both ends of the pipe
+//! between them.
 //!
 //! The parent writes lines, the child answers each with one line of JSON: first the
 //! [`GatewayConfig`], answered by [`Listening`]; then `account` as often as it likes, answered by
@@ -22,7 +22,7 @@ const STOP: &str = "stop";
 /// Longest wait for an answer of a gateway process; the longest answer is a final account with
 /// hashes.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Lines that may wait to be heard: each is the answer to one that was told, one at a time.
+/// Lines that may wait to be read: each answers one request, and one request is open at a time.
 const ANSWERS_MAX: usize = 4;
 
 /// First message of a child.
@@ -55,11 +55,11 @@ impl From<StartError> for ChildError {
     }
 }
 
-/// The child's end: runs the gateway it is told to run until it is told to stop, or until its
-/// parent is gone.
+/// The child's end: runs a gateway as configured until it receives `stop`, or until its parent is
+/// gone.
 ///
 /// # Errors
-/// [`ChildError`] if the gateway could not be started (which the parent was told), or the pipe
+/// [`ChildError`] if the gateway could not be started (which the parent receives), or the pipe
 /// broke in the middle of a line.
 pub fn run_until_stopped(input: impl BufRead, mut output: impl Write) -> Result<(), ChildError> {
     let mut lines = input.lines();
@@ -99,7 +99,7 @@ impl ChildGateway {
     /// # Errors
     /// [`ChildError`] if the process, or the gateway in it, does not start.
     pub fn start(mut program: Command, config: &GatewayConfig) -> Result<Self, ChildError> {
-        // A group of its own, so that Ctrl-C at the terminal stops the run and not its target.
+        // A new group, so that Ctrl-C at the terminal stops the run and not its target.
         program.process_group(0);
         let mut child = program
             .stdin(Stdio::piped())
@@ -172,7 +172,7 @@ impl ChildGateway {
     }
 }
 
-/// Reads the child's lines on a thread of their own, so that waiting for one can have a bound.
+/// Reads the child's lines on another thread, so that waiting for one can have a bound.
 fn listen(answers: ChildStdout) -> io::Result<Receiver<io::Result<String>>> {
     let (lines, inbox) = sync_channel(ANSWERS_MAX);
     std::thread::Builder::new()

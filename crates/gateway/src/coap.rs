@@ -40,7 +40,7 @@ const NO_TEXT: Refusal = Refusal {
     status: Status::new(4, 0),
     why: "the path or a parameter is not UTF-8",
 };
-/// A device that the gateway was not told of.
+/// A device that the gateway does not know.
 const UNKNOWN: Refusal = Refusal {
     status: Status::new(4, 4),
     why: "the device is not registered",
@@ -54,7 +54,7 @@ struct Coap {
     credentials: Credentials,
 }
 
-/// An answer of the dialect: its code, what stands beside it, and a body.
+/// An answer of the dialect: its code, its fields and a body.
 #[derive(Debug)]
 struct Content<'a> {
     status: Status,
@@ -319,7 +319,7 @@ impl Coap {
                 self.endpoint.change(ctx, to, 1);
             }
             Response::AcceptTwice => self.endpoint.change(ctx, to, 2),
-            // Who asked hears at once that the answer comes separately (RFC 7252 section 5.2.2).
+            // An empty ACK announces a separate answer (RFC 7252 section 5.2.2).
             Response::AcceptLate(by) => {
                 if let Some(pending) = self.endpoint.separate(ctx, to) {
                     let late = answer.late(asker(RequestRef::new(to.peer, pending)));
@@ -364,7 +364,7 @@ impl Coap {
     }
 }
 
-/// Returns the request, or its refusal if the device is not known.
+/// Returns the request, or its refusal if the gateway does not know the device.
 fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
     let (tenant, device) = match &wanted {
         Wanted::Upload(upload) => (upload.tenant, upload.device),
@@ -408,7 +408,7 @@ fn number(field: &Field<'_>) -> Uint {
     }
 }
 
-/// The option of a field; a media type that has no number is not told.
+/// The option of a field; none for a media type that has no number.
 fn option<'a>((field, number): (&Field<'a>, &'a Uint)) -> Option<Opt<'a>> {
     Some(match field {
         Field::PathSegment(segment) => Opt::text(OptionNumber::LOCATION_PATH, segment),

@@ -68,7 +68,7 @@ impl Default for ManagementConfig {
     }
 }
 
-/// A token is nobody's to read.
+/// Prints no token.
 impl fmt::Debug for ManagementConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManagementConfig")
@@ -83,7 +83,7 @@ impl fmt::Debug for ManagementConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowReader {
-    /// At most so many bytes, above zero,
+    /// Most bytes, above zero,
     pub bytes: u32,
     /// in each interval of this length.
     pub every: Micros,
@@ -97,13 +97,13 @@ pub struct GatewayTls {
     pub cert: String,
     /// The text of its key.
     pub key: String,
-    /// The text of the certificates that vouch for clients; without it no client is asked for one.
+    /// The text of the CA certificates of clients; without it no client is asked for a certificate.
     pub client_ca: Option<String>,
     /// True if a client that shows no certificate is sent away.
     pub needs_client_cert: bool,
 }
 
-/// A key is nobody's to read.
+/// Prints no key.
 impl fmt::Debug for GatewayTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GatewayTls")
@@ -118,7 +118,7 @@ impl GatewayTls {
         let pem = |name: &str, text: &str| Pem::new(name, text.as_bytes().to_vec());
         let client_ca = self.client_ca.as_ref();
         ServerTls {
-            client_ca: client_ca.map(|ca| pem("the certificate that vouches for clients", ca)),
+            client_ca: client_ca.map(|ca| pem("the CA certificate of clients", ca)),
             is_client_cert_needed: self.needs_client_cert,
             ..ServerTls::new(
                 pem("the gateway's certificate", &self.cert),
@@ -145,7 +145,7 @@ pub struct GatewayDtls {
     pub certificate: Option<GatewayTls>,
 }
 
-/// A key is nobody's to read.
+/// Prints no key.
 impl fmt::Debug for GatewayDtls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GatewayDtls")
@@ -172,7 +172,7 @@ pub struct GatewayConfig {
     /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
     /// refused (4.13). None is the dialect's own, `Server::limits` of its table.
     pub max_payload: Option<u32>,
-    /// Bytes of the largest packet that it takes over MQTT, as MQTT 5 clients are told; none is the
+    /// Bytes of the largest packet that it takes over MQTT, as announced to MQTT 5 clients; none is the
     /// largest of the protocol.
     pub max_packet: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
@@ -252,7 +252,7 @@ pub(crate) enum Role {
 impl GatewayConfig {
     /// The share of one of several gateway processes that serve one run side by side: counts are
     /// split so that they add up, the one server becomes one for each with its part of rate and
-    /// queue, and every process draws from a seed of its own. Needed beyond the descriptors that
+    /// queue, and every process has another seed. Needed beyond the descriptors that
     /// one process can have.
     pub fn part(&self, part: u32, parts: u32) -> Self {
         let parts = parts.max(1);
@@ -330,7 +330,7 @@ impl GatewayConfig {
         }
     }
 
-    /// The code by which uplinks are refused on purpose.
+    /// The code of uplinks that are refused on purpose.
     pub(crate) fn reject_code(&self) -> u16 {
         let refusal = self.dialect.server.refusal;
         self.behaviour.reject.map_or(refusal, |reject| reject.code)

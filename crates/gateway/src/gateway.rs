@@ -70,7 +70,7 @@ pub enum StartError {
     /// The kernel has no event loop for it.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// Without randomness nobody's address can be proved.
+    /// Without randomness no address can be proved.
     #[error("the system gives no random bytes, which DTLS needs")]
     Randomness,
     /// The kernel has no thread for it.
@@ -79,7 +79,7 @@ pub enum StartError {
 }
 
 impl Gateway {
-    /// Starts a gateway on threads of its own; it listens when this returns.
+    /// Starts a gateway on new threads; it listens when this returns.
     ///
     /// # Errors
     /// [`StartError`] if the address, a loop or a thread is not to be had.

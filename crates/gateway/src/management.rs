@@ -56,7 +56,7 @@ impl Management {
                 runtime.spawn(counted::each_second(Arc::clone(&shared)));
             }
             runtime.spawn(axum::serve(listener, routes(shared)).into_future());
-            // Either way it is over: it was told so, or there is nobody left to tell.
+            // It ends when the sender is dropped, which shows as an error.
             let _ = runtime.block_on(stopped);
         };
         let thread = Builder::new()

@@ -9,7 +9,7 @@ use muster_protocol::mqtt::{Incoming, Properties, Property, Publish, Qos};
 use crate::account::hash;
 use crate::routes::SessionRef;
 
-/// A message with what it brought, in memory of its own.
+/// A message with its properties, which owns its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) topic: Box<str>,
@@ -95,13 +95,13 @@ impl Message {
     }
 }
 
-/// A message on its way to subscribers, which gets memory of its own once somebody has to keep it.
+/// A message on its way to subscribers. It is copied once somebody has to keep it.
 #[derive(Debug)]
 pub(crate) struct Parcel<'a> {
     pub(crate) publish: &'a Publish<'a>,
     /// Session that published it: its subscriptions with "no local" get no copy.
     pub(crate) from: Option<SessionRef>,
-    /// The same message in memory of its own.
+    /// The copy of the message, once there is one.
     pub(crate) kept: Option<Arc<Message>>,
 }
 

@@ -1,4 +1,4 @@
-//! The devices that a gateway was told of before it started.
+//! The devices that the configuration of a gateway names.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

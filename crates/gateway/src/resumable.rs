@@ -13,7 +13,7 @@ use crate::lock::locked;
 /// next in full.
 const SESSIONS_MAX: usize = 100_000;
 
-/// The sessions of all threads: a device that comes back may be heard by another one.
+/// The sessions of all threads: a device that comes back may reach another one.
 #[derive(Clone, Default)]
 pub(crate) struct Resumable(Arc<Mutex<Kept>>);
 

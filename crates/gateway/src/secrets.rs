@@ -35,7 +35,7 @@ impl Secrets {
 }
 
 impl Keys for Secrets {
-    /// Nobody is told that an identity is unknown: Hono looks keys up elsewhere and stays silent.
+    /// An unknown identity gets no answer, as at Hono, which looks keys up elsewhere.
     fn find(&self, identity: &[u8]) -> Found {
         let is_one = std::str::from_utf8(identity)
             .ok()
@@ -49,7 +49,7 @@ impl Keys for Secrets {
     }
 }
 
-/// Keys are nobody's to read.
+/// Prints no key.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets")

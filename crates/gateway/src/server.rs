@@ -61,7 +61,7 @@ impl OneServer {
             Full::Drop => Admission::Dropped,
             Full::Reject => Admission::Rejected,
             Full::Block => {
-                // It enters the queue when so many have begun that one place is free.
+                // It enters the queue at the beginning of service that frees a place.
                 let until = match queue {
                     0 => Micros(self.free_at_us.round() as u64),
                     queue => self.begins[waiting - queue],

@@ -25,8 +25,7 @@ use crate::routes::{Routes, SessionRef};
 pub(crate) const QUERIES_MAX: usize = 100_000;
 /// Devices whose gateway is known at least: as many as a large run has, at some 150 bytes each.
 const SPOKEN_FOR_MAX: usize = 500_000;
-/// Most devices that gateways announced of which it is known whose they are; those beyond get no
-/// commands.
+/// Most announced devices with a known gateway; devices beyond get no commands.
 const ANNOUNCED_MAX: usize = 1_000_000;
 
 /// State that the threads of one gateway share.

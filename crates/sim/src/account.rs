@@ -54,7 +54,7 @@ pub struct CommandAccount {
     pub taken: u64,
     /// Of these, refused.
     pub refused: u64,
-    /// Of these, for devices of which it knows no subscription.
+    /// Of these, for devices without a subscription.
     pub unheard: u64,
     /// Taken and never delivered.
     pub lost: u64,
@@ -62,13 +62,13 @@ pub struct CommandAccount {
     pub doubled: u64,
     /// Delivered late.
     pub delayed: u64,
-    /// Of which it said nothing to the application.
+    /// Delivered and never acknowledged to the application.
     pub ignored: u64,
     /// Replies it took, those sent again among them.
     pub replies: u64,
     /// Of these, refused.
     pub replies_refused: u64,
-    /// Of which it said nothing to the device.
+    /// Delivered and never acknowledged to the device.
     pub replies_ignored: u64,
     /// Taken and never delivered.
     pub replies_lost: u64,
@@ -78,7 +78,7 @@ pub struct CommandAccount {
 
 /// Copies that the platform handed to one link that had subscribed to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct Delivered {
     /// Commands.
     pub commands: u64,
     /// Anything else: messages of other devices, and for the application replies.

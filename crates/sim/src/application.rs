@@ -38,8 +38,8 @@ impl Platform {
     /// Takes a publish that the application acknowledges; false if it is none.
     pub(crate) fn asks(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
         let name = &self.ends[link as usize].name;
-        let heard = (self.dialect.server.hear)(name, &publish.topic, publish.payload);
-        let Heard::Message { device, id } = heard else {
+        let read = (self.dialect.server.hear)(name, &publish.topic, publish.payload);
+        let Heard::Message { device, id } = read else {
             return false;
         };
         if !self.ends[link as usize].has_subscribed && !(self.dialect.server.answers_unasked)(name)
@@ -88,8 +88,8 @@ impl Platform {
     /// The instant of an acknowledgement has come.
     pub(crate) fn acknowledge(&mut self, link: u32, answered: &Answered, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
-        let is_heard = end.has_subscribed || (self.dialect.server.answers_unasked)(&end.name);
-        if end.is_mute || !is_heard {
+        let is_received = end.has_subscribed || (self.dialect.server.answers_unasked)(&end.name);
+        if end.is_mute || !is_received {
             self.account.unheard += 1;
             return;
         }

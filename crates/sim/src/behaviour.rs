@@ -5,7 +5,7 @@ use std::ops::Range;
 use muster_model::{Listening, Micros, mix, unit};
 use muster_protocol::mqtt::reason;
 
-/// After how long it is known that consumers hear nothing, as of a broker that is frozen.
+/// Delay after which it is known that consumers receive nothing, as of a broker that is frozen.
 const KNOWN_AFTER: Micros = Micros::from_secs(3);
 
 /// A model platform's ways. Shares are chances between 0 and 1, each decided by the seed alone.
@@ -59,7 +59,7 @@ pub struct Behaviour {
     pub garbage: f64,
     /// True if it completes what it accepted at QoS 2 (PUBCOMP).
     pub completes: bool,
-    /// Writes of the device side of which the socket takes only a half at once.
+    /// Writes of the device side that the socket takes only half of at once.
     pub hold: f64,
     /// Time that the other half waits.
     pub hold_for: Micros,

@@ -1,5 +1,5 @@
 //! The business application: one session with the model platform that issues the commands of a run
-//! and hears the replies, as a consumer of a real run does.
+//! and receives the replies, as a consumer of a real run does.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct Commanding {
     /// The account whose copies of queries it answers with commands.
     pub(crate) backend: BackendId,
     replies: Option<&'static str>,
-    /// Since when it is connected and hears replies.
+    /// Instant since which it is connected and receives replies.
     up_since: Option<Micros>,
     /// Instant at which it connects again, if it is not connected.
     again: Option<Micros>,
@@ -73,8 +73,8 @@ impl Commanding {
 
     /// Its listening state for replies.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
-        let heard = |since| Listening { since, until: now };
-        self.up_since.map_or(Listening::deaf(now), heard)
+        let listening = |since| Listening { since, until: now };
+        self.up_since.map_or(Listening::deaf(now), listening)
     }
 
     pub(crate) fn start(&mut self, origin: Micros) {

@@ -1,6 +1,6 @@
-//! Packets by which a platform completes an exchange at QoS 2.
+//! Packets without the ones that complete an exchange at QoS 2.
 
-/// Packets without those of type PUBCOMP. None that a model platform says here has 128 bytes or more.
+/// Packets without those of type PUBCOMP. Those of a model platform are shorter than 128 bytes.
 pub(crate) fn without(packets: &[u8]) -> Vec<u8> {
     const PUBCOMP: u8 = 7;
     let (mut kept, mut rest) = (Vec::new(), packets);

@@ -47,7 +47,7 @@ impl Consumers {
         self.calendar = calendar;
     }
 
-    /// One copy reaches every backend; `each` hears which message it is, where that can be read.
+    /// One copy reaches every backend; `each` gets the message's id, if that can be read.
     pub(crate) fn arrived(
         &mut self,
         seen: Micros,

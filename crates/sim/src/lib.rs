@@ -4,7 +4,7 @@
 //! [`muster_conduct::Conductor`]) against a model platform, and jumps from one wake-up to the
 //! next, so that a minute of a run takes milliseconds and every run of one seed is the same. The
 //! platform is made of the server ends of `muster_protocol` and misbehaves as its [`Behaviour`]
-//! says; what it did is kept in an [`Account`] of its own. It must never know a real clock, a
+//! says and counts its actions in an [`Account`]. It must never know a real clock, a
 //! socket or a thread, and it decides nothing that a real run does not decide.
 //!
 //! ```
@@ -40,7 +40,7 @@ mod wire;
 mod witness;
 mod world;
 
-pub use account::{Account, CommandAccount, Told};
+pub use account::{Account, CommandAccount, Delivered};
 pub use behaviour::{Behaviour, CommandWays, Incident, What};
 pub use stall::{Stall, Whose, Why};
 pub use witness::{CommandFinals, Finals};

@@ -6,7 +6,7 @@ use muster_platform::PROPERTY_NAME;
 use muster_protocol::mqtt::packet::Subscribe;
 use muster_protocol::mqtt::{Publish, Qos, Server, Token, topic};
 
-use crate::account::Told;
+use crate::account::Delivered;
 use crate::queue::Copy;
 
 /// The subscriptions of one session, and what it is still to get.
@@ -18,14 +18,14 @@ pub(crate) struct Mail {
     open: BTreeMap<u32, Copy>,
     tokens: u32,
     /// Copies handed over, over all sessions of the link.
-    pub(crate) told: Told,
+    pub(crate) delivered: Delivered,
 }
 
 impl Mail {
     /// The mail of a session that follows another one without going on with it.
     pub(crate) fn after(before: &Self) -> Self {
         Self {
-            told: before.told,
+            delivered: before.delivered,
             ..Self::default()
         }
     }
@@ -69,10 +69,10 @@ impl Mail {
             if !is_said {
                 return;
             }
-            let told = &mut self.told;
+            let delivered = &mut self.delivered;
             match is_command(&copy.topic) {
-                true => told.commands += 1,
-                false => told.messages += 1,
+                true => delivered.commands += 1,
+                false => delivered.messages += 1,
             }
             if let Some(copy) = self.waiting.pop_front()
                 && copy.qos != Qos::AtMostOnce

@@ -3,7 +3,7 @@
 use muster_model::Micros;
 use muster_protocol::mqtt::{Incoming, reason};
 
-use crate::account::Told;
+use crate::account::Delivered;
 use crate::behaviour::Fault;
 use crate::platform::Platform;
 use crate::queue::{Copy, Event, Queue};
@@ -82,7 +82,7 @@ impl Platform {
         }
     }
 
-    /// Hands over what waits for a link, as far as its session takes it.
+    /// Hands over the waiting copies that the session of a link takes now.
     pub(crate) fn hand_over(&mut self, link: u32, queue: &mut Queue) {
         let dialect = self.dialect;
         let end = &mut self.ends[link as usize];
@@ -95,7 +95,7 @@ impl Platform {
     }
 
     /// Copies that were handed to each link.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.ends.iter().map(|end| end.mail.told).collect()
+    pub(crate) fn delivered(&self) -> Vec<Delivered> {
+        self.ends.iter().map(|end| end.mail.delivered).collect()
     }
 }

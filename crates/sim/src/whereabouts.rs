@@ -1,4 +1,4 @@
-//! A second witness of where a device stood: by what was told of its link, and nothing else.
+//! A second witness of the presence of devices: derived from the facts of their links alone.
 
 use std::collections::BTreeMap;
 

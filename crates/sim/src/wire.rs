@@ -8,7 +8,7 @@ pub(crate) struct Wire {
     /// Number of this connection, from 1.
     pub(crate) conn: u32,
     pub(crate) is_open: bool,
-    /// The rest of a write of which the kernel took a half.
+    /// The second half of a write, which the kernel did not take yet.
     pub(crate) held: Option<Vec<u8>>,
     /// Control bytes that wait behind it.
     pub(crate) waiting: Vec<u8>,

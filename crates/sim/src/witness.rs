@@ -1,4 +1,4 @@
-//! A second witness: how often each message was told to be final.
+//! A second witness: the number of final states that each message was given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,16 +30,16 @@ pub struct Finals {
 /// Counts of commands and queries, kept apart from the recorder's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CommandFinals {
-    /// Commands of which the application knows the last.
+    /// Commands with a final state at the application.
     pub issues: u64,
-    /// Commands of which the device side is final.
+    /// Commands with a final state at the device.
     pub answers: u64,
     /// Queries that are final.
     pub queries: u64,
-    /// Commands that came due, by where their device stood as the facts of its link tell, in the
-    /// order of [`Presence::ALL`].
+    /// Commands that came due, by the presence of their device that follows from the facts of its link,
+    /// in the order of [`Presence::ALL`].
     pub met: [u64; Presence::ALL.len()],
-    /// Ends that were told before.
+    /// Ends that were reported before.
     pub repeated: u64,
     /// Ends whose instants are out of order, and commands whose device stood elsewhere.
     pub absurd: u64,

@@ -17,7 +17,7 @@ use muster_model::{Micros, RunId, mix};
 use muster_plan::Plan;
 
 use self::course::Course;
-use crate::account::{Account, Told};
+use crate::account::{Account, Delivered};
 use crate::behaviour::Behaviour;
 use crate::commanding::Commanding;
 use crate::consumer::Consumers;
@@ -65,7 +65,7 @@ pub struct Run {
     pub platform: Account,
     /// The platform's own count of the copies for each link that subscribed; the last is the
     /// application, if the plan has commands.
-    pub told: Vec<Told>,
+    pub delivered: Vec<Delivered>,
     /// Counts of the second witness.
     pub finals: Finals,
     /// Wake-ups.
@@ -384,7 +384,7 @@ impl World {
         Run {
             summary,
             ending: self.course.ending(),
-            told: self.platform.told(),
+            delivered: self.platform.delivered(),
             platform: self.platform.account,
             finals,
             steps: self.steps,

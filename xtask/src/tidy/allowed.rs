@@ -26,7 +26,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("e2e", [0, 2]),
     Allowance::new("fleet", [22, 63]),
     Allowance::new("fuzz", [17, 94]),
-    Allowance::new("gateway", [47, 23]),
+    Allowance::new("gateway", [0, 16]),
     Allowance::new("judge", [39, 0]),
     Allowance::new("load", [16, 0]),
     Allowance::new("measure", [73, 0]),
@@ -41,7 +41,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("report", [15, 50]),
     Allowance::new("result", [14, 101]),
     Allowance::new("scenario", [71, 1]),
-    Allowance::new("sim", [18, 97]),
+    Allowance::new("sim", [0, 16]),
     Allowance::new("transport", [12, 9]),
     Allowance::new("xtask", [49, 18]),
 ];

@@ -342,7 +342,7 @@ impl Wire {
         written != Written::Exhausted
     }
 
-    /// Writes a last word; who does not hear it sees the connection end all the same.
+    /// Writes the last bytes; a client that does not get them sees the connection end all the same.
     pub(super) fn close(&mut self, io: &mut Io, key: Key) {
         if !self.is_held {
             self.wrap();

@@ -326,7 +326,7 @@ impl Broker {
         ctx.forget_socket(key);
         ctx.note_gone(sender(key));
         if let Some(batch) = link.batch.take() {
-            // Nobody is there to hear them.
+            // Nobody is there to receive them.
             let counted = batch.answers.iter().filter(|answer| answer.is_counted);
             ctx.counts().unanswerable.add(counted.count() as u64);
         }

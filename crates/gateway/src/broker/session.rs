@@ -85,14 +85,13 @@ impl Session {
         self.queue.push_back((grant, message));
     }
 
-    /// Takes the first copy out of the queue, and says whether publishers that wait for room are
-    /// to be told.
+    /// Takes the first copy out of the queue; true if publishers that wait for room may be read again.
     pub(crate) fn dequeue(&mut self) -> Option<((Grant, Arc<Message>), bool)> {
         let first = self.queue.pop_front()?;
         Some((first, self.lower()))
     }
 
-    /// One copy waits no more; whether publishers that wait for room are to be told.
+    /// One copy waits no more; true if publishers that wait for room may be read again.
     pub(crate) fn lower(&self) -> bool {
         let left = self.gauge.waiting.fetch_sub(1, Ordering::SeqCst) - 1;
         left <= QUEUE_LOW && self.gauge.congested.swap(false, Ordering::SeqCst)

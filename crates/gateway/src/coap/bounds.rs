@@ -10,10 +10,10 @@ use muster_protocol::coap::{ServerSettings, Transmission};
 /// Most peers: a socket for each of the devices that one process of a generator can have,
 /// several times over.
 pub(super) const PEERS: usize = 100_000;
-/// Bytes that all peers may keep before whoever is heard has to forget.
+/// Bytes that all peers may keep. Beyond it, a peer that sends has to forget requests.
 pub(super) const ALL_KEPT: usize = 256 << 20;
-/// Requests of one peer that are remembered, and answers of which copies are sent, however many
-/// bytes are kept.
+/// Requests of one peer that are remembered, and answers that are sent again, however many bytes are
+/// kept.
 pub(super) const LEAST_KEPT: usize = 64;
 
 /// Answers of one peer that wait for their acknowledgements: one for each message id of ours.

@@ -1,4 +1,4 @@
-//! The sockets that hear peers of CoAP, and the peers that were heard.
+//! The sockets of CoAP, and the peers that sent to them.
 
 mod securing;
 
@@ -23,7 +23,7 @@ use crate::end::Timer;
 use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
-/// Bytes asked for as the receive buffer of a socket that hears all devices; the system may grant
+/// Bytes asked for as the receive buffer of a socket, which all devices share; the system may grant
 /// fewer.
 const RECEIVE_BUFFER: usize = 4 << 20;
 

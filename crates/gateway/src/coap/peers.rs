@@ -21,7 +21,7 @@ type Place = (Key, SocketAddr);
 pub(super) struct Peers {
     all: DenseSlotMap<PeerRef, Peer>,
     by_address: FxHashMap<Place, PeerRef>,
-    /// Sessions of DTLS that are not open yet, of which there may be one beside an open one.
+    /// Sessions of DTLS that are not open yet; an address may have one of these and an open one.
     opening: FxHashMap<Place, PeerRef>,
     most: usize,
     /// Bytes that all sessions may keep before any of them has to forget some.
@@ -185,10 +185,10 @@ impl Peers {
     }
 }
 
-/// One peer of CoAP: an address that was heard.
+/// One peer of CoAP: an address that sent a datagram.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// The socket that it is heard by.
+    /// The socket that it sends to.
     pub(super) socket: Key,
     pub(super) address: SocketAddr,
     pub(super) coap: Server,
@@ -329,7 +329,7 @@ pub(super) mod tests {
         assert!(peers.insert(later, peer(socket, 4)).is_some());
     }
 
-    /// Beyond the bytes that all may keep, whoever is heard forgets all but its last requests.
+    /// Beyond the bytes that all may keep, a peer that sends forgets all but its last requests.
     #[test]
     fn sessions_keep_no_more_for_duplicates_than_all_may() {
         let (socket, mut peers) = (socket(), Peers::of(10, 50_000));

@@ -16,7 +16,7 @@ use crate::end::Ends;
 use crate::router::Router;
 use crate::thread::Thread;
 
-/// A thread that hears devices at a socket, as long as it is told what they say.
+/// A thread with a socket, whose datagrams come from the test.
 struct Rig {
     event_loop: Loop<Nobody>,
     shared: Shared,
@@ -70,7 +70,7 @@ impl Rig {
         self.coap(|coap, _| coap.endpoint.set_bounds(settings));
     }
 
-    /// A device asks for a command in a NON, whose answer is a message of its own.
+    /// A device asks for a command in a NON, whose answer is a separate message.
     fn ask(&mut self, from: SocketAddr, id: u16, device: &str) {
         let path = ["t", "T1", device].map(|segment| Opt::text(OptionNumber::URI_PATH, segment));
         let ttd = Opt::text(OptionNumber::URI_QUERY, "hono-ttd=20");
@@ -184,7 +184,7 @@ fn the_account_has_copies_that_met_silence_and_answers_that_were_given_up() {
     assert_eq!((counts.unrepeatable, counts.separate_given_up), (3, 2));
 }
 
-/// All devices behind an address speak at once, and none of them is heard before all have.
+/// All devices behind an address send at once, and no answer goes out before all have sent.
 #[test]
 fn a_whole_shared_socket_is_within_the_bounds_of_a_peer() {
     let mut rig = Rig::new();

@@ -1,4 +1,4 @@
-//! The counts of ThingsBoard's rule engine, and the calls by which they are read.
+//! The counts of ThingsBoard's rule engine, and the calls that read them.
 //!
 //! A rule node counts the messages that reach it and stores the count each second as telemetry of the
 //! tenant, `<prefix>_<service>`, zeros too; the schedule corrects itself, so that a late tick does not

@@ -78,8 +78,8 @@ impl<'a> Received<'a> {
         }
     }
 
-    /// A command: routed as any message, but treated badly by counts of its own. Whoever issues
-    /// commands hears that nobody was there, whatever devices hear of their messages.
+    /// A command: routed as any message, and treated badly by the counts for commands. If no device
+    /// takes it, the answer says so, also in dialects that do not say so to devices.
     fn command(&self, work: &mut Work<'_>) {
         let (ctx, incoming, from) = (&mut work.ctx, self.incoming, self.from);
         if !(ctx.shared.config.dialect.server.takes_command)(incoming.payload) {
@@ -144,15 +144,15 @@ impl<'a> Received<'a> {
             ctx.counts().unreadable.more();
             return self.expel(work, reason::MALFORMED_PACKET);
         }
-        let heard = if self.is_silent(ctx) {
+        let read = if self.is_silent(ctx) {
             Heard::Ignored
         } else {
             (dialect.server.hear)(self.name(), &incoming.topic, incoming.payload)
         };
-        if !matches!(heard, Heard::Announced { .. }) {
+        if !matches!(read, Heard::Announced { .. }) {
             self.count(ctx);
         }
-        match heard {
+        match read {
             Heard::Ignored => ctx.counts().unanswered.more(),
             Heard::Other => self.put(work, &incoming.topic, incoming.pending),
             Heard::Message { device, id } => self.ask(work, device, id),

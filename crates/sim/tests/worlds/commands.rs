@@ -97,8 +97,12 @@ fn agrees(run: &Run) {
     assert_eq!(ledger.delivered_not_received, Some(platform.lost));
     assert_eq!(ledger.received_not_delivered, Some(platform.ignored));
     assert_eq!(ledger.received_again, platform.doubled);
-    let told: u64 = run.told.iter().map(|told| told.commands).sum();
-    assert_eq!(ledger.received + ledger.received_again, told);
+    let delivered: u64 = run
+        .delivered
+        .iter()
+        .map(|delivered| delivered.commands)
+        .sum();
+    assert_eq!(ledger.received + ledger.received_again, delivered);
     replies_agree(run);
 }
 
@@ -110,10 +114,10 @@ fn replies_agree(run: &Run) {
     assert_eq!(ledger.replies_lost, Some(platform.replies_lost));
     assert_eq!(ledger.replies_unanswered, Some(platform.replies_ignored));
     assert_eq!(ledger.replies_again, platform.replies_doubled);
-    let told = run.told.last().map(|application| application.messages);
+    let delivered = run.delivered.last().map(|application| application.messages);
     let arrived = ledger.replies_arrived.zip(ledger.replies_unanswered);
     let copies = arrived.map(|(answered, others)| answered + others + ledger.replies_again);
-    assert_eq!(copies, told);
+    assert_eq!(copies, delivered);
 }
 
 #[test]
@@ -330,8 +334,12 @@ fn fanned(qos: u8, behaviour: Behaviour) -> Run {
     let run = play(plan, behaviour, seed());
     let ledger = received(&run);
     assert_eq!(run.summary.residue, Some(0), "{:#?}", ledger.equations);
-    let told: Vec<u64> = run.told.iter().map(|told| told.messages).collect();
-    assert_eq!(ledger.consumed, told.iter().sum::<u64>());
+    let delivered: Vec<u64> = run
+        .delivered
+        .iter()
+        .map(|delivered| delivered.messages)
+        .collect();
+    assert_eq!(ledger.consumed, delivered.iter().sum::<u64>());
     run
 }
 

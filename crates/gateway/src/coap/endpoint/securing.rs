@@ -52,7 +52,7 @@ impl Endpoint {
         }
         let peer = if header.content == Content::ConnectionId {
             let named = PeerRef::from_id(header.connection_id);
-            named.filter(|peer| self.place(*peer).is_some_and(|(heard, _)| heard == socket))
+            named.filter(|peer| self.place(*peer).is_some_and(|(known, _)| known == socket))
         } else {
             self.peers.guarded_at(socket, from)
         };
@@ -93,8 +93,7 @@ impl Endpoint {
         guard.is_some_and(|guard| guard.random == *random)
     }
 
-    /// Makes a session beside the one that may stand at that address, in the place of one that was
-    /// only begun.
+    /// Makes a session. An open one at that address stays; one that had only begun is replaced.
     fn begin(
         &mut self,
         ctx: &mut Ctx<'_>,
