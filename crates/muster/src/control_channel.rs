@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context, Result};
 use muster_cluster::{ChannelAccount, ControlChannel, Membership, Offset};
 use muster_model::{Micros, figure};
-use muster_result::{CLOCKS_APART, Header, NotedEvent};
+use muster_report::Event;
+use muster_result::{CLOCKS_APART, Header};
 
 use crate::args::RunArgs;
 use crate::target;
@@ -40,11 +41,7 @@ fn listeners(text: &str) -> Result<Vec<SocketAddr>> {
 }
 
 /// The events of the control channel at the end of settling; none without one.
-pub(crate) fn noted(
-    account: Option<&ChannelAccount>,
-    header: &Header,
-    end: Micros,
-) -> Vec<NotedEvent> {
+pub(crate) fn noted(account: Option<&ChannelAccount>, header: &Header, end: Micros) -> Vec<Event> {
     let clock = header.clocks.first().map_or("", String::as_str);
     account.map_or_else(Vec::new, |account| {
         events(account, end.as_secs_f64(), clock)
@@ -52,8 +49,8 @@ pub(crate) fn noted(
 }
 
 /// The same; `clock` is this part's.
-fn events(account: &ChannelAccount, end_s: f64, clock: &str) -> Vec<NotedEvent> {
-    let event = |kind: &str, detail: String| NotedEvent::new(end_s, kind, detail);
+fn events(account: &ChannelAccount, end_s: f64, clock: &str) -> Vec<Event> {
+    let event = |kind: &str, detail: String| Event::new(end_s, kind, detail);
     let silent = (!account.was_complete).then(|| {
         let detail = "not every other part reported over the control channel when settling ended: this one settled by \
                       itself, its consumers up to `settle.at-most`";

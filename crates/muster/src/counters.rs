@@ -9,7 +9,8 @@ use muster_monitor::prometheus::samples;
 use muster_net::Clock;
 use muster_plan::{MonitorPlan, Plan};
 use muster_platform::Counters;
-use muster_result::{COUNTERS_UNREAD, Counted, NotedCounter, NotedEvent};
+use muster_report::Event;
+use muster_result::{COUNTERS_UNREAD, Counted, NotedCounter};
 
 /// The counts of a page by type and status, of this run's tenants.
 type Counts = BTreeMap<(String, String), u64>;
@@ -140,12 +141,12 @@ fn growth(before: &Counts, after: &Counts) -> Result<Counts, String> {
 
 /// The sums over all pages, which are known only where each is.
 fn summed(grown: &[Result<Counts, String>], t_s: f64) -> Counted {
-    let unread: Vec<NotedEvent> = grown
+    let unread: Vec<Event> = grown
         .iter()
         .filter_map(|page| page.as_ref().err())
         .map(|why| {
             let detail = format!("how the platform's own counters grew is not known: {why}");
-            NotedEvent::new(t_s, COUNTERS_UNREAD, detail)
+            Event::new(t_s, COUNTERS_UNREAD, detail)
         })
         .collect();
     let mut sums = Counts::new();

@@ -8,7 +8,7 @@ use muster_plan::{Plan, ProvisionMode};
 use muster_provision::{
     JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
 };
-use muster_result::NotedEvent;
+use muster_report::Event;
 
 use crate::outcome;
 
@@ -169,12 +169,12 @@ const fn is_interruption(error: &ProvisionError) -> bool {
 impl Provisioned {
     /// Removes what was created, if the scenario wants it; what was done, as events.
     /// Instants count from the run's T0: what came before it is negative.
-    pub(crate) fn after(mut self, clock: Clock) -> Vec<NotedEvent> {
+    pub(crate) fn after(mut self, clock: Clock) -> Vec<Event> {
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
-        let created = NotedEvent::new(at_s, "provisioned", self.summary.to_string());
+        let created = Event::new(at_s, "provisioned", self.summary.to_string());
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
-        let removed = removed.map(|(kind, detail)| NotedEvent::new(now, kind, detail));
+        let removed = removed.map(|(kind, detail)| Event::new(now, kind, detail));
         [Some(created), removed].into_iter().flatten().collect()
     }
 

@@ -26,7 +26,8 @@ mod answering;
 
 use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
-use muster_result::{NotedEvent, NotedTarget};
+use muster_report::Event;
+use muster_result::NotedTarget;
 
 /// The addresses of devices and consumers.
 #[derive(Debug, Clone)]
@@ -157,7 +158,7 @@ pub(crate) struct Target {
 #[derive(Default)]
 pub(crate) struct Stopped {
     pub(crate) used: NotedTarget,
-    pub(crate) events: Vec<NotedEvent>,
+    pub(crate) events: Vec<Event>,
     /// The gateway's own account, as JSON text.
     pub(crate) account: Option<String>,
 }
@@ -261,7 +262,7 @@ impl Target {
                 Ok(its) => account
                     .get_or_insert_with(GatewayAccount::default)
                     .merge(&its),
-                Err(error) => stopped.events.push(NotedEvent::new(
+                Err(error) => stopped.events.push(Event::new(
                     elapsed_s,
                     "gateway-lost",
                     format!("{name} gave no account: {error}"),

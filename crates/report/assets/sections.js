@@ -250,10 +250,10 @@ function health() {
 const later = [];
 
 function target() {
-  const { cpu, memory, io } = report.target;
-  const names = [...new Set([cpu, memory, io].flatMap((map) => Object.keys(map || {})))];
-  const rows = names.map((name) => [name, { text: seconds(cpu?.[name]), n: true }, { text: bytes(memory?.[name]), n: true }, { text: bytes(io?.[name]), n: true }]);
-  return names.length === 0 ? null : card("The target", null, table(["process", ["CPU", "n"], ["largest resident set", "n"], ["read and written", "n"]], rows));
+  const { cpu, memory } = report.target;
+  const names = [...new Set([cpu, memory].flatMap((map) => Object.keys(map || {})))];
+  const rows = names.map((name) => [name, { text: seconds(cpu?.[name]), n: true }, { text: bytes(memory?.[name]), n: true }]);
+  return names.length === 0 ? null : card("The target", null, table(["process", ["CPU", "n"], ["largest resident set", "n"]], rows));
 }
 
 /// Indented like YAML, which is how scenarios are written.

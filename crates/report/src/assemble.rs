@@ -104,7 +104,6 @@ impl Assembly<'_> {
         let windows = windows::coarsened(summary, windows, health);
         let mut events = events(run.events, health);
         recovery::add(&mut events, &windows);
-        let has_measured = summary.timeline.measure < Micros::MAX;
         let mut ledger = ledgers(summary, names);
         bursts::measure(&mut ledger, &run.scenario);
         Report {
@@ -117,7 +116,7 @@ impl Assembly<'_> {
             labels: run.labels,
             started: run.started,
             unfinished: run.unfinished,
-            measured_s: has_measured.then_some(summary.measured_s),
+            measured_s: (summary.measured_s > 0.0).then_some(summary.measured_s),
             phases: phases(summary),
             scenario: run.scenario,
             environment: run.environment,
@@ -224,15 +223,14 @@ fn events(mut events: Vec<Event>, health: &GeneratorHealth) -> Vec<Event> {
     // That a consumer lost its session is among the events already.
     let incidents = health.incidents.iter();
     let incidents = incidents.filter(|incident| incident.kind != IncidentKind::ConsumerLost);
-    events.extend(incidents.map(|incident| Event {
-        t_s: incident.from.as_secs_f64(),
-        until_s: (incident.until > incident.from).then(|| incident.until.as_secs_f64()),
-        kind: incident.kind.rule().to_owned(),
-        detail: format!(
-            "{}: {} ({})",
-            incident.kind, incident.detail, incident.count
-        ),
-        recovery: None,
+    events.extend(incidents.map(|incident| {
+        let (kind, detail, count) = (incident.kind, &incident.detail, incident.count);
+        let detail = format!("{kind}: {detail} ({count})");
+        let event = Event::new(incident.from.as_secs_f64(), kind.rule(), detail);
+        match incident.until > incident.from {
+            true => event.until(incident.until.as_secs_f64()),
+            false => event,
+        }
     }));
     events.sort_by(|a, b| a.t_s.total_cmp(&b.t_s));
     events

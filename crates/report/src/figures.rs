@@ -121,8 +121,6 @@ pub struct TargetUse {
     pub cpu: Option<BTreeMap<String, f64>>,
     /// Largest resident set in bytes by process.
     pub memory: Option<BTreeMap<String, u64>>,
-    /// Bytes read and written by process; null in this version.
-    pub io: Option<BTreeMap<String, u64>>,
     /// Growth of the platform's own counters; null if the scenario names none.
     pub counters: Option<Vec<CounterGrowth>>,
 }
@@ -160,6 +158,26 @@ pub struct Event {
     pub detail: String,
     /// Time until rate and latency were normal again; null if the event is no outage.
     pub recovery: Option<Recovery>,
+}
+
+impl Event {
+    /// An event at one instant.
+    pub fn new(t_s: f64, kind: &str, detail: String) -> Self {
+        Self {
+            t_s,
+            until_s: None,
+            kind: kind.to_owned(),
+            detail,
+            recovery: None,
+        }
+    }
+
+    /// The same event with an end.
+    #[must_use]
+    pub fn until(self, until_s: f64) -> Self {
+        let until_s = Some(until_s);
+        Self { until_s, ..self }
+    }
 }
 
 /// The end of an outage as rate and latency show it: answers and arrivals are at 90 % of their usual

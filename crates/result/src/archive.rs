@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use muster_conduct::{Afterlife, Ending, Part, RunData};
+use muster_conduct::{Afterlife, ConsumerRefusal, Ending, Part, RunData};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_load::PayloadSpec;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
 use muster_plan::{ClientId, ClientPlan, Credential, Plan};
+use muster_report::Event;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use sha2::{Digest, Sha256};
 
 use crate::counters::NotedCounter;
-use crate::events::{self, NotedEvent};
+use crate::events;
 
 mod pulses;
 
@@ -54,7 +55,9 @@ pub enum Note {
     /// The begins of the phases.
     Timeline(Timeline),
     /// Something that happened.
-    Event(NotedEvent),
+    Event(Event),
+    /// A consumer that did not come up.
+    Refusal(ConsumerRefusal),
     /// The growth of the platform's own counters.
     Counters(Vec<NotedCounter>),
 }
@@ -94,7 +97,8 @@ pub struct Archive {
     pub(crate) account: Option<Account>,
     pub(crate) timeline: Timeline,
     /// The events of the run itself; those that the windows show are added in the report.
-    pub events: Vec<NotedEvent>,
+    pub events: Vec<Event>,
+    pub(crate) refusals: Vec<ConsumerRefusal>,
     /// None where nobody read any.
     pub counters: Option<Vec<NotedCounter>>,
     pub(crate) pulses: Pulses,
@@ -202,6 +206,7 @@ impl Archive {
             account: None,
             timeline: Timeline::CONNECTING,
             events: Vec::new(),
+            refusals: Vec::new(),
             counters: None,
             pulses: Pulses::default(),
             footer: None,
@@ -226,6 +231,7 @@ impl Archive {
             account: data.account,
             timeline: data.timeline,
             events,
+            refusals: events::refusals(&data.incidents),
             counters: None,
             pulses: Pulses::default(),
             records: 0,
@@ -259,6 +265,8 @@ impl Archive {
             .iter()
             .map(|event| Record::Event(encoded(&Note::Event(event.clone()))))
             .collect();
+        let refusals = self.refusals.iter().cloned().map(Note::Refusal);
+        records.extend(refusals.map(|note| Record::Event(encoded(&note))));
         let counters = self.counters.clone().map(Note::Counters);
         records.extend(counters.map(|note| Record::Event(encoded(&note))));
         records.push(Record::Event(encoded(&Note::Timeline(self.timeline))));
@@ -383,6 +391,7 @@ impl Archive {
             (_, _) => None,
         };
         self.events.extend(other.events);
+        self.refusals.extend(other.refusals);
         self.footer = match (self.footer.take(), other.footer) {
             (Some(mine), Some(theirs)) => Some(mine.merged(theirs)),
             (_, _) => None,
@@ -409,6 +418,7 @@ impl Archive {
             Record::Event(bytes) => match decoded(&bytes)? {
                 Note::Timeline(timeline) => self.timeline = timeline,
                 Note::Event(event) => self.events.push(event),
+                Note::Refusal(refusal) => self.refusals.push(refusal),
                 Note::Counters(counters) => self.counters = Some(counters),
             },
             Record::Identity(identity) => self.identity = Some(*identity),
@@ -444,7 +454,7 @@ pub struct Counted {
     /// Their growth.
     pub counters: Vec<NotedCounter>,
     /// An event for each reason why their growth is not known.
-    pub unread: Vec<NotedEvent>,
+    pub unread: Vec<Event>,
 }
 
 /// SHA-256 in hexadecimal.

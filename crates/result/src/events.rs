@@ -7,14 +7,13 @@ use muster_conduct::{ConsumerRefusal, Diagnostic, Incidents};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
-use serde::{Deserialize, Serialize};
+use muster_report::Event;
 
 /// Findings on topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
 const NEW_TENANT: &str = "new-tenant";
 /// Changes of topics by others during the run.
 const TOPICS_CHANGED: &str = "topics-changed";
-/// The growth of the platform's own counters is not known.
 /// The event that says how far two clocks are apart.
 pub const CLOCKS_APART: &str = "clocks-apart";
 /// The event of counters of the platform whose growth is not known.
@@ -38,21 +37,6 @@ const REASON_STRING: &str = "reason-string";
 /// Seconds without one of the things that happen all the time, before it is called an event.
 const GAP_MIN: u32 = 2;
 
-/// An event in seconds since T0.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct NotedEvent {
-    /// The begin.
-    pub t_s: f64,
-    /// The end; none if it has no length, or did not end.
-    pub until_s: Option<f64>,
-    /// The kind, such as `consumer-lost`.
-    pub kind: String,
-    /// The details in words.
-    pub detail: String,
-    /// The refused consumer and the cause; none for an event of another kind.
-    pub refusal: Option<ConsumerRefusal>,
-}
-
 /// Two processes work out the beginning of a run from the wall clock, each with an error below this.
 const EARLY_MIN: Micros = Micros::from_millis(1);
 
@@ -60,8 +44,8 @@ const EARLY_MIN: Micros = Micros::from_millis(1);
 const SOME_OF: u64 = 20;
 
 /// The incidents of a run as events, in their order.
-pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<NotedEvent> {
-    let mut events: Vec<NotedEvent> = incidents.iter().map(of_incident).collect();
+pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<Event> {
+    let mut events: Vec<Event> = incidents.iter().map(of_incident).collect();
     for (at, incident) in incidents.iter().enumerate() {
         if let Diagnostic::ConsumerBack(name) = &incident.diagnostic {
             end(&mut events[..at], name, incident.at);
@@ -70,8 +54,19 @@ pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<NotedEvent> {
     events
 }
 
+/// The refusals of consumers among the incidents.
+pub(crate) fn refusals(incidents: &[Incidents]) -> Vec<ConsumerRefusal> {
+    let refusals = incidents
+        .iter()
+        .filter_map(|incident| match &incident.diagnostic {
+            Diagnostic::ConsumerRefused(refusal) => Some(refusal.clone()),
+            _ => None,
+        });
+    refusals.collect()
+}
+
 /// A consumer is back: what kept it away is over.
-fn end(events: &mut [NotedEvent], name: &str, at: Micros) {
+fn end(events: &mut [Event], name: &str, at: Micros) {
     let its = format!("{name}: ");
     let lasting = events.iter_mut().filter(|event| {
         [CONSUMER_AWAY, CONSUMER_LOST].contains(&event.kind.as_str())
@@ -84,7 +79,7 @@ fn end(events: &mut [NotedEvent], name: &str, at: Micros) {
 }
 
 /// An incident of the generator or its consumers as an event.
-fn of_incident(incident: &Incidents) -> NotedEvent {
+fn of_incident(incident: &Incidents) -> Event {
     let since = if let Diagnostic::ConsumerLost { since, .. } = &incident.diagnostic {
         incident.at.min(*since)
     } else {
@@ -124,18 +119,11 @@ fn of_incident(incident: &Incidents) -> NotedEvent {
         Diagnostic::TakenOver(what) => (TAKEN_OVER, what.clone()),
         Diagnostic::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
-    let refusal = match &incident.diagnostic {
-        Diagnostic::ConsumerRefused(refusal) => Some(refusal.clone()),
-        _ => None,
-    };
-    NotedEvent {
-        refusal,
-        ..NotedEvent::new(since.as_secs_f64(), kind, detail)
-    }
+    Event::new(since.as_secs_f64(), kind, detail)
 }
 
 /// The platform's own words by the cause that they were given for.
-pub(crate) fn reason_strings(events: &[NotedEvent]) -> BTreeMap<String, String> {
+pub(crate) fn reason_strings(events: &[Event]) -> BTreeMap<String, String> {
     let said = events.iter().filter(|event| event.kind == REASON_STRING);
     let said = said.filter_map(|event| event.detail.split_once(": "));
     said.map(|(cause, text)| (cause.to_owned(), text.to_owned()))
@@ -144,7 +132,7 @@ pub(crate) fn reason_strings(events: &[NotedEvent]) -> BTreeMap<String, String> 
 
 /// The events that are warnings too: each once, however many consumers noticed it, and a change during
 /// the load with the time at which it was noticed first.
-pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
+pub(crate) fn warnings(events: &[Event]) -> Vec<Warning> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     for event in events {
         let kind = match event.kind.as_str() {
@@ -174,7 +162,7 @@ pub(crate) fn warnings(events: &[NotedEvent]) -> Vec<Warning> {
 
 /// The event for senders and consumers on several clocks; `is_measured` says that the parts noted
 /// how far theirs were apart.
-pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEvent> {
+pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<Event> {
     let amount = if is_measured {
         "as the line between them tells"
     } else {
@@ -187,28 +175,24 @@ pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<NotedEve
             clocks.len(),
             clocks.join(", ")
         );
-        NotedEvent::new(0.0, CLOCKS_APART, detail)
+        Event::new(0.0, CLOCKS_APART, detail)
     })
 }
 
 /// The event for copies that arrived before they were due: only differing clocks do that.
-pub(crate) fn of_early(early: Micros) -> Option<NotedEvent> {
+pub(crate) fn of_early(early: Micros) -> Option<Event> {
     (early >= EARLY_MIN).then(|| {
         let detail = format!(
             "copies were seen up to {early} before their messages were due: the clock of those who consumed \
              is behind that of the senders by that at the least; nothing was corrected by it"
         );
-        NotedEvent::new(0.0, CLOCKS_APART, detail)
+        Event::new(0.0, CLOCKS_APART, detail)
     })
 }
 
 /// Events that the windows show: links that were down, and silence of the target. In one part of a run
 /// nobody knows what should have arrived there.
-pub(crate) fn of_series(
-    summary: &Summary,
-    windows: &WindowDelta,
-    is_part: bool,
-) -> Vec<NotedEvent> {
+pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta, is_part: bool) -> Vec<Event> {
     let mut events = links_down(&windows.links_by_second(), summary.run.links.wanted);
     events.extend(draining(summary));
     let answering = summary.streams.iter();
@@ -236,7 +220,7 @@ pub(crate) fn of_series(
 }
 
 /// From when to when what was kept for devices that were offline came to them.
-fn draining(summary: &Summary) -> Option<NotedEvent> {
+fn draining(summary: &Summary) -> Option<Event> {
     let reception = summary.run.reception.as_ref();
     let commands = summary.run.command.as_ref();
     let queues = [
@@ -251,10 +235,7 @@ fn draining(summary: &Summary) -> Option<NotedEvent> {
         "{} messages and commands came that were kept for devices that had been offline",
         figure::count(drained)
     );
-    Some(NotedEvent {
-        until_s: Some(ended.as_secs_f64()),
-        ..NotedEvent::new(began.as_secs_f64(), "draining", detail)
-    })
+    Some(Event::new(began.as_secs_f64(), "draining", detail).until(ended.as_secs_f64()))
 }
 
 /// An event for each stretch of the measured phase in which something was wanted of some scopes
@@ -264,7 +245,7 @@ fn gaps(
     scopes: &[&ScopeSummary],
     (kind, detail): (&str, &str),
     wanted_and_happened: impl Fn(&SecondRow) -> (u64, u64),
-) -> Vec<NotedEvent> {
+) -> Vec<Event> {
     let rows = scopes.iter().flat_map(|scope| &scope.series);
     let mut seconds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for row in rows.filter(|row| row.phase == Phase::Measure && row.is_whole) {
@@ -272,13 +253,11 @@ fn gaps(
         let sum = seconds.entry(row.second).or_default();
         *sum = (sum.0 + wanted, sum.1 + happened);
     }
-    stretches(seconds.into_iter(), summary.timeline.settle.second())
-        .into_iter()
-        .map(|(from, until)| NotedEvent {
-            until_s: Some(f64::from(until)),
-            ..NotedEvent::new(f64::from(from), kind, detail.to_owned())
-        })
-        .collect()
+    let found = stretches(seconds.into_iter(), summary.timeline.settle.second()).into_iter();
+    let event = |(from, until): (u32, u32)| {
+        Event::new(from.into(), kind, detail.to_owned()).until(until.into())
+    };
+    found.map(event).collect()
 }
 
 /// From which second to which next to nothing of what was wanted happened. A target that stands
@@ -299,7 +278,7 @@ fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u3
 }
 
 /// Stretches in which links that had been up were down, until as many are up as ever were before.
-fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<NotedEvent> {
+fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<Event> {
     let mut events = Vec::new();
     let (mut lost, mut since) = (0u64, None);
     let mut full = 0u64;
@@ -319,14 +298,19 @@ fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<NotedEvent> {
     events
 }
 
-fn down(from: u32, until: Option<u32>, lost: u64) -> NotedEvent {
-    let detail = match until {
-        Some(_) => format!("{lost} links ended; all were up again at the end of this"),
-        None => format!("{lost} links ended; not all came back"),
+fn down(from: u32, until: Option<u32>, lost: u64) -> Event {
+    let end = match until {
+        Some(_) => "all were up again at the end of this",
+        None => "not all came back",
     };
-    NotedEvent {
-        until_s: until.map(f64::from),
-        ..NotedEvent::new(f64::from(from), "links-down", detail)
+    let event = Event::new(
+        from.into(),
+        "links-down",
+        format!("{lost} links ended; {end}"),
+    );
+    match until {
+        Some(until) => event.until(until.into()),
+        None => event,
     }
 }
 

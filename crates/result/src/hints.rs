@@ -7,8 +7,9 @@ use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
 use muster_judge::{Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
 use muster_plan::{FleetPlan, Plan, Scheme, Security};
+use muster_report::Event;
 
-use crate::events::{CONSUMER_REFUSED, NotedEvent};
+use crate::events::CONSUMER_REFUSED;
 
 /// The event of a device whose link was refused.
 const DEVICE_REFUSED: &str = "device-refused";
@@ -17,9 +18,14 @@ const DEVICE_REFUSED: &str = "device-refused";
 const BACKEND_URL: &str = "platform.backend.url";
 
 /// Hints at the causes of a verdict from the events of the run.
-pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) -> Hints {
+pub(crate) fn hints(
+    plan: &Plan,
+    events: &[Event],
+    refusals: &[ConsumerRefusal],
+    ending: Option<Ending>,
+) -> Hints {
     let consumers = match ending {
-        Some(Ending::ConsumersUnreachable) => consumers(plan, events),
+        Some(Ending::ConsumersUnreachable) => consumers(plan, refusals),
         Some(_) | None => Vec::new(),
     };
     let security = Security::of_devices(plan.platform.scheme());
@@ -33,7 +39,7 @@ pub(crate) fn hints(plan: &Plan, events: &[NotedEvent], ending: Option<Ending>) 
 }
 
 /// The first device of each fleet and cause, with its line of the fleet's file.
-fn first_refused(plan: &Plan, events: &[NotedEvent]) -> BTreeMap<(String, String), String> {
+fn first_refused(plan: &Plan, events: &[Event]) -> BTreeMap<(String, String), String> {
     let mut first: BTreeMap<(String, String), (u32, String)> = BTreeMap::new();
     for event in events.iter().filter(|event| event.kind == DEVICE_REFUSED) {
         let Some((name, cause)) = refused(&event.detail) else {
@@ -101,9 +107,9 @@ fn line_of(plan: &Plan, fleet: &FleetPlan, link: LinkId) -> String {
 }
 
 /// A cause for each backend and reason for which its consumers did not come up.
-fn consumers(plan: &Plan, events: &[NotedEvent]) -> Vec<LinkCause> {
+fn consumers(plan: &Plan, refusals: &[ConsumerRefusal]) -> Vec<LinkCause> {
     let mut counts: BTreeMap<(&str, String), (u64, &ConsumerRefusal)> = BTreeMap::new();
-    for refusal in events.iter().filter_map(|event| event.refusal.as_ref()) {
+    for refusal in refusals {
         let text = format!("{}: {}", refusal.consumer.place(), refusal.cause);
         let known = counts.entry((&refusal.consumer.backend, text));
         known.or_insert((0, refusal)).0 += 1;
@@ -153,8 +159,8 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
         parse(source, &Overrides::default(), &NoFiles).expect("a plan")
     }
 
-    fn event(kind: &str, detail: &str) -> NotedEvent {
-        NotedEvent::new(0.0, kind, detail.to_owned())
+    fn event(kind: &str, detail: &str) -> Event {
+        Event::new(0.0, kind, detail.to_owned())
     }
 
     #[test]
@@ -165,7 +171,7 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
             event(DEVICE_REFUSED, &format!("device `{name}`: {why}; {rest}"))
         };
         let events = [refused("b-00000002"), refused("b-00000001")];
-        let hints = hints(&plan(), &events, Some(Ending::Planned));
+        let hints = hints(&plan(), &events, &[], Some(Ending::Planned));
         let key = ("b".to_owned(), "rejected-0x87".to_owned());
         let only = BTreeMap::from([(key, "`b-00000001`".to_owned())]);
         assert_eq!(hints.first_refused, only);
@@ -176,26 +182,22 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
     fn consumers_that_end_a_run_are_a_cause_with_a_key() {
         let why = "CONNECT refused with 0x86 (bad user name or password)";
         let keys = "platform.backend.user and platform.backend.password";
-        let event = |what: &str, remedy| {
-            let mut event = event(CONSUMER_REFUSED, "");
-            event.refusal = Some(ConsumerRefusal {
-                consumer: ConsumerName {
-                    number: ConsumerId(0),
-                    backend: "app".to_owned(),
-                    address: "127.0.0.1:1".to_owned(),
-                },
-                cause: RefusalCause {
-                    remedy,
-                    ..RefusalCause::new(RefusalKind::Refused, what.to_owned())
-                },
-            });
-            event
+        let refusal = |what: &str, remedy| ConsumerRefusal {
+            consumer: ConsumerName {
+                number: ConsumerId(0),
+                backend: "app".to_owned(),
+                address: "127.0.0.1:1".to_owned(),
+            },
+            cause: RefusalCause {
+                remedy,
+                ..RefusalCause::new(RefusalKind::Refused, what.to_owned())
+            },
         };
-        let refused = event(why, Remedy::see(keys));
-        let silent = event("no answer", Remedy::None);
-        let of = |event: &NotedEvent, ending| {
-            let all = std::slice::from_ref(event);
-            hints(&plan(), all, Some(ending)).consumers
+        let refused = refusal(why, Remedy::see(keys));
+        let silent = refusal("no answer", Remedy::None);
+        let of = |refusal: &ConsumerRefusal, ending| {
+            let all = std::slice::from_ref(refusal);
+            hints(&plan(), &[], all, Some(ending)).consumers
         };
         let [cause] = &of(&refused, Ending::ConsumersUnreachable)[..] else {
             panic!("one cause");

@@ -14,13 +14,11 @@ use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StreamKind, StreamPlan};
 use muster_platform::Carrier;
-use muster_report::{
-    Assembly, Event, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished,
-};
+use muster_report::{Assembly, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
-use crate::events::{self, CLOCKS_APART, NotedEvent};
+use crate::events::{self, CLOCKS_APART};
 use crate::hints::hints;
 use crate::live::PulseLog;
 use crate::published::published;
@@ -59,7 +57,8 @@ impl Archive {
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
         let footer = self.footer.as_ref();
-        let hints = hints(plan, &self.events, footer.map(|footer| footer.ending));
+        let ending_of_run = footer.map(|footer| footer.ending);
+        let hints = hints(plan, &self.events, &self.refusals, ending_of_run);
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
@@ -237,16 +236,12 @@ impl Archive {
 
     fn facts(&self, summary: &Summary) -> Result<RunFacts> {
         let plan = &self.header.plan;
-        let mut all: Vec<Event> = self.events.iter().map(NotedEvent::event).collect();
-        let is_measured = self.events.iter().any(|event| event.kind == CLOCKS_APART);
-        let clocks = events::of_clocks(&self.header.clocks, is_measured);
-        let early = events::of_early(self.windows.early());
-        all.extend(clocks.iter().chain(&early).map(NotedEvent::event));
-        all.extend(
-            events::of_series(summary, &self.windows, self.header.part != Part::WHOLE)
-                .iter()
-                .map(NotedEvent::event),
-        );
+        let mut all = self.events.clone();
+        let is_measured = all.iter().any(|event| event.kind == CLOCKS_APART);
+        all.extend(events::of_clocks(&self.header.clocks, is_measured));
+        all.extend(events::of_early(self.windows.early()));
+        let is_part = self.header.part != Part::WHOLE;
+        all.extend(events::of_series(summary, &self.windows, is_part));
         Ok(RunFacts {
             muster: env!("CARGO_PKG_VERSION").to_owned(),
             name: plan.name.clone(),
@@ -307,7 +302,6 @@ impl Archive {
         TargetUse {
             cpu: Some(noted.cpu_s.clone()),
             memory: Some(noted.memory_bytes.clone()),
-            io: None,
             counters: None,
         }
     }
@@ -357,29 +351,6 @@ fn failures(summary: &Summary) -> String {
         return String::new();
     }
     format!(": {}", causes.join(", "))
-}
-
-impl NotedEvent {
-    /// An event without a length.
-    pub fn new(t_s: f64, kind: &str, detail: String) -> Self {
-        Self {
-            t_s,
-            until_s: None,
-            kind: kind.to_owned(),
-            detail,
-            refusal: None,
-        }
-    }
-
-    fn event(&self) -> Event {
-        Event {
-            t_s: self.t_s,
-            until_s: self.until_s,
-            kind: self.kind.clone(),
-            detail: self.detail.clone(),
-            recovery: None,
-        }
-    }
 }
 
 fn stream_evidence(

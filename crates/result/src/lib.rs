@@ -16,5 +16,5 @@ pub mod series;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
 pub use counters::NotedCounter;
-pub use events::{CLOCKS_APART, COUNTERS_UNREAD, NotedEvent};
+pub use events::{CLOCKS_APART, COUNTERS_UNREAD};
 pub use live::{Fixed, Health, Live, LiveRates, Quantiles, View};

@@ -3,12 +3,10 @@
 use crate::{Event, Recovery, Window};
 
 /// Events in which what was wanted did not happen for a while.
-const OUTAGES: [&str; 8] = [
+const OUTAGES: [&str; 6] = [
     "no-answer",
     "no-arrival",
     "links-down",
-    "links-lost",
-    "backlog",
     "consumer-lost",
     "consumer-away",
     "gateway-lost",

@@ -77,7 +77,7 @@ fn make_failed() -> Report {
         event(
             72.0,
             Some(75.0),
-            "backlog",
+            "no-answer",
             "no answer for 3.0 s; the backlog grew to 3.0 s of traffic",
         ),
         event(
@@ -89,7 +89,7 @@ fn make_failed() -> Report {
         event(
             115.0,
             Some(121.0),
-            "links-lost",
+            "links-down",
             "1,000 of 10,000 links closed by the peer; all back by 121.0 s",
         ),
     ];
@@ -270,7 +270,7 @@ pub(crate) fn empty() -> Report {
 
 fn event(t_s: f64, until_s: Option<f64>, kind: &str, detail: &str) -> Event {
     Event {
-        recovery: (kind == "links-lost").then_some(Recovery { after_s: Some(7.0) }),
+        recovery: (kind == "links-down").then_some(Recovery { after_s: Some(7.0) }),
         t_s,
         until_s,
         kind: kind.to_owned(),
@@ -352,7 +352,6 @@ impl Run {
             target: TargetUse {
                 cpu: Some(BTreeMap::from([("gateway".to_owned(), 71.4)])),
                 memory: Some(BTreeMap::from([("gateway".to_owned(), 61_200_000)])),
-                io: None,
                 counters: None,
             },
             events: Vec::new(),
