@@ -1,15 +1,11 @@
 //! From what was measured and judged to a [`Report`]: every figure is copied, none is made.
 
-use std::collections::BTreeMap;
-
 use muster_judge::{GeneratorHealth, IncidentKind, strains};
 use muster_measure::{LatencyTable, LatencyView, ScopeSummary, Summary, WindowDelta};
-use muster_model::{DeviceId, Micros, RunId};
-use serde_json::Value;
+use muster_model::{DeviceId, Micros};
 
 use crate::{
-    Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Phase, Report, StreamAccount, TargetUse,
-    Unfinished, Verdict,
+    Event, GeneratorUse, HealthFigure, Latencies, Ledgers, Phase, Report, StreamAccount, Verdict,
 };
 
 mod accounts;
@@ -21,8 +17,9 @@ mod windows;
 
 /// All that a report is made of.
 pub struct Assembly<'a> {
-    /// Facts that only the caller knows.
-    pub run: RunFacts,
+    /// Facts that were not measured, such as name and environment; of `generator` all but its health, and
+    /// events without the incidents of that health. The other keys are filled in.
+    pub facts: Report,
     /// Names of streams, backends and devices.
     pub names: &'a Names<'a>,
     /// Ledgers, rates, latencies and series.
@@ -33,44 +30,6 @@ pub struct Assembly<'a> {
     pub verdict: &'a muster_judge::Verdict,
     /// The generator's own health.
     pub health: &'a GeneratorHealth,
-}
-
-/// Facts about a run that were not measured.
-#[derive(Debug, Clone, Default)]
-pub struct RunFacts {
-    /// Version of the program.
-    pub muster: String,
-    /// The scenario's name.
-    pub name: String,
-    /// The run's id.
-    pub run: RunId,
-    /// The seed.
-    pub seed: u64,
-    /// SHA-256 of the scenario's text, in hexadecimal.
-    pub scenario_sha256: Option<String>,
-    /// SHA-256 of the plan and its rules as resolved, in hexadecimal.
-    pub resolved_sha256: Option<String>,
-    /// Labels of the scenario and the command line.
-    pub labels: BTreeMap<String, String>,
-    /// Wall-clock twin of T0, RFC 3339 in UTC.
-    pub started: Option<String>,
-    /// The scenario as resolved, secrets masked.
-    pub scenario: Value,
-    /// Machine, kernel, limits; under `target` the address that the load went to.
-    pub environment: Value,
-    /// True if the target ran on the generator's machine.
-    pub co_located: Option<bool>,
-    /// Reason why the run missed its planned end.
-    pub unfinished: Option<Unfinished>,
-    /// Resources that the generator used; where its lateness is not set, it is taken from the
-    /// summary.
-    pub generator: GeneratorUse,
-    /// Resources that the target used.
-    pub target: TargetUse,
-    /// Events without the incidents of the generator's health.
-    pub events: Vec<Event>,
-    /// Figures by the formulas of the published load tests, by name.
-    pub published: BTreeMap<String, Value>,
 }
 
 /// Names of the parts of a plan.
@@ -87,7 +46,7 @@ impl Assembly<'_> {
     /// The report.
     pub fn report(self) -> Report {
         let Self {
-            run,
+            facts,
             names,
             summary,
             windows,
@@ -97,30 +56,16 @@ impl Assembly<'_> {
         let scope = &summary.run;
         let latency = Latencies::from(&scope.latency);
         let latency = downlink::with_commands(latency, scope.command.as_ref());
-        let lateness_p99_us = latency
-            .lateness
-            .as_ref()
-            .and_then(|leg| leg.percentiles.p99_us);
+        let lateness = latency.lateness.as_ref();
+        let lateness_p99_us = lateness.and_then(|leg| leg.percentiles.p99_us);
         let windows = windows::coarsened(summary, windows, health);
-        let mut events = events(run.events, health);
+        let mut events = events(facts.events, health);
         recovery::add(&mut events, &windows);
         let mut ledger = ledgers(summary, names);
-        bursts::measure(&mut ledger, &run.scenario);
+        bursts::measure(&mut ledger, &facts.scenario);
         Report {
-            muster: run.muster,
-            name: run.name,
-            run: format!("{:08x}", run.run.0),
-            seed: run.seed,
-            scenario_sha256: run.scenario_sha256,
-            resolved_sha256: run.resolved_sha256,
-            labels: run.labels,
-            started: run.started,
-            unfinished: run.unfinished,
             measured_s: (summary.measured_s > 0.0).then_some(summary.measured_s),
             phases: phases(summary),
-            scenario: run.scenario,
-            environment: run.environment,
-            co_located: run.co_located,
             verdict: Verdict::from(verdict),
             ledger,
             links: scope.links.clone(),
@@ -129,15 +74,13 @@ impl Assembly<'_> {
             latency_cold: cold(scope),
             latency_warm: warm(scope),
             generator: GeneratorUse {
-                lateness_p99_us: run.generator.lateness_p99_us.or(lateness_p99_us),
+                lateness_p99_us,
                 health: health_figures(summary, health),
-                ..run.generator
+                ..facts.generator
             },
-            target: run.target,
             events,
             windows,
-            published: run.published,
-            ..Report::default()
+            ..facts
         }
     }
 }

@@ -1,174 +1,89 @@
 //! The windows as a table: RFC 4180 with line feeds, one row a window, an empty cell where a
 //! figure is not known.
 
-use std::fmt::{Display, Write as _};
-
 use muster_model::ShedCause;
 
-use crate::{PercentileSpans, Percentiles, Report, Window};
+use crate::{Report, Window};
 
-/// The first columns.
-const COUNTERS: [&str; 14] = [
-    "t_s",
-    "for_s",
-    "phase",
-    "offered",
-    "issued",
-    "completed",
-    "accepted",
-    "arrived",
-    "shed",
-    "rejected",
-    "timed_out",
-    "broken",
-    "links_up",
-    "disconnects",
-];
+/// The percentiles of each latency.
+const PERCENTILES: [&str; 5] = ["p50", "p90", "p95", "p99", "p99_9"];
 
-/// The latencies, each with all of [`PERCENTILES`].
-const LATENCIES: [&str; 3] = ["response", "end_to_end", "lateness"];
-const PERCENTILES: [&str; 5] = ["p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us"];
-
-/// Percentiles of the response that are lower bounds, by their names with blanks between them.
-const AT_LEAST: &str = "response_at_least";
-
-/// The health of the generator.
-const HEALTH: [&str; 4] = ["shard_cpu", "consumer_cpu", "cpu_wait", "steal"];
-
-/// The columns, in order. One that is new comes last, so that a place stays what it was.
-fn columns() -> Vec<String> {
-    let latencies = LATENCIES.iter().flat_map(|latency| {
-        PERCENTILES
-            .iter()
-            .map(move |percentile| format!("{latency}_{percentile}"))
+/// A window's cells in order, each with the name of its column. A new column comes last, so that a
+/// place stays what it was.
+fn cells(window: &Window) -> Vec<(String, String)> {
+    let health = window.generator.unwrap_or_default();
+    let legs = [
+        ("response", &window.response, window.response_over),
+        ("end_to_end", &window.end_to_end, window.end_to_end_over),
+        ("lateness", &window.lateness, window.lateness_over),
+    ];
+    let counters = [
+        ("t_s", window.t_s.to_string()),
+        ("for_s", window.for_s.to_string()),
+        ("phase", window.phase.clone()),
+        ("offered", known(window.offered)),
+        ("issued", window.issued.to_string()),
+        ("completed", window.completed.to_string()),
+        ("accepted", window.accepted.to_string()),
+        ("arrived", known(window.arrived)),
+        ("shed", window.shed.to_string()),
+        ("rejected", window.rejected.to_string()),
+        ("timed_out", window.timed_out.to_string()),
+        ("broken", window.broken.to_string()),
+        ("links_up", known(window.links_up)),
+        ("disconnects", window.disconnects.to_string()),
+    ];
+    let percentiles = legs.iter().flat_map(|(leg, of, _)| {
+        let percentile = |name| {
+            (
+                format!("{leg}_{name}_us"),
+                known(of.us(&format!("{name}_us"))),
+            )
+        };
+        PERCENTILES.map(percentile)
     });
-    let shed = ShedCause::ALL
-        .iter()
-        .map(|cause| format!("shed_{}", cause.name().replace('-', "_")));
-    let counters = COUNTERS.iter().map(ToString::to_string);
-    let health = HEALTH.iter().map(ToString::to_string);
-    let further = std::iter::once("unacknowledged".to_owned());
-    let spans = LATENCIES.iter().flat_map(|latency| {
-        let names = PERCENTILES.iter();
-        names.map(move |name| format!("{latency}_{}_over_s", name.trim_end_matches("_us")))
+    let health = [
+        ("shard_cpu", known(health.shard_cpu)),
+        ("consumer_cpu", known(health.consumer_cpu)),
+        ("cpu_wait", known(health.cpu_wait)),
+        ("steal", known(health.steal)),
+        ("unacknowledged", window.unacknowledged.to_string()),
+    ];
+    let shed = ShedCause::ALL.iter().map(|cause| {
+        let count = window.shed_by_cause.get(cause.name());
+        let name = format!("shed_{}", cause.name().replace('-', "_"));
+        (name, count.copied().unwrap_or_default().to_string())
     });
-    let all = counters.chain(latencies).chain(health);
-    let last = std::iter::once(AT_LEAST.to_owned());
-    let all = all.chain(further).chain(shed).chain(spans);
-    all.chain(last).collect()
+    let spans = legs.iter().flat_map(|(leg, _, over)| {
+        let lengths = [over.p50_s, over.p90_s, over.p95_s, over.p99_s, over.p99_9_s];
+        let span = move |(name, length)| (format!("{leg}_{name}_over_s"), known(length));
+        PERCENTILES.into_iter().zip(lengths).map(span)
+    });
+    let at_least: Vec<&str> = window.response.at_least.names().collect();
+    let own = |(name, cell): (&str, String)| (name.to_owned(), cell);
+    let first = counters.into_iter().map(own).chain(percentiles);
+    let all = first
+        .chain(health.into_iter().map(own))
+        .chain(shed)
+        .chain(spans);
+    all.chain([("response_at_least".to_owned(), at_least.join(" "))])
+        .collect()
+}
+
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// The windows of a report as comma-separated values, with a heading.
 pub fn csv(report: &Report) -> String {
-    let mut table = columns().join(",");
-    table.push('\n');
+    let columns = cells(&Window::default()).into_iter();
+    let heading: Vec<String> = columns.map(|(name, _)| name).collect();
+    let mut table = heading.join(",") + "\n";
     for window in &report.windows {
-        let mut row = Row(String::new());
-        row.counters(window);
-        for percentiles in [&window.response, &window.end_to_end, &window.lateness] {
-            row.percentiles(percentiles);
-        }
-        row.health(window);
-        row.further(window);
-        table.push_str(&row.0);
-        table.push('\n');
+        let row: Vec<String> = cells(window).into_iter().map(|(_, cell)| cell).collect();
+        table += &(row.join(",") + "\n");
     }
     table
-}
-
-struct Row(String);
-
-impl Row {
-    fn cell(&mut self, value: impl Display) {
-        if !self.0.is_empty() {
-            self.0.push(',');
-        }
-        let _ = write!(self.0, "{value}");
-    }
-
-    fn known(&mut self, value: Option<impl Display>) {
-        match value {
-            Some(value) => self.cell(value),
-            None => self.cell(""),
-        }
-    }
-
-    fn counters(&mut self, window: &Window) {
-        self.cell(window.t_s);
-        self.cell(window.for_s);
-        self.cell(&window.phase);
-        self.known(window.offered);
-        for count in [window.issued, window.completed, window.accepted] {
-            self.cell(count);
-        }
-        self.known(window.arrived);
-        for count in [
-            window.shed,
-            window.rejected,
-            window.timed_out,
-            window.broken,
-        ] {
-            self.cell(count);
-        }
-        self.known(window.links_up);
-        self.cell(window.disconnects);
-    }
-
-    fn percentiles(&mut self, percentiles: &Percentiles) {
-        let Percentiles {
-            p50_us,
-            p90_us,
-            p95_us,
-            p99_us,
-            p99_9_us,
-            at_least: _,
-        } = *percentiles;
-        for percentile in [p50_us, p90_us, p95_us, p99_us, p99_9_us] {
-            self.known(percentile);
-        }
-    }
-
-    fn health(&mut self, window: &Window) {
-        let health = window.generator.unwrap_or_default();
-        for share in [
-            health.shard_cpu,
-            health.consumer_cpu,
-            health.cpu_wait,
-            health.steal,
-        ] {
-            self.known(share);
-        }
-    }
-
-    fn further(&mut self, window: &Window) {
-        self.cell(window.unacknowledged);
-        for cause in ShedCause::ALL {
-            let count = window.shed_by_cause.get(cause.name());
-            self.cell(count.copied().unwrap_or_default());
-        }
-        for spans in [
-            window.response_over,
-            window.end_to_end_over,
-            window.lateness_over,
-        ] {
-            self.spans(spans);
-        }
-        let least: Vec<&str> = window.response.at_least.names().collect();
-        self.cell(least.join(" "));
-    }
-
-    fn spans(&mut self, spans: PercentileSpans) {
-        let PercentileSpans {
-            p50_s,
-            p90_s,
-            p95_s,
-            p99_s,
-            p99_9_s,
-        } = spans;
-        for span in [p50_s, p90_s, p95_s, p99_s, p99_9_s] {
-            self.known(span);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -188,7 +103,8 @@ mod tests {
         let table = csv(&report);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2);
-        assert_eq!(lines[1].split(',').count(), columns().len());
+        let columns: Vec<&str> = lines[0].split(',').collect();
+        assert_eq!(lines[1].split(',').count(), columns.len());
         let unknown = ",".repeat(19);
         assert_eq!(
             lines[1],
@@ -197,7 +113,7 @@ mod tests {
                 ",".repeat(16)
             )
         );
-        let at = columns().iter().position(|name| name == "shed_offline");
+        let at = columns.iter().position(|name| *name == "shed_offline");
         assert_eq!(lines[1].split(',').nth(at.expect("a column")), Some("7"));
     }
 
@@ -222,7 +138,7 @@ mod tests {
         };
         let table = csv(&report);
         let (heading, row) = table.split_once('\n').expect("two lines");
-        let first = COUNTERS.iter().position(|name| *name == "offered");
+        let first = heading.split(',').position(|name| name == "offered");
         let of = |line: &str| -> Vec<String> {
             let cells = line.split(',').skip(first.expect("a column"));
             cells.take(11).map(str::to_owned).collect()

@@ -42,6 +42,13 @@ pub struct QueriesDue {
     pub shed: u64,
 }
 
+impl QueriesDue {
+    pub(crate) const fn total(&self) -> u64 {
+        let answered = self.received_by_query + self.no_command + self.rejected;
+        answered + self.timed_out + self.broken + self.in_flight + self.shed
+    }
+}
+
 /// Messages that subscribing devices received, summed over all subscribers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReceiveAccount {

@@ -41,25 +41,8 @@ pub struct Latencies {
     pub command_loop: Option<LatencyFigures>,
 }
 
-impl Latencies {
-    /// Every leg with its name, in the order of the result.
-    pub fn legs(&self) -> [(&'static str, Option<&LatencyFigures>); 9] {
-        [
-            ("response", self.response.as_ref()),
-            ("service", self.service.as_ref()),
-            ("lateness", self.lateness.as_ref()),
-            ("held", self.held.as_ref()),
-            ("end_to_end", self.end_to_end.as_ref()),
-            ("connect", self.connect.as_ref()),
-            ("command_request", self.command_request.as_ref()),
-            ("command_response", self.command_response.as_ref()),
-            ("command_loop", self.command_loop.as_ref()),
-        ]
-    }
-}
-
 /// A percentile in words by its field's name, such as `p99_us`: `12.3 ms`, `>= 12.3 ms`, or `-`.
-pub fn in_words(of: &Percentiles, name: &str) -> String {
+pub(crate) fn in_words(of: &Percentiles, name: &str) -> String {
     let us = of.us(name);
     let words = latency(us);
     match us {

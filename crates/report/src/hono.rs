@@ -52,7 +52,7 @@ pub struct HonoFigures {
     /// Sent less accepted and failed, by class: what was still open when the run stopped, which the
     /// published form leaves to be subtracted.
     pub in_flight_at_stop: HonoClasses,
-    /// Due and never sent, by class: the published test does not tell what it did not issue.
+    /// Due and never sent, by class: the published test does not report what it did not issue.
     pub not_issued: HonoClasses,
 }
 
@@ -90,21 +90,11 @@ pub struct SlotFigures {
     pub max: Option<String>,
 }
 
-impl Report {
-    /// The figures of the published test of Hono; none where the run has none.
-    pub fn hono(&self) -> Option<HonoFigures> {
-        let value = self.published.get("hono")?;
-        serde_json::from_value(value.clone()).ok()
-    }
-}
-
 /// The result of the published test as its device simulator writes it; none where the run has no
 /// such figures.
 pub fn hono_simulator(report: &Report) -> Option<String> {
-    let figures = report.hono()?;
-    serde_json::to_string_pretty(&figures)
-        .ok()
-        .map(|text| text + "\n")
+    let figures: HonoFigures = report.published("hono")?;
+    Some(serde_json::to_string_pretty(&figures).ok()? + "\n")
 }
 
 #[cfg(test)]

@@ -89,7 +89,8 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
     page
 }
 
-fn escape(text: &str) -> String {
+/// The text for use in an element or an attribute.
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for symbol in text.chars() {
         match symbol {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use muster_judge::{LinkCause, Warning};
 
-use crate::{Consequence, Report, Rule, RuleResult, RunResult, SwitchedOff, Verdict};
+use crate::{Consequence, Report, Rule, RuleResult, RunResult, SwitchedOff, Verdict, html};
 
 /// The rules as JUnit XML.
 ///
@@ -16,38 +16,21 @@ use crate::{Consequence, Report, Rule, RuleResult, RunResult, SwitchedOff, Verdi
 /// target that was never reached), a second suite has the case `verdict`, an error, so that no reader takes
 /// silence for success.
 pub fn junit(report: &Report) -> String {
-    let causes = &report.verdict.causes;
-    let rules = report.verdict.rules.iter();
-    let mut suites = Vec::new();
-    let rules = Suite {
-        name: report.name.clone(),
-        cases: rules
-            .map(|rule| Case::of(rule).beginning_with(causes))
-            .collect(),
-        properties: properties(report),
-        output: report.verdict.warnings.iter().map(warning).collect(),
-    };
-    if !rules.cases.is_empty() {
-        suites.push(rules);
-    }
-    let off = &report.verdict.switched_off;
-    if !off.is_empty() {
-        suites.push(Suite {
-            name: format!("{} switched off", report.name),
-            cases: off.iter().map(Case::of_switched_off).collect(),
-            properties: Vec::new(),
-            output: Vec::new(),
-        });
-    }
-    suites.extend(Case::of_verdict(&report.verdict).map(|case| Suite {
-        name: format!("{} verdict", report.name),
-        cases: vec![case],
-        properties: Vec::new(),
-        output: Vec::new(),
-    }));
+    let (verdict, name) = (&report.verdict, &report.name);
+    let case = |rule| Case::of(rule).beginning_with(&verdict.causes);
+    let off = verdict.switched_off.iter().map(Case::of_switched_off);
+    let suites = [
+        Suite {
+            properties: properties(report),
+            output: verdict.warnings.iter().map(warning).collect(),
+            ..Suite::new(name.clone(), verdict.rules.iter().map(case))
+        },
+        Suite::new(format!("{name} switched off"), off),
+        Suite::new(format!("{name} verdict"), Case::of_verdict(verdict)),
+    ];
     let time = seconds(report);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for suite in &suites {
+    for suite in suites.iter().filter(|suite| !suite.cases.is_empty()) {
         suite.write(report.started.as_deref(), &time, &mut xml);
     }
     xml.push_str("</testsuites>\n");
@@ -110,6 +93,15 @@ struct Suite {
 }
 
 impl Suite {
+    fn new(name: String, cases: impl IntoIterator<Item = Case>) -> Self {
+        Self {
+            name,
+            cases: cases.into_iter().collect(),
+            properties: Vec::new(),
+            output: Vec::new(),
+        }
+    }
+
     fn write(&self, started: Option<&str>, time: &str, xml: &mut String) {
         let count = |end: End| self.cases.iter().filter(|case| case.end == end).count();
         let _ = write!(
@@ -176,7 +168,7 @@ impl Case {
             of.as_ref()
                 .map_or_else(String::new, |of| format!("\n{name}: {of}"))
         };
-        let told = match end {
+        let detail = match end {
             End::Failure if !rule.evidence.is_empty() => format!("; {}", rule.evidence),
             End::Failure | End::Passed | End::Error | End::Skipped => String::new(),
         };
@@ -187,7 +179,7 @@ impl Case {
         Self {
             name: format!("{} [{}]", rule.rule, rule.scope),
             end,
-            message: format!("observed {observed}, allowed: {allowed}{told}"),
+            message: format!("observed {observed}, allowed: {allowed}{detail}"),
             text: both + &rule.evidence + &line("note", &rule.note) + &line("remedy", &rule.remedy),
         }
     }
@@ -214,19 +206,14 @@ impl Case {
     }
 
     fn of_verdict(verdict: &Verdict) -> Option<Self> {
-        let is_told = match verdict.result {
+        let has = |end: End| verdict.rules.iter().any(|rule| Self::of(rule).end == end);
+        let is_shown = match verdict.result {
             RunResult::Pass | RunResult::Part => true,
-            RunResult::Fail => verdict
-                .rules
-                .iter()
-                .any(|rule| Self::of(rule).end == End::Failure),
-            RunResult::Invalid => verdict
-                .rules
-                .iter()
-                .any(|rule| Self::of(rule).end == End::Error),
+            RunResult::Fail => has(End::Failure),
+            RunResult::Invalid => has(End::Error),
             RunResult::None => false,
         };
-        (!is_told).then(|| Self {
+        (!is_shown).then(|| Self {
             name: "verdict".to_owned(),
             end: End::Error,
             message: match verdict.causes.first() {
@@ -267,16 +254,9 @@ fn escape_text(text: &str) -> String {
 /// cannot hold (section 2.2) become the replacement character.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for symbol in text.chars() {
+    for symbol in html::escape(text).chars() {
         match symbol {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\t' => escaped.push_str("&#9;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\r' => escaped.push_str("&#13;"),
+            '\t' | '\n' | '\r' => escaped += &format!("&#{};", symbol as u32),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             symbol => escaped.push(symbol),
         }
@@ -307,9 +287,9 @@ mod tests {
             scope: "run".to_owned(),
         }];
         let xml = junit(&report);
-        let told = "<skipped message=\"not judged: switched off by `any`\"/>";
+        let skipped = "<skipped message=\"not judged: switched off by `any`\"/>";
         assert!(xml.contains("name=\"loss [run]\""), "{xml}");
-        assert!(xml.contains(told), "{xml}");
+        assert!(xml.contains(skipped), "{xml}");
     }
 
     #[test]
@@ -323,8 +303,8 @@ mod tests {
             ..rule(name, open, Consequence::Invalidates)
         };
         let both = "observed between 9.3 ms and 12.4 ms, allowed: at most 10 ms";
-        let told = format!("{both}; our own delay decides");
-        assert_eq!(Case::of(&rule).text, told);
+        let text = format!("{both}; our own delay decides");
+        assert_eq!(Case::of(&rule).text, text);
     }
 
     #[test]

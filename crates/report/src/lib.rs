@@ -34,12 +34,11 @@ mod unfinished;
 mod verdict;
 mod window;
 
-pub use assemble::{Assembly, Names, RunFacts};
+pub use assemble::{Assembly, Names};
 pub use csv::csv;
 pub use downlink::{CommandAccount, DrainAccount, QueriesDue, ReceiveAccount, SubscriberRow};
 pub use figures::{
     CounterGrowth, Event, GeneratorUse, HealthFigure, Latencies, Phase, Recovery, TargetUse,
-    in_words,
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
@@ -49,7 +48,7 @@ pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use muster_judge::{Consequence, RuleKind, RunResult};
 pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
-pub use result::{ReadError, Report, SCHEMA};
+pub use result::{ReadError, Report, SCHEMA, Schema};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use text::text;
 pub use unfinished::Unfinished;

@@ -11,8 +11,8 @@ use crate::{Figure, Report, RunResult};
 /// The name and version of the form of `repeat.json`.
 pub const REPEAT_SCHEMA: &str = "muster-repeat/1";
 
-/// Runs whose reasons the summary tells; the others are counted.
-const RUNS_TOLD: usize = 10;
+/// Runs whose reasons the summary lists; the others are counted.
+const RUNS_LISTED: usize = 10;
 
 /// Several runs of one scenario with one verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct RepeatVerdict {
 /// One of several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RepeatedRun {
-    /// Its folder beside `repeat.json`.
+    /// Its folder, in that of `repeat.json`.
     pub folder: String,
     /// Its id; null where there was nobody to run against.
     pub run: Option<String>,
@@ -159,10 +159,10 @@ impl Repeat {
     /// The summary: the verdict, what speaks against it, and the spread as a table.
     pub fn text(&self) -> String {
         let mut text = self.heading();
-        for run in self.told().take(RUNS_TOLD) {
+        for run in self.not_passed().take(RUNS_LISTED) {
             let _ = writeln!(text, "  {}", run.line());
         }
-        let more = self.told().count().saturating_sub(RUNS_TOLD);
+        let more = self.not_passed().count().saturating_sub(RUNS_LISTED);
         if more > 0 {
             let _ = writeln!(text, "  and {more} more");
         }
@@ -188,18 +188,12 @@ impl Repeat {
             RunResult::Invalid,
             RunResult::None,
         ];
-        let counts: Vec<String> = all
-            .iter()
-            .map(|outcome| {
-                (
-                    outcome,
-                    self.runs.iter().filter(|run| run.result == *outcome),
-                )
-            })
-            .map(|(outcome, runs)| (outcome, runs.count()))
-            .filter(|(_, count)| *count > 0)
-            .map(|(outcome, count)| format!("{count} {}", outcome.name()))
-            .collect();
+        let counts = all.iter().filter_map(|outcome| {
+            let runs = self.runs.iter().filter(|run| run.result == *outcome);
+            let count = runs.count();
+            (count > 0).then(|| format!("{count} {}", outcome.name()))
+        });
+        let counts: Vec<String> = counts.collect();
         let (done, name, seed) = (self.runs.len(), &self.name, self.seed);
         let stopped = if done < self.wanted as usize {
             format!(" of {}, then stopped", self.wanted)
@@ -213,7 +207,7 @@ impl Repeat {
     }
 
     /// The runs that did not pass.
-    fn told(&self) -> impl Iterator<Item = &RepeatedRun> {
+    fn not_passed(&self) -> impl Iterator<Item = &RepeatedRun> {
         self.runs.iter().filter(|run| run.result != RunResult::Pass)
     }
 }

@@ -1,8 +1,8 @@
 //! The whole result of a run, as `result.json` holds it (docs/result.md).
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,10 +17,10 @@ pub const SCHEMA: &str = "muster/1";
 /// The result of one run.
 ///
 /// A figure that is not known is `null`, never 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The schema, `muster/1`; a new key does not change it.
-    pub schema: String,
+    pub schema: Schema,
     /// Version of the program that ran.
     pub muster: String,
     /// The scenario's name.
@@ -119,15 +119,15 @@ impl Report {
         self.unfinished.as_ref().is_some_and(Unfinished::is_running)
     }
 
-    /// Returns whether any certificate would do (`tls.insecure`), so that nobody knows whom the run
-    /// talked to, from `tls` of the environment.
+    /// Returns whether any certificate would do (`tls.insecure`), so that the run
+    /// may have talked to anybody, from `tls` of the environment.
     pub fn is_insecure(&self) -> bool {
         let insecure = self.environment.pointer("/tls/insecure");
         insecure.and_then(Value::as_bool) == Some(true)
     }
 
     /// Fleets over CoAP whose message ids are used again sooner than their other times say (RFC 7252
-    /// section 4.8.2), with both times in seconds, as the environment tells it under `coap`.
+    /// section 4.8.2), with both times in seconds, from `coap` of the environment.
     pub fn shortened_lifetimes(&self) -> impl Iterator<Item = (&str, f64, f64)> {
         let fleets = self.environment.get("coap").and_then(Value::as_array);
         fleets.into_iter().flatten().filter_map(|fleet| {
@@ -144,11 +144,16 @@ impl Report {
     /// [`ReadError`] if the text is not a result, or one of another schema.
     pub fn from_json(json: &str) -> Result<Self, ReadError> {
         let report: Self = serde_json::from_str(json).map_err(ReadError::NotAResult)?;
-        if report.schema == SCHEMA {
-            Ok(report)
-        } else {
-            Err(ReadError::Schema(report.schema))
+        match report.schema.0.as_str() {
+            SCHEMA => Ok(report),
+            _ => Err(ReadError::Schema(report.schema.0)),
         }
+    }
+
+    /// The figures of a published test by its name; none if the run has none.
+    pub(crate) fn published<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let value = self.published.get(name)?;
+        serde_json::from_value(value.clone()).ok()
     }
 }
 
@@ -161,67 +166,25 @@ fn json(value: &impl Serialize, is_indented: bool) -> String {
     text.expect("a report holds only string keys, so that it is always JSON")
 }
 
-impl Default for Report {
+/// The name and version of the form of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema(String);
+
+impl Default for Schema {
     fn default() -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            muster: String::new(),
-            name: String::new(),
-            run: String::new(),
-            seed: 0,
-            scenario_sha256: None,
-            resolved_sha256: None,
-            labels: BTreeMap::new(),
-            started: None,
-            unfinished: None,
-            measured_s: None,
-            phases: Vec::new(),
-            scenario: Value::Null,
-            environment: Value::Null,
-            co_located: None,
-            verdict: Verdict::default(),
-            ledger: Ledgers::default(),
-            links: LinkLedger::default(),
-            rates: Rates::default(),
-            latency: Latencies::default(),
-            latency_cold: None,
-            latency_warm: None,
-            generator: GeneratorUse::default(),
-            target: TargetUse::default(),
-            events: Vec::new(),
-            windows: Vec::new(),
-            published: BTreeMap::new(),
-        }
+        Self(SCHEMA.to_owned())
     }
 }
 
 /// A reason why a text is not a result that this version can read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Not JSON, or not of this form.
-    NotAResult(serde_json::Error),
+    #[error("the text is not a {SCHEMA} result: {0}")]
+    NotAResult(#[source] serde_json::Error),
     /// A result of another schema.
+    #[error(
+        "the result is of schema {0:?}, this version reads {SCHEMA:?}: use the version of muster that wrote it"
+    )]
     Schema(String),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAResult(error) => write!(f, "the text is not a {SCHEMA} result: {error}"),
-            Self::Schema(found) => write!(
-                f,
-                "the result is of schema {found:?}, this version reads {SCHEMA:?}: \
-                 use the version of muster that wrote it"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotAResult(error) => Some(error),
-            Self::Schema(_) => None,
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! The figures of the published test of SAP Edge, and its log as it would have been.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Report;
@@ -67,17 +69,9 @@ pub enum SapVerdict {
     Behind,
 }
 
-impl Report {
-    /// The figures of the published test of SAP Edge; none where the run has none.
-    pub fn sap(&self) -> Option<SapFigures> {
-        let value = self.published.get("sap")?;
-        serde_json::from_value(value.clone()).ok()
-    }
-}
-
 /// The log of the published test; none where the run has no such figures.
 pub fn sap(report: &Report) -> Option<String> {
-    let figures = report.sap()?;
+    let figures: SapFigures = report.published("sap")?;
     let mut log = String::new();
     for device in &figures.devices {
         connection(&mut log, &figures.host, device);
@@ -85,44 +79,39 @@ pub fn sap(report: &Report) -> Option<String> {
         acknowledgements(&mut log, device);
     }
     if figures.left_out > 0 {
-        line(
-            &mut log,
-            &format!("{} more devices are left out", figures.left_out),
-        );
+        let _ = writeln!(log, "{} more devices are left out", figures.left_out);
     }
-    line(&mut log, "Exiting");
+    log.push_str("Exiting\n");
     Some(log)
 }
 
 fn connection(log: &mut String, host: &str, device: &SapDevice) {
     let name = &device.device;
-    line(log, &format!("Connection to {host} opened for {name}"));
-    line(log, &format!("Subscribed to topic ack/{name}"));
+    let _ = writeln!(log, "Connection to {host} opened for {name}");
+    let _ = writeln!(log, "Subscribed to topic ack/{name}");
 }
 
 fn publishing(log: &mut String, device: &SapDevice) {
     let name = &device.device;
     if device.verdict == SapVerdict::Behind {
         let behind = device.behind_s;
-        line(
+        let _ = writeln!(
             log,
-            &format!("{name} is {behind:.0} s behind its schedule: disconnecting"),
+            "{name} is {behind:.0} s behind its schedule: disconnecting"
         );
         return;
     }
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-    line(
+    let _ = writeln!(
         log,
-        &format!(
-            "Publishing done for {name} in {:.0} s, actual/desired rate {}/{:.1} messages/s, \
-             {} bytes/message, {} samples, {} KByte/s",
-            device.seconds,
-            rate(device.actual_rate),
-            device.desired_rate,
-            rate(device.bytes_per_message),
-            device.samples.map_or("-".to_owned(), |n| n.to_string()),
-            rate(device.kbytes_per_s),
-        ),
+        "Publishing done for {name} in {:.0} s, actual/desired rate {}/{:.1} messages/s, \
+         {} bytes/message, {} samples, {} KByte/s",
+        device.seconds,
+        rate(device.actual_rate),
+        device.desired_rate,
+        rate(device.bytes_per_message),
+        device.samples.map_or("-".to_owned(), |n| n.to_string()),
+        rate(device.kbytes_per_s),
     );
 }
 
@@ -130,29 +119,22 @@ fn acknowledgements(log: &mut String, device: &SapDevice) {
     let name = &device.device;
     if device.missing > 0 {
         let missing = device.missing;
-        line(
+        let _ = writeln!(
             log,
-            &format!("{missing} acknowledgements are missing for {name}: test results are invalid"),
+            "{missing} acknowledgements are missing for {name}: test results are invalid"
         );
         return;
     }
     let ms = |ms: Option<u64>| ms.map_or("-".to_owned(), |ms| ms.to_string());
-    line(
+    let _ = writeln!(
         log,
-        &format!(
-            "All acknowledgements received for {name}, time correlation {:.2}, \
-             percentiles 50/95/99 {}/{}/{} ms",
-            device.correlation,
-            ms(device.p50_ms),
-            ms(device.p95_ms),
-            ms(device.p99_ms),
-        ),
+        "All acknowledgements received for {name}, time correlation {:.2}, \
+         percentiles 50/95/99 {}/{}/{} ms",
+        device.correlation,
+        ms(device.p50_ms),
+        ms(device.p95_ms),
+        ms(device.p99_ms),
     );
-}
-
-fn line(log: &mut String, text: &str) {
-    log.push_str(text);
-    log.push('\n');
 }
 
 #[cfg(test)]

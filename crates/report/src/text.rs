@@ -16,7 +16,7 @@ mod heading;
 mod reasons;
 mod times;
 
-/// Broken rules that the summary lists; the others are counted.
+/// Lines of one kind that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
 
 /// The least width of the summary: that of the table of latencies.
@@ -25,7 +25,7 @@ const WIDTH_MIN: usize = 80;
 /// Width of the column of labels.
 const LABEL: usize = 11;
 
-/// Backends that have a line of their own; more are counted.
+/// Backends that have a line; more are counted.
 const BACKENDS: usize = 8;
 
 /// The summary as text of lines at most `width` characters long (at least 80); longer ones go on
@@ -60,7 +60,18 @@ impl Screen {
         self.wrapped(line, indent);
     }
 
-    /// A line; what does not fit goes on below it, behind so many spaces.
+    /// The first of these lines; the others are counted.
+    fn first_lines(&mut self, lines: &[String], others: &str) {
+        for line in lines.iter().take(WHY_LINES) {
+            self.line(&format!("  {line}"));
+        }
+        let more = lines.len().saturating_sub(WHY_LINES);
+        if more > 0 {
+            self.line(&format!("  and {more} more{others}"));
+        }
+    }
+
+    /// A line; what does not fit goes on below it, indented by `indent` characters.
     fn wrapped(&mut self, line: &str, indent: usize) {
         let mut rest: Vec<char> = line.trim_end().chars().collect();
         while rest.len() > self.width {
@@ -95,6 +106,13 @@ impl Screen {
             is_empty = false;
         }
         self.wrapped(&line, LABEL + 2);
+    }
+
+    /// A row, unless it has no part.
+    fn row_of_some(&mut self, label: &str, parts: &[String]) {
+        if !parts.is_empty() {
+            self.row(label, parts);
+        }
     }
 
     fn heading(&mut self, report: &Report) {
@@ -163,19 +181,10 @@ impl Screen {
         }
         self.row("ledger", &due);
         self.row("  sent", &outcomes(ledger));
-        let strays = answers::strays(ledger);
-        if !strays.is_empty() {
-            self.row("  answers", &strays);
-        }
-        let packets = answers::packets(ledger, &report.links);
-        if !packets.is_empty() {
-            self.row("  packets", &packets);
-        }
+        self.row_of_some("  answers", &answers::strays(ledger));
+        self.row_of_some("  packets", &answers::packets(ledger, &report.links));
         self.backends(ledgers);
-        let bursts = times::bursts(&ledgers.by_stream);
-        if !bursts.is_empty() {
-            self.row("  bursts", &bursts);
-        }
+        self.row_of_some("  bursts", &times::bursts(&ledgers.by_stream));
         for (label, parts) in downlink::rows(ledgers) {
             self.row(label, &parts);
         }
@@ -189,9 +198,9 @@ impl Screen {
         if all.len() < 2 {
             let arrivals = &ledgers.uplink.arrivals;
             let nothing = vec!["none: arrived and lost are not known".to_owned()];
-            let mut told = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
-            told.extend(all.first().and_then(|(_, only)| split(only)));
-            return self.row("  backend", &told);
+            let mut parts = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
+            parts.extend(all.first().and_then(|(_, only)| split(only)));
+            return self.row("  backend", &parts);
         }
         for (at, (name, account)) in all.iter().take(BACKENDS).enumerate() {
             let mut parts = vec![format!("{name}:")];
@@ -280,11 +289,11 @@ impl Screen {
             (RuleResult::NotEvaluated, "not evaluated"),
             (RuleResult::Pass, "stable"),
         ] {
-            let told: Vec<&Rule> = rules().filter(|rule| rule.result == result).collect();
-            let Some(first) = told.first() else {
+            let found: Vec<&Rule> = rules().filter(|rule| rule.result == result).collect();
+            let Some(first) = found.first() else {
                 continue;
             };
-            let of = match (told.len(), rules().count()) {
+            let of = match (found.len(), rules().count()) {
                 (_, 1) => String::new(),
                 (some, all) => format!(" in {some} of {all} streams; {}", first.scope),
             };
@@ -322,19 +331,20 @@ fn outcomes(ledger: &Ledger) -> Vec<String> {
         },
     };
     let all = [
-        (ledger.accepted, "accepted", completed, true),
-        (ledger.rejected, "rejected", rejected, true),
-        (ledger.timed_out, "timed out", String::new(), true),
-        (ledger.broken, "broken", String::new(), true),
-        (ledger.unacknowledged, "unacknowledged", refused, false),
-        (ledger.in_flight, "in flight", String::new(), false),
+        (ledger.rejected, &*format!("rejected{rejected}"), true),
+        (ledger.timed_out, "timed out", true),
+        (ledger.broken, "broken", true),
+        (
+            ledger.unacknowledged,
+            &format!("unacknowledged{refused}"),
+            false,
+        ),
+        (ledger.in_flight, "in flight", false),
     ];
-    let shown = all
-        .into_iter()
-        .filter(|(number, _, _, always)| *always || *number > 0);
-    shown
-        .map(|(number, name, detail, _)| format!("{} {name}{detail}", count(number)))
-        .collect()
+    listed(
+        format!("{} accepted{completed}", count(ledger.accepted)),
+        &all,
+    )
 }
 
 fn arrived(arrivals: &Arrivals) -> Vec<String> {
@@ -350,13 +360,18 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
         (arrivals.foreign, "foreign", false),
         (arrivals.unstamped, "unstamped", false),
     ];
-    let shown = all
-        .into_iter()
-        .filter(|(number, _, always)| *always || number.is_some_and(|n| n > 0));
-    let shown = shown.map(|(number, name, _)| format!("{} {name}", known(number)));
-    std::iter::once(first_copies(arrivals))
-        .chain(shown)
-        .collect()
+    listed(first_copies(arrivals), &all)
+}
+
+/// A first part, and the counts behind it that are not 0 or always shown. Counts that a killed run does
+/// not know are no 0.
+fn listed<N: Into<Option<u64>> + Copy>(first: String, parts: &[(N, &str, bool)]) -> Vec<String> {
+    let counts = parts.iter().filter_map(|(number, name, is_always)| {
+        let number: Option<u64> = (*number).into();
+        let is_shown = *is_always || number.is_some_and(|number| number > 0);
+        is_shown.then(|| format!("{} {name}", known(number)))
+    });
+    std::iter::once(first).chain(counts).collect()
 }
 
 /// Arrived messages, and how many of them the device's side saw rejected or timed out.
@@ -376,8 +391,7 @@ fn first_copies(arrivals: &Arrivals) -> String {
     format!("{arrived} arrived ({})", against.join(", "))
 }
 
-/// Messages that reached two consumers in processes of their own, each of which counted its copy
-/// as the first in its windows.
+/// Messages that reached consumers of two processes, so that the windows of both count a first copy.
 fn split(account: &BackendAccount) -> Option<String> {
     let twice = account.split.filter(|split| *split > 0)?;
     Some(format!("{} first at two consumers", count(twice)))

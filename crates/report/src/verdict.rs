@@ -79,7 +79,7 @@ impl Verdict {
         (!rules.is_empty()).then_some(words)
     }
 
-    /// Beside a pass, the streams whose delivery is unknown, by the promise of their acknowledgements.
+    /// Of a run that passes, the streams whose delivery is unknown, by the promise of their acknowledgements.
     pub fn unknown_delivery(&self) -> Option<String> {
         let is_pass = self.result == RunResult::Pass || self.would_be == Some(RunResult::Pass);
         let promises = [Promise::Enqueued, Promise::Nothing];
@@ -89,12 +89,12 @@ impl Verdict {
             let streams: Vec<&str> = streams.map(|of| of.scope.as_str()).collect();
             (!streams.is_empty()).then(|| format!("{promise} [{}]", streams.join(", ")))
         };
-        let told: Vec<String> = promises.into_iter().filter_map(of).collect();
-        (is_pass && !told.is_empty()).then(|| {
+        let promises: Vec<String> = promises.into_iter().filter_map(of).collect();
+        (is_pass && !promises.is_empty()).then(|| {
             format!(
                 "delivery unknown: no backend, counter or read-back looks behind acknowledgements \
                  that promise {}",
-                told.join(", ")
+                promises.join(", ")
             )
         })
     }
@@ -104,22 +104,22 @@ impl Verdict {
     pub fn notes(&self) -> Vec<String> {
         let notes = self.rules_that(RuleResult::Pass);
         let notes: BTreeSet<&str> = notes.filter_map(|rule| rule.note.as_deref()).collect();
-        let mut told: Vec<String> = Vec::new();
+        let mut joined: Vec<String> = Vec::new();
         let mut before = None;
         for note in notes {
             let common = note.split_once(": ").map(|(common, _)| common);
-            match told
+            match joined
                 .last_mut()
                 .filter(|_| common.is_some() && common == before)
             {
                 Some(last) => {
                     let _ = write!(last, ", {}", &note[common.map_or(0, str::len) + 2..]);
                 }
-                None => told.push(note.to_owned()),
+                None => joined.push(note.to_owned()),
             }
             before = common;
         }
-        told
+        joined
     }
 
     /// Remedies for an invalid run, in the order of its reasons, each once.
@@ -296,17 +296,6 @@ pub enum RuleResult {
     Fail,
     /// Too little was known to decide.
     NotEvaluated,
-}
-
-impl RuleResult {
-    /// The word that results use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::NotEvaluated => "not-evaluated",
-        }
-    }
 }
 
 /// An observed or allowed value. A count is a plain number; any other value is an object with its unit.

@@ -12,7 +12,7 @@ use muster_model::{
     Arrival, Attempt, BackendId, ConsumerId, DeviceId, FleetId, Integrity, LinkEvent, LinkFact,
     LinkId, Listening, MessageId, Micros, Outcome, RunId, StreamId,
 };
-use muster_report::{Assembly, Figure, Names, Report, RuleResult, RunFacts, hdr, html, text};
+use muster_report::{Assembly, Figure, Names, Report, RuleResult, hdr, html, text};
 
 const DEVICES: u32 = 2;
 const PER_DEVICE: u32 = 20;
@@ -275,24 +275,38 @@ fn report(is_killed: bool) -> Report {
 
 fn report_of(plan: &RecorderPlan, is_killed: bool) -> Report {
     let recorded = record(plan);
+    assembled(&close(plan, &recorded, is_killed), &recorded.windows)
+}
+
+fn assembled(summary: &Summary, windows: &WindowDelta) -> Report {
     let names = Names {
         streams: vec!["meters/readings".to_owned()],
         backends: vec!["northbound".to_owned()],
         device: &|device| format!("meter-{}", device.0),
     };
     let assembly = Assembly {
-        run: RunFacts {
+        facts: Report {
             name: "made".to_owned(),
-            run: RunId(0xabcd),
-            ..RunFacts::default()
+            run: "0000abcd".to_owned(),
+            ..Report::default()
         },
         names: &names,
-        summary: &close(plan, &recorded, is_killed),
-        windows: &recorded.windows,
+        summary,
+        windows,
         verdict: &verdict(),
         health: &health(),
     };
     assembly.report()
+}
+
+#[test]
+fn a_run_that_never_measured_has_no_measured_length() {
+    let recorded = record(&plan());
+    let mut summary = close(&plan(), &recorded, false);
+    let measured_s = |summary: &Summary| assembled(summary, &recorded.windows).measured_s;
+    assert_eq!(measured_s(&summary), Some(2.0));
+    summary.measured_s = 0.0;
+    assert_eq!(measured_s(&summary), None);
 }
 
 #[test]

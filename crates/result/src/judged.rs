@@ -14,7 +14,7 @@ use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StreamKind, StreamPlan};
 use muster_platform::Carrier;
-use muster_report::{Assembly, GeneratorUse, Names, Report, RunFacts, TargetUse, Unfinished};
+use muster_report::{Assembly, GeneratorUse, Names, Report, TargetUse, Unfinished};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
@@ -30,7 +30,7 @@ const LOST_RANGES_MAX: usize = 1_000;
 const REASONS_MAX: usize = 3;
 
 /// With fewer devices the memory of a process that is not the links' (windows, pools, stacks)
-/// would be told as theirs.
+/// would be counted as theirs.
 const DEVICES_MIN: u64 = 5_000;
 
 impl Archive {
@@ -78,29 +78,30 @@ impl Archive {
             backends,
             device: &|device| device_name(plan, device),
         };
-        let report = Assembly {
-            run: RunFacts {
-                published: published(
-                    plan,
-                    &schedules,
-                    self.identity.as_ref(),
-                    &summary,
-                    self.targets(),
-                ),
-                target: TargetUse {
-                    counters,
-                    ..self.target()
-                },
-                ..self.facts(&summary)?
+        let published = published(
+            plan,
+            &schedules,
+            self.identity.as_ref(),
+            &summary,
+            self.targets(),
+        );
+        let facts = Report {
+            published,
+            target: TargetUse {
+                counters,
+                ..self.target()
             },
+            ..self.facts(&summary)?
+        };
+        let assembly = Assembly {
+            facts,
             names: &names,
             summary: &summary,
             windows: &self.windows,
             verdict: &verdict,
             health: &health,
-        }
-        .report();
-        Ok(report)
+        };
+        Ok(assembly.report())
     }
 
     fn summary(&self, schedules: &[Arc<StreamSchedule>]) -> Summary {
@@ -234,7 +235,7 @@ impl Archive {
             .to_owned()
     }
 
-    fn facts(&self, summary: &Summary) -> Result<RunFacts> {
+    fn facts(&self, summary: &Summary) -> Result<Report> {
         let plan = &self.header.plan;
         let mut all = self.events.clone();
         let is_measured = all.iter().any(|event| event.kind == CLOCKS_APART);
@@ -242,10 +243,10 @@ impl Archive {
         all.extend(events::of_early(self.windows.early()));
         let is_part = self.header.part != Part::WHOLE;
         all.extend(events::of_series(summary, &self.windows, is_part));
-        Ok(RunFacts {
+        Ok(Report {
             muster: env!("CARGO_PKG_VERSION").to_owned(),
             name: plan.name.clone(),
-            run: self.header.run,
+            run: format!("{:08x}", self.header.run.0),
             seed: plan.seed,
             scenario_sha256: Some(self.header.scenario_sha256.clone()),
             resolved_sha256: Some(self.header.resolved_sha256.clone()),
@@ -257,7 +258,7 @@ impl Archive {
             unfinished: self.unfinished(),
             generator: self.generator(summary),
             events: all,
-            ..RunFacts::default()
+            ..Report::default()
         })
     }
 

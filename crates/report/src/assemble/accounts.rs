@@ -7,8 +7,8 @@ use muster_model::{DeviceId, StreamId};
 
 use crate::{BackendAccount, LostIds, Names};
 
-/// One backend's account. Of a run that was killed only what was counted by event is known, since
-/// no identity sets tell which message is which.
+/// One backend's account. Of a run that was killed only counts by event are known: it has no identity
+/// sets.
 pub(super) fn backend(
     (number, of): (u32, &BackendLedger),
     summary: &Summary,
@@ -31,14 +31,14 @@ pub(super) fn backend(
     let has_deadline = summary.run.uplink.arrivals.late.is_some();
     BackendAccount {
         number,
-        arrivals: told_apart(&of.uplink, has_deadline, counted),
+        arrivals: with_identities(&of.uplink, has_deadline, counted),
         table: table(&of.uplink),
         split: Some(of.split),
         lost_ids: lost_ids(&of.lost_ids, names),
     }
 }
 
-fn told_apart(figures: &ArrivalFigures, has_deadline: bool, counted: Arrivals) -> Arrivals {
+fn with_identities(figures: &ArrivalFigures, has_deadline: bool, counted: Arrivals) -> Arrivals {
     Arrivals {
         arrived: Some(figures.arrived),
         lost: Some(figures.lost()),

@@ -25,7 +25,7 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandAccount
     }
 }
 
-/// The legs of commands beside the others.
+/// Latencies with the legs of commands.
 pub(super) fn with_commands(latencies: Latencies, of: Option<&CommandSummary>) -> Latencies {
     match of {
         Some(of) => {

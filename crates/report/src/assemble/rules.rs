@@ -29,7 +29,7 @@ impl From<&muster_judge::SwitchedOff> for SwitchedOff {
 
 impl From<&muster_judge::RuleResult> for Rule {
     fn from(rule: &muster_judge::RuleResult) -> Self {
-        let (evidence, note) = told(rule);
+        let (evidence, note) = evidence_and_note(rule);
         Self {
             rule: rule.rule.clone(),
             scope: rule.scope.clone(),
@@ -58,7 +58,7 @@ impl From<&muster_judge::RuleResult> for Rule {
 
 /// Evidence and note of a rule. The rule's need comes first and short, so that a summary can quote
 /// it; what it had follows.
-fn told(rule: &muster_judge::RuleResult) -> (String, Option<String>) {
+fn evidence_and_note(rule: &muster_judge::RuleResult) -> (String, Option<String>) {
     if let RuleOutcome::NotEvaluated(Unevaluated::TooFewWindows { have, needed }) = rule.outcome {
         let had = format!("had {have} s of constant rate");
         return (format!("needs {needed} s"), Some(had));

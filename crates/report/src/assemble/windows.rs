@@ -63,26 +63,17 @@ type Leg = for<'a> fn(
 /// Percentiles of every window, of more than one where one has too few values.
 fn add_percentiles(cells: &[(Key, Cell)], windows: &mut [Window]) {
     let legs: [Leg; 3] = [
-        |cell, window| {
-            (
-                Values::with_censored(&cell.response, &cell.censored),
-                &mut window.response,
-                &mut window.response_over,
-            )
+        |cell, to| {
+            let values = Values::new(&cell.response, Some(&cell.censored));
+            (values, &mut to.response, &mut to.response_over)
         },
-        |cell, window| {
-            (
-                Values::known(&cell.end_to_end),
-                &mut window.end_to_end,
-                &mut window.end_to_end_over,
-            )
+        |cell, to| {
+            let values = Values::new(&cell.end_to_end, None);
+            (values, &mut to.end_to_end, &mut to.end_to_end_over)
         },
-        |cell, window| {
-            (
-                Values::known(&cell.lateness),
-                &mut window.lateness,
-                &mut window.lateness_over,
-            )
+        |cell, to| {
+            let values = Values::new(&cell.lateness, None);
+            (values, &mut to.lateness, &mut to.lateness_over)
         },
     ];
     for leg in legs {
@@ -235,26 +226,21 @@ fn add_health(cells: &mut BTreeMap<Key, Cell>, health: &GeneratorHealth) {
                 ThreadRole::Shard => (Some(window.cpu), None),
                 ThreadRole::Consumer => (None, Some(window.cpu)),
             };
-            let cpu_wait = window.waiting;
-            add(
-                window.until,
-                WindowHealth {
-                    shard_cpu,
-                    consumer_cpu,
-                    cpu_wait,
-                    steal: None,
-                },
-            );
+            let sample = WindowHealth {
+                shard_cpu,
+                consumer_cpu,
+                cpu_wait: window.waiting,
+                steal: None,
+            };
+            add(window.until, sample);
         }
     }
     for (until, steal) in health.hosts.iter().flat_map(|host| &host.steal) {
-        add(
-            *until,
-            WindowHealth {
-                steal: Some(*steal),
-                ..WindowHealth::default()
-            },
-        );
+        let sample = WindowHealth {
+            steal: Some(*steal),
+            ..WindowHealth::default()
+        };
+        add(*until, sample);
     }
 }
 

@@ -6,7 +6,7 @@ use muster_model::Reason;
 use super::count;
 use crate::LinkLedger;
 
-/// Answers that changed nothing, as far as there were any.
+/// Answers that changed nothing, zeros left out.
 pub(super) fn strays(ledger: &Ledger) -> Vec<String> {
     let kinds = [
         (ledger.session.answered_late, "late"),

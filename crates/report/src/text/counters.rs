@@ -8,29 +8,29 @@ impl Screen {
     /// One line; what neither the platform nor the ledger knows any of is left out.
     pub(super) fn counters(&mut self, target: &TargetUse) {
         let all = target.counters.iter().flatten();
-        let told: Vec<&CounterGrowth> = all
+        let shown: Vec<&CounterGrowth> = all
             .filter(|it| it.ledger > 0 || it.grown != Some(0))
             .collect();
-        let Some(first) = told.first() else {
+        let Some(first) = shown.first() else {
             return;
         };
         let label = format!("{} says", first.platform);
-        let parts: Vec<String> = told.iter().map(|it| said(it)).collect();
+        let parts: Vec<String> = shown.iter().map(|it| said(it)).collect();
         self.row(&label, &[parts.join(", ")]);
     }
 }
 
 /// Value of one counter, and whether the ledger agrees.
 fn said(of: &CounterGrowth) -> String {
-    let says = format!("{} {} {}", known(of.grown), of.kind, of.status);
+    let counter = format!("{} {} {}", known(of.grown), of.kind, of.status);
     match (of.agrees, of.grown == Some(of.ledger)) {
-        (_, true) => format!("{says}, as the ledger"),
+        (_, true) => format!("{counter}, as the ledger"),
         (Some(true), false) => format!(
-            "{says}, the ledger {} and {} without an answer",
+            "{counter}, the ledger {} and {} without an answer",
             count(of.ledger),
             count(of.unanswered)
         ),
-        (Some(false) | None, false) => format!("{says}, the ledger {}", count(of.ledger)),
+        (Some(false) | None, false) => format!("{counter}, the ledger {}", count(of.ledger)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands and subscribers in the summary.
 
-use super::by;
+use super::{by, listed};
 use muster_model::{Micros, figure};
 
 use crate::number::{count, known, per_second};
@@ -30,7 +30,7 @@ fn commands(of: &CommandAccount) -> Vec<Line> {
         (ledger.unknown, "unknown", false),
         (ledger.withheld, "never issued", false),
     ];
-    let mut issued = told(ledger.issued, "issued", &parts);
+    let mut issued = listed(format!("{} issued", count(ledger.issued)), &parts);
     issued.push(format!("residue {}", known(ledger.residue)));
     lines.push(("  commands", issued));
     let parts = [
@@ -45,7 +45,7 @@ fn commands(of: &CommandAccount) -> Vec<Line> {
         (ledger.received_damaged, "damaged", false),
         (ledger.received_foreign, "foreign", false),
     ];
-    let mut received = told(ledger.received, "received", &parts);
+    let mut received = listed(format!("{} received", count(ledger.received)), &parts);
     let missing = ledger.delivered_not_received.filter(|missing| *missing > 0);
     received.extend(missing.map(|n| format!("{} delivered and not received", count(n))));
     lines.push(("  received", received));
@@ -88,24 +88,30 @@ fn queries(of: &CommandAccount) -> Vec<Line> {
     let ledger = &of.ledger;
     let mut lines = Vec::new();
     if ledger.queries > 0 {
-        let parts = [
-            (ledger.received_by_query, "with a command", true),
-            (ledger.no_command, "without", true),
-            (ledger.query_rejected, "rejected", false),
-            (ledger.query_timed_out, "timed out", false),
-            (ledger.query_broken, "broken", false),
-            (ledger.query_in_flight, "in flight", false),
-        ];
-        lines.push(("  queries", told(ledger.queries, "sent", &parts)));
+        let sent = QueriesDue {
+            received_by_query: ledger.received_by_query,
+            no_command: ledger.no_command,
+            rejected: ledger.query_rejected,
+            timed_out: ledger.query_timed_out,
+            broken: ledger.query_broken,
+            in_flight: ledger.query_in_flight,
+            shed: 0,
+        };
+        let all = format!("{} sent", count(ledger.queries));
+        lines.push(("  queries", ends(all, &sent)));
     }
     let apart = [("    cold", of.queries_cold), ("    warm", of.queries_warm)];
     let apart = apart.into_iter();
-    lines.extend(apart.filter_map(|(label, part)| Some((label, due(&part?)))));
+    lines.extend(apart.filter_map(|(label, part)| {
+        let part = part?;
+        let all = format!("{} due", count(part.total()));
+        Some((label, ends(all, &part)))
+    }));
     lines
 }
 
-/// Queries that were due, of which some could not be sent.
-fn due(of: &QueriesDue) -> Vec<String> {
+/// Queries by their ends.
+fn ends(all: String, of: &QueriesDue) -> Vec<String> {
     let parts = [
         (of.received_by_query, "with a command", true),
         (of.no_command, "without", true),
@@ -115,8 +121,7 @@ fn due(of: &QueriesDue) -> Vec<String> {
         (of.in_flight, "in flight", false),
         (of.shed, "never sent", false),
     ];
-    let all = parts.iter().map(|(part, ..)| part).sum();
-    told(all, "due", &parts)
+    listed(all, &parts)
 }
 
 /// Draining of what was kept for devices that were offline.
@@ -137,17 +142,17 @@ fn drain(of: &DrainAccount, what: &str) -> Line {
         "{drained} of {expected} {what} for {} devices that were offline",
         count(ledger.devices)
     );
-    let mut told = listed(first, &parts);
+    let mut shown = listed(first, &parts);
     if let (Some(began), Some(ended)) = (of.began_s, of.ended_s) {
         let took = figure::time(Micros::from_secs_f64(ended - began));
-        told.push(format!("in {took} ({} /s)", per_second(of.rate)));
+        shown.push(format!("in {took} ({} /s)", per_second(of.rate)));
     }
     let longest = of.took.as_ref().and_then(|took| took.max_us);
     if let Some((slowest, longest)) = of.slowest.as_ref().zip(longest) {
         let longest = figure::time(Micros(longest));
-        told.push(format!("longest {longest} ({slowest})"));
+        shown.push(format!("longest {longest} ({slowest})"));
     }
-    ("  drained", told)
+    ("  drained", shown)
 }
 
 fn receive(of: &ReceiveAccount) -> Line {
@@ -167,27 +172,9 @@ fn receive(of: &ReceiveAccount) -> Line {
         count(ledger.arrived),
         count(ledger.subscribers)
     );
-    let mut told = listed(first, &parts);
-    told.push(format!("residue {}", known(ledger.residue)));
-    ("  receive", told)
-}
-
-/// A count, and those of its parts that are always told or not 0.
-fn told(all: u64, name: &str, parts: &[(u64, &str, bool)]) -> Vec<String> {
-    let parts: Vec<_> = parts
-        .iter()
-        .map(|(number, name, always)| (Some(*number), *name, *always))
-        .collect();
-    listed(format!("{} {name}", count(all)), &parts)
-}
-
-/// The same of parts that a run which was killed does not know: they are no 0.
-fn listed(first: String, parts: &[(Option<u64>, &str, bool)]) -> Vec<String> {
-    let shown = parts
-        .iter()
-        .filter(|(number, _, always)| *always || number.is_some_and(|number| number > 0));
-    let parts = shown.map(|(number, name, _)| format!("{} {name}", known(*number)));
-    std::iter::once(first).chain(parts).collect()
+    let mut shown = listed(first, &parts);
+    shown.push(format!("residue {}", known(ledger.residue)));
+    ("  receive", shown)
 }
 
 #[cfg(test)]

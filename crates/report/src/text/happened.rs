@@ -1,6 +1,6 @@
 //! The events of a run.
 
-use super::{Screen, WHY_LINES, answers};
+use super::{Screen, answers};
 use crate::number::seconds;
 use crate::{Event, Recovery, Verdict};
 
@@ -16,44 +16,31 @@ impl Screen {
             None => event.detail.clone(),
         });
         let said: Vec<String> = said.collect();
-        if !said.is_empty() {
-            self.row("  said", &said);
-        }
+        self.row_of_some("  said", &said);
     }
 
     /// Links that did not come up, and why: before everything else.
     pub(super) fn causes(&mut self, verdict: &Verdict) {
-        for cause in verdict.causes.iter().take(WHY_LINES) {
-            self.line(&format!("  {}", cause.text));
-        }
-        let more = verdict.causes.len().saturating_sub(WHY_LINES);
-        if more > 0 {
-            self.line(&format!("  and {more} more fleets"));
-        }
+        let causes = verdict.causes.iter().map(|cause| cause.text.clone());
+        self.first_lines(&causes.collect::<Vec<_>>(), " fleets");
     }
 
     /// The events by their kinds, in the order in which they began; the report and the result have their words.
     pub(super) fn happened(&mut self, events: &[Event]) {
-        if events.is_empty() {
-            return;
-        }
-        let mut parts: Vec<String> = events.iter().take(EVENTS).map(told).collect();
+        let mut parts: Vec<String> = events.iter().take(EVENTS).map(line).collect();
         let more = events.len().saturating_sub(EVENTS);
         parts.extend((more > 0).then(|| format!("and {more} more")));
-        self.row("events", &parts);
+        self.row_of_some("events", &parts);
     }
 }
 
-fn told(event: &Event) -> String {
+fn line(event: &Event) -> String {
     let recovered = match event.recovery {
-        Some(Recovery {
-            after_s: Some(after),
-        }) => format!(" (recovered after {})", seconds(Some(after))),
         Some(Recovery { after_s: None }) => " (not recovered while measuring)".to_owned(),
+        Some(Recovery { after_s }) => format!(" (recovered after {})", seconds(after_s)),
         None => String::new(),
     };
-    match event.until_s {
-        Some(until) => format!("{} {:.0}-{until:.0} s{recovered}", event.kind, event.t_s),
-        None => format!("{} {:.0} s{recovered}", event.kind, event.t_s),
-    }
+    let until = event.until_s.map(|until| format!("-{until:.0}"));
+    let (kind, from, until) = (&event.kind, event.t_s, until.unwrap_or_default());
+    format!("{kind} {from:.0}{until} s{recovered}")
 }

@@ -18,13 +18,8 @@ impl Screen {
     /// The reasons for the result, the remedies, and the caveats.
     pub(super) fn judged(&mut self, report: &Report) {
         let verdict = &report.verdict;
-        for rule in verdict.reasons().take(WHY_LINES) {
-            self.line(&format!("  {}", reason(rule)));
-        }
-        let more = verdict.reasons().count().saturating_sub(WHY_LINES);
-        if more > 0 {
-            self.line(&format!("  and {more} more"));
-        }
+        let reasons: Vec<String> = verdict.reasons().map(reason).collect();
+        self.first_lines(&reasons, "");
         for remedy in verdict.remedies().into_iter().take(REMEDIES) {
             self.line(&format!("  remedy: {remedy}"));
         }
@@ -61,21 +56,16 @@ impl Screen {
 
     /// Writes what went wrong and no rule looked at.
     pub(super) fn warnings(&mut self, verdict: &Verdict) {
-        for warning in verdict.warnings.iter().take(WHY_LINES) {
-            self.line(&format!("  warning: {}", told(warning)));
-        }
-        let more = verdict.warnings.len().saturating_sub(WHY_LINES);
-        if more > 0 {
-            self.line(&format!("  and {more} more warnings"));
-        }
+        let warnings: Vec<String> = verdict.warnings.iter().map(in_words).collect();
+        self.first_lines(&warnings, " warnings");
     }
 }
 
-fn told(warning: &Warning) -> String {
-    if warning.scope == "run" {
-        return warning.detail.clone();
+fn in_words(warning: &Warning) -> String {
+    match warning.scope.as_str() {
+        "run" => format!("warning: {}", warning.detail),
+        scope => format!("warning: {} [{scope}]", warning.detail),
     }
-    format!("{} [{}]", warning.detail, warning.scope)
 }
 
 fn reason(rule: &Rule) -> String {
@@ -131,13 +121,13 @@ fn undecided(verdict: &Verdict) -> Option<String> {
             None => lacking.push((&rule.evidence, vec![name])),
         }
     }
-    let mut told: Vec<String> = lacking
+    let mut open_rules: Vec<String> = lacking
         .iter()
         .map(|(why, names)| format!("{} ({why})", names.join(", ")))
         .collect();
     let more = open.len().saturating_sub(UNDECIDED);
-    told.extend((more > 0).then(|| format!("and {more} more")));
-    (!told.is_empty()).then(|| format!("not evaluated: {}", told.join(", ")))
+    open_rules.extend((more > 0).then(|| format!("and {more} more")));
+    (!open_rules.is_empty()).then(|| format!("not evaluated: {}", open_rules.join(", ")))
 }
 
 /// The evidence without a leading "3 of 100 (3 %)", which the figure of the rule says already.

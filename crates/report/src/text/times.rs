@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::figures::in_words;
 use crate::number::{count, latency};
-use crate::{Latencies, LatencyFigures, Percentiles, StreamAccount, in_words};
+use crate::{Latencies, LatencyFigures, Percentiles, StreamAccount};
 
 /// A leg of a table of latencies.
 pub(super) type Leg = fn(&Latencies) -> Option<&LatencyFigures>;

@@ -15,20 +15,8 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Values that are all known.
-    pub(super) const fn known(known: &'a Distribution) -> Self {
-        Self {
-            known,
-            censored: None,
-        }
-    }
-
-    /// Known values, and the lower bounds of others.
-    pub(super) const fn with_censored(known: &'a Distribution, censored: &'a Distribution) -> Self {
-        Self {
-            known,
-            censored: Some(censored),
-        }
+    pub(super) const fn new(known: &'a Distribution, censored: Option<&'a Distribution>) -> Self {
+        Self { known, censored }
     }
 
     fn add_to(&self, known: &mut Distribution, censored: &mut Distribution) {
@@ -149,7 +137,7 @@ mod tests {
         let seen = seen.map(|(((phase, _, _), values), (percentiles, spans))| Seen {
             phase: (*phase).to_owned(),
             for_s: 1.0,
-            values: Values::known(values),
+            values: Values::new(values, None),
             percentiles,
             spans,
         });
