@@ -1,7 +1,7 @@
 //! A running load test in a terminal: a live screen, or a line every five seconds.
 //!
-//! Layer 8, beside the straight line: it is told how the run stands as a [`muster_result::Live`] value and draws
-//! it. It must never know where the figures come from, and nothing here changes the run.
+//! Layer 8, outside the straight line: it receives the state of the run as a [`muster_result::Live`] value and
+//! draws it. It must never know where the figures come from, and nothing here changes the run.
 //!
 //! ```
 //! use muster_dashboard::Plain;

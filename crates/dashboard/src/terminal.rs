@@ -83,7 +83,7 @@ impl Drop for Dashboard {
     }
 }
 
-/// Gives the terminal back. What fails here cannot be told anywhere: the screen is the terminal.
+/// Gives the terminal back. A failure here has no place to be reported: the screen is the terminal.
 fn restore() {
     let _ = execute!(io::stdout(), cursor::Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();

@@ -83,8 +83,8 @@ impl Folder {
         &self.path
     }
 
-    /// Appends a record; whether it is there. A failure does not end the run: it is told at the
-    /// end.
+    /// Appends a record; returns whether it was written. A failure does not end the run and is reported at
+    /// its end.
     pub(crate) fn record(&mut self, record: &Record) -> bool {
         if self.broken.is_some() {
             return false;
@@ -206,7 +206,7 @@ fn no_result(folder: &Path) -> String {
     if folder.join("repeat.json").exists() {
         let first = folder.join("1");
         return format!(
-            "it holds the runs of a `--repeat`, each in a folder of its own, and what they come to in \
+            "it holds the runs of a `--repeat`, each in its own folder, and their common result in \
              repeat.json; name one of them, such as {}",
             first.display()
         );

@@ -28,7 +28,7 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     for set in &args.set {
         if let Some(path) = literal_secret(set) {
             outcome::remark(&format!(
-                "warning: --set {path}: this secret stands in the process list and in the shell's \
+                "warning: --set {path}: everybody can read this secret in the process list and in the shell's \
                  history; write --set '{path}=${{env:NAME}}' and put it into that variable"
             ));
         }

@@ -69,8 +69,8 @@ impl Screen {
         let _ = self.ended.recv_timeout(END_MAX);
     }
 
-    /// A thread that makes itself something to draw by, which is called with a view when there is
-    /// a new one, and without one from time to time.
+    /// Starts a thread that draws with what `make` returns: with each new view, and without a view from time
+    /// to time.
     fn start(make: impl FnOnce() -> Draw + Send + 'static) -> Option<Self> {
         let place = Arc::new(Place::default());
         let (end, ended) = sync_channel::<()>(0);

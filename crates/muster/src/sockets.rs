@@ -43,7 +43,7 @@ fn line(fleet: &FleetPlan, coap: &CoapSettings, most: Option<u64>) -> String {
     };
     let wanted = shared_receive_buffer(each) as u64;
     let granted = match most {
-        Some(most) if most < wanted => format!(", of which the kernel grants {} KiB", most >> 10),
+        Some(most) if most < wanted => format!("; the kernel grants {} KiB", most >> 10),
         _ => String::new(),
     };
     format!(

@@ -78,7 +78,7 @@ pub(crate) fn patience(plan: &Plan) -> Duration {
 
 /// The address of an endpoint. Where its name has several, the first that takes a connection, in
 /// the resolver's order and of either family, as usual clients have it; the first of all if none
-/// does, so that the run tells why.
+/// does, so that the run reports the reason.
 pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAddr> {
     let found = found(endpoint)?;
     match found[..] {
@@ -170,8 +170,8 @@ impl Target {
         gateways.map(|process| process.gateway.id()).collect()
     }
 
-    /// Finds the target of a plan, or starts it: the embedded gateway runs in processes of its
-    /// own, whose addresses and northbound user then stand in the plan.
+    /// Finds the target of a plan, or starts the embedded gateway in child processes and notes their
+    /// addresses and northbound user in the plan.
     pub(crate) fn start(
         plan: &mut Plan,
         addresses: Addresses,
@@ -424,8 +424,8 @@ fn introduce(
     }
 }
 
-/// The embedded gateway's management API, where the run is to tell it of its devices. Then it
-/// admits no others.
+/// The embedded gateway's management API, if the run creates its devices there. The gateway then admits
+/// no others.
 fn management(plan: &mut Plan, processes: u32) -> Result<Option<ManagementConfig>> {
     let provision = plan.provision.as_mut();
     let Some(provision) = provision.filter(|it| it.mode == ProvisionMode::Auto) else {
@@ -433,8 +433,8 @@ fn management(plan: &mut Plan, processes: u32) -> Result<Option<ManagementConfig
     };
     if processes > 1 {
         bail!(
-            "provision the embedded gateway: for so many devices it is {processes} processes, each \
-             of which would have to be told; fewer devices, or `provision: {{ mode: none }}`"
+            "provision the embedded gateway: this number of devices needs {processes} processes of it, and \
+             devices are created in one; configure fewer devices, or `provision: {{ mode: none }}`"
         );
     }
     let usual = ManagementConfig::default();

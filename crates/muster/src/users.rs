@@ -45,7 +45,7 @@ fn parse(file: &str, lines: &[(usize, String)], form: &str) -> Result<Vec<(Strin
             bail!("{file}:{number} has nothing before a colon; write it as {form}");
         };
         if name != name.trim() || secret != secret.trim() {
-            bail!("{file}:{number} has blanks beside its colon; write it as {form}");
+            bail!("{file}:{number} has blanks at its colon; write it as {form}");
         }
         if let Some(first) = lines_of.insert(name, number) {
             bail!("{file}:{number} has the same name as line {first}; remove one of them");
@@ -103,7 +103,7 @@ mod tests {
     fn a_blank_beside_the_colon_is_refused() {
         for wrong in ["a:b\nc : d\n", "a:b\nc: d\n"] {
             let error = parsed(wrong).expect_err("the second line is wrong");
-            let expected = "users:2 has blanks beside its colon; write it as name:password";
+            let expected = "users:2 has blanks at its colon; write it as name:password";
             assert_eq!(error.to_string(), expected);
         }
     }

@@ -23,8 +23,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher that writes to the folder and, unless told to be quiet, shows how the run stands: in short
-    /// lines, where the user names their interval.
+    /// A watcher that writes to the folder. Without `--quiet` it shows the state of the run, with `--every`
+    /// in short lines.
     pub(crate) fn new(folder: Folder, fixed: Fixed, args: &RunArgs) -> Self {
         let screen = (!args.quiet).then(|| Screen::open(args.every)).flatten();
         Self {

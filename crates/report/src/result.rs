@@ -76,8 +76,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The text of `result.json`: indented, each window on a line of its own, with a line feed at
-    /// the end.
+    /// The text of `result.json`: indented, each window on one line, with a line feed at the end.
     pub fn to_json(&self) -> String {
         let windows: Vec<String> = self
             .windows

@@ -161,8 +161,8 @@ impl Header {
         plan
     }
 
-    /// A hash of what is run and by which rules it is judged, however that came about: by the
-    /// scenario's text, `--set`, `--seed`, or the files it names. Labels and secrets do not count.
+    /// A hash of the plan and its rules, whether the scenario's text, `--set`, `--seed` or a file named
+    /// there set them. Labels and secrets do not count.
     pub fn digest(plan: &Plan) -> String {
         let whole = plan;
         let mut plan = Self::without_secrets(whole.clone());
@@ -197,7 +197,7 @@ impl Header {
 }
 
 impl Archive {
-    /// The archive of a run of which only the header is written.
+    /// The archive of a run that has written its header only.
     fn new(header: Header) -> Self {
         Self {
             header,

@@ -40,7 +40,7 @@ const GAP_MIN: u32 = 2;
 /// Two processes work out the beginning of a run from the wall clock, each with an error below this.
 const EARLY_MIN: Micros = Micros::from_millis(1);
 
-/// One of so many wanted in a second, or fewer, is next to none.
+/// One message in this number of those wanted in a second, or fewer, is next to none.
 const SOME_OF: u64 = 20;
 
 /// The incidents of a run as events, in their order.
@@ -164,7 +164,7 @@ pub(crate) fn warnings(events: &[Event]) -> Vec<Warning> {
 /// how far theirs were apart.
 pub(crate) fn of_clocks(clocks: &[String], is_measured: bool) -> Option<Event> {
     let amount = if is_measured {
-        "as the line between them tells"
+        "as measured over the control channel"
     } else {
         "by an amount that nobody measured"
     };

@@ -202,8 +202,8 @@ impl View {
     }
 
     /// Messages that were accepted, or have no answer by design, and have not arrived so far at the backend
-    /// that lacks most: still on its way or lost, which nobody can tell before settling ends. Nobody
-    /// knows of one part of a run, whose messages arrive at others.
+    /// that lacks most. Before settling ends, messages on their way and lost ones look alike. Not known of
+    /// one part of a run, whose messages arrive at other parts.
     fn not_arrived(&self) -> Option<u64> {
         if self.fixed.timetable.is_part {
             return None;
@@ -291,8 +291,8 @@ impl View {
         (first.min(second)..=second).rev().take(SPAN_MAX_S as usize)
     }
 
-    /// Messages due in a second that are to be answered and have not ended. A closed loop has none
-    /// of which the schedule would know, and a part does not know which of them are its own.
+    /// Messages due in a second that are to be answered and have not ended. The schedule does not know the
+    /// messages of a closed loop, and a part does not know its share of them.
     fn open_of(&self, second: u32, timeline: Timeline) -> u64 {
         if timeline.origin == Micros::MAX || self.fixed.timetable.is_part {
             return 0;

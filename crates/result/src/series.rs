@@ -119,7 +119,7 @@ fn middle(a: Figure, b: Figure) -> Figure {
     }
 }
 
-/// The verdict on the runs, of which `wanted` were asked for.
+/// The verdict on the runs; `wanted` is the number asked for.
 pub fn worst(runs: &[RepeatedRun], wanted: u32) -> RunResult {
     let stopped = if runs.len() < wanted as usize {
         RunResult::Invalid

@@ -99,7 +99,7 @@ fn coap(
 ) -> Result<Option<SocketAddr>> {
     if address.is_some() && !args.dialect.speaks(Protocol::Coap) {
         bail!(
-            "hear {option}: devices of {} do not speak CoAP; use --dialect hono",
+            "listen at {option}: devices of {} do not speak CoAP; use --dialect hono",
             args.dialect
         );
     }
@@ -117,7 +117,7 @@ fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
     }
     let certificate = tls(args)?;
     if secret.is_none() && args.users.is_none() && certificate.is_none() {
-        bail!("hear --coaps: nobody has a key; give --users, --psk or --cert");
+        bail!("listen at --coaps: nobody has a key; give --users, --psk or --cert");
     }
     Ok(Some(GatewayDtls {
         listen,

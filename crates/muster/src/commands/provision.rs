@@ -49,7 +49,7 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
 /// The error for a scenario without a management API.
 fn without_address(dialect: Dialect) -> String {
     if !dialect.is_provisioned {
-        return format!("{dialect} has nobody to be told");
+        return format!("{dialect} has no API that creates devices");
     }
     let missing = match dialect == Dialect::Hono {
         true => {

@@ -319,7 +319,7 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
     }
     if matches!(plan.platform.kind, PlatformKind::Gateway { .. }) {
         bail!(
-            "carry --part: every part would start a gateway of its own; start one with `muster \
+            "carry --part: every part would start its own gateway; start one with `muster \
              gateway` and name it with platform.kind: mqtt"
         );
     }

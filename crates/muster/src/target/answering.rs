@@ -47,7 +47,7 @@ pub(super) fn first_to_answer(addresses: &[SocketAddr], within: Duration) -> Opt
 }
 
 /// The addresses that take a connection, of the family of the first one that does: `::1` and
-/// `127.0.0.1` are one machine. All of them if none does, so that the run tells why.
+/// `127.0.0.1` are one machine. All of them if none does, so that the run reports the reason.
 fn all_that_answer(found: &[SocketAddr], within: Duration) -> Vec<SocketAddr> {
     let begun = now();
     let answers = |(tried, address): &(usize, &SocketAddr)| {

@@ -324,7 +324,10 @@ fn who_cannot_be_told_is_said_to_be_so() {
     );
     let said = muster(broker.path(), &["provision", "scenario.yaml", "verify"]);
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.err.contains("mqtt has nobody to be told"), "{said:?}");
+    assert!(
+        said.err.contains("mqtt has no API that creates devices"),
+        "{said:?}"
+    );
     let said = muster(broker.path(), &["gateway", "--rest", "127.0.0.1:0"]);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("mqtt has no management API"), "{said:?}");

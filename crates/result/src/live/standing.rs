@@ -47,8 +47,8 @@ pub struct Live {
     pub accepted: u64,
     /// First copies arrived.
     pub arrived: Option<u64>,
-    /// Messages accepted, or without an answer by design, less those arrived: still on their way
-    /// or lost, which cannot be told before settling ends.
+    /// Messages accepted, or without an answer by design, less those arrived: lost ones and those still on
+    /// their way, which look alike before settling ends.
     pub not_arrived: Option<u64>,
     /// Messages known to be lost; `None` as long as that is not known.
     pub lost: Option<u64>,
@@ -56,8 +56,8 @@ pub struct Live {
     pub shed: u64,
     /// Errors by code or cause, most frequent first; the first few are shown.
     pub errors: Vec<(String, u64)>,
-    /// The SLOs that do not hold as things stand, in words, as far as that is known before the end; `None`
-    /// before anything was measured.
+    /// The SLOs that do not hold so far, in words, without those that only the end decides; `None` before
+    /// anything was measured.
     pub slos: Option<Vec<String>>,
     /// The generator's own health.
     pub health: Health,

@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Links in a row without an answer after which no more are tried.
 const SILENT_MAX: usize = 256;
 
-/// The wait for a consumer of which nothing is heard.
+/// The longest wait for a consumer that reports nothing.
 const CONSUMER_MAX: Micros = Micros::from_secs(60);
 
 /// The end of a link's first try.
@@ -267,10 +267,8 @@ impl<'a> Links<'a> {
             };
             let rest = names.iter().find_map(|name| text.strip_prefix(name))?;
             let rest = rest.trim_start_matches([':', ' ']);
-            Some(
-                rest.trim_end_matches("; others like it are not told")
-                    .to_owned(),
-            )
+            let alone = rest.split_once("; others like it");
+            Some(alone.map_or(rest, |(alone, _)| alone).to_owned())
         })
     }
 
