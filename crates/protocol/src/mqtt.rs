@@ -17,6 +17,7 @@ mod property;
 mod publish;
 pub mod reason;
 mod server;
+mod session;
 pub mod topic;
 mod wire;
 
@@ -30,9 +31,8 @@ pub use malformed::Malformed;
 pub use packet::{Filter, RetainHandling, Will};
 pub use property::{Properties, Property, PropertyIter};
 pub use publish::{ALIAS_SLOTS, Publish, Refused};
-pub use server::{
-    Accept, Incoming, Pending, Server, ServerCounts, ServerEvent, ServerLimits, SessionState,
-};
+pub use server::{Accept, Incoming, Pending, Server, ServerCounts, ServerEvent, ServerLimits};
+pub use session::SessionState;
 pub use topic::Topic;
 
 /// Version of the standard on a connection.

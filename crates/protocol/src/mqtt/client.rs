@@ -13,10 +13,10 @@ pub use event::{ClientEvent, Connected, Message};
 pub use limits::{ClientCounts, ClientLimits};
 
 use super::authentication::{Authentication, Step};
-use super::inbound::Inbound;
 use super::inflight::Wait;
-use super::outbound::{Outbound, check_size, put_disconnect};
-use super::packet::{self, Filter, Filters, PINGREQ, Texts};
+use super::outbound::{check_size, put_disconnect};
+use super::packet::{self, Entry, Filter, List, PINGREQ};
+use super::session::Session;
 use super::{Properties, Property, Publish, Refused, Token, Version, reason};
 use keep_alive::KeepAlive;
 
@@ -55,20 +55,10 @@ enum Phase {
     Ended,
 }
 
-/// Rarely used state, boxed to keep the others small.
-#[derive(Debug, Default)]
-struct Rare {
-    /// Publishes received and not settled.
-    inbound: Inbound,
-    /// Enhanced authentication.
-    authentication: Option<Box<Authentication>>,
-}
-
 /// The client end of one session, over any number of connections one after the other.
 #[derive(Debug)]
 pub struct Client {
-    outbound: Outbound,
-    rare: Option<Box<Rare>>,
+    session: Session,
     counts: ClientCounts,
     keep_alive: KeepAlive,
     maximum_packet_limit: u32,
@@ -87,8 +77,7 @@ impl Client {
     /// A session that has never been connected.
     pub fn new(version: Version, limits: &ClientLimits) -> Self {
         Self {
-            outbound: Outbound::default(),
-            rare: None,
+            session: Session::default(),
             counts: ClientCounts::default(),
             keep_alive: KeepAlive::new(limits.ping_timeout),
             maximum_packet_limit: limits.maximum_packet_size,
@@ -141,10 +130,7 @@ impl Client {
         };
         let offered = connect.authentication.filter(|_| is_v5);
         let method = offered.map(|(method, _)| method);
-        if method.is_some() || self.rare.is_some() {
-            let known = &mut self.rare.get_or_insert_default().authentication;
-            Authentication::begin(known, method, now);
-        }
+        self.session.begin_authentication(method, now);
         self.keep_alive.begin(now, connect.keep_alive);
         self.clean_start = connect.clean_start;
         self.phase = Phase::Connecting;
@@ -163,9 +149,8 @@ impl Client {
         publish: &Publish<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        self.check_open()?;
-        self.end_silence(now);
-        self.outbound.publish(self.version, token, publish, out)?;
+        self.begin_sending(now)?;
+        self.session.outbound.publish(token, publish, out)?;
         self.keep_alive.sent(now);
         Ok(())
     }
@@ -181,9 +166,8 @@ impl Client {
         publish: &Publish<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        self.check_open()?;
-        self.end_silence(now);
-        self.outbound.republish(self.version, token, publish, out)?;
+        self.begin_sending(now)?;
+        self.session.outbound.republish(token, publish, out)?;
         self.keep_alive.sent(now);
         Ok(())
     }
@@ -191,13 +175,13 @@ impl Client {
     /// Gives a publish up: its attempt has timed out. The packet id stays taken; a later answer is
     /// [`ClientEvent::AnsweredLate`]. Whether there was such a publish.
     pub fn forget(&mut self, token: Token) -> bool {
-        self.outbound.forget(token)
+        self.session.outbound.forget(token)
     }
 
     /// Drops all that is in flight, because the server did not go on with the session; `each`
     /// hears of every publish that was not forgotten.
     pub fn drop_inflight(&mut self, mut each: impl FnMut(Token, Stage)) {
-        self.outbound.drop_all(|token, wait| match wait {
+        self.session.outbound.drop_all(|token, wait| match wait {
             Wait::Pubcomp => each(token, Stage::Accepted),
             Wait::Puback | Wait::Pubrec | Wait::Suback | Wait::Unsuback => {
                 each(token, Stage::Published);
@@ -210,7 +194,7 @@ impl Client {
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
-            self.outbound.window_free()
+            self.session.outbound.window_free()
         } else {
             0
         }
@@ -218,7 +202,7 @@ impl Client {
 
     /// Returns how many packet ids wait for an answer, including forgotten publishes.
     pub fn in_flight(&self) -> usize {
-        self.outbound.in_flight()
+        self.session.outbound.in_flight()
     }
 
     /// Returns true if the server has accepted the connection and neither side has ended it.
@@ -237,24 +221,15 @@ impl Client {
         subscribe: &Subscribe<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        self.check_open()?;
-        self.end_silence(now);
-        let version = self.version;
         let id = subscribe.subscription_id.map(Property::SubscriptionId);
         let properties = Properties::with_user(id.as_slice(), subscribe.user_properties);
-        let filters = Filters::new(subscribe.filters);
-        self.outbound
-            .request(Wait::Suback, subscribe.id, |packet_id, maximum| {
-                let packet = packet::Subscribe {
-                    packet_id,
-                    properties,
-                    filters,
-                };
-                check_size(packet.remaining(version), maximum)?;
-                Ok(packet.write(version, out)?)
-            })?;
-        self.keep_alive.sent(now);
-        Ok(())
+        let filters = List::new(subscribe.filters);
+        self.request(
+            now,
+            (Wait::Suback, subscribe.id),
+            (properties, filters),
+            out,
+        )
     }
 
     /// Ends subscriptions; `id` comes back with the answer.
@@ -268,13 +243,23 @@ impl Client {
         filters: &[&str],
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        self.check_open()?;
-        self.end_silence(now);
+        let request = (Properties::NONE, List::new(filters));
+        self.request(now, (Wait::Unsuback, id), request, out)
+    }
+
+    fn request<'a, T: Entry<'a>>(
+        &mut self,
+        now: Micros,
+        (wait, id): (Wait, u32),
+        (properties, filters): (Properties<'a>, List<'a, T>),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        self.begin_sending(now)?;
         let version = self.version;
-        self.outbound
-            .request(Wait::Unsuback, id, |packet_id, maximum| {
-                let (properties, filters) = (Properties::NONE, Texts::new(filters));
-                let packet = packet::Unsubscribe {
+        self.session
+            .outbound
+            .request(wait, id, |packet_id, maximum| {
+                let packet = packet::Request {
                     packet_id,
                     properties,
                     filters,
@@ -300,7 +285,7 @@ impl Client {
         if !matches!(self.phase, Phase::Connecting | Phase::Open) {
             return Err(Refused::NotConnected);
         }
-        let known = self.authentication();
+        let known = self.session.authentication();
         if !known.is_some_and(Authentication::is_under_way) {
             return Err(Refused::Authentication);
         }
@@ -319,7 +304,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
-        if let Some(known) = self.authentication_mut() {
+        if let Some(known) = self.session.authentication_mut() {
             known.begin_again(now);
         }
         self.put_step(now, (reason::REAUTHENTICATE, data), out)
@@ -328,7 +313,8 @@ impl Client {
     /// Returns when the last authentication of this connection began, also by its CONNECT; none
     /// without a method.
     pub fn authentication_began(&self) -> Option<Micros> {
-        self.authentication().map(Authentication::began)
+        let known = self.session.authentication();
+        known.map(Authentication::began)
     }
 
     fn put_step(
@@ -340,35 +326,31 @@ impl Client {
         self.end_silence(now);
         // Before CONNACK the server has not said what it takes.
         let maximum = match self.phase {
-            Phase::Open => self.outbound.maximum_packet_size(),
+            Phase::Open => self.session.outbound.peer().maximum_packet_size,
             Phase::Closed | Phase::Connecting | Phase::Ended => u32::MAX,
         };
-        let known = self.authentication_mut();
         let step = Step {
             reason,
             data: Some(data),
             maximum,
         };
-        known.ok_or(Refused::Authentication)?.put(step, out)?;
+        self.session.put_step(step, out)?;
         self.keep_alive.sent(now);
         Ok(())
     }
 
     /// Pings, beside the pings that keep-alive sends. Does nothing without a connection.
     pub fn ping(&mut self, now: Micros, out: &mut Vec<u8>) {
-        if self.phase != Phase::Open {
-            return;
+        if self.begin_sending(now).is_ok() {
+            out.extend_from_slice(&PINGREQ);
+            self.keep_alive.pinged(now);
         }
-        self.end_silence(now);
-        out.extend_from_slice(&PINGREQ);
-        self.keep_alive.pinged(now);
     }
 
     /// Pings without waiting for the answer: for a caller that reads nothing just now, and finds it
     /// later. Does nothing without a connection.
     pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
-        if self.phase == Phase::Open {
-            self.end_silence(now);
+        if self.begin_sending(now).is_ok() {
             out.extend_from_slice(&PINGREQ);
             self.keep_alive.pinged_unheard(now);
         }
@@ -435,10 +417,7 @@ impl Client {
     /// The transport has ended; the session's state is kept for the next [`Client::connect`].
     pub fn closed(&mut self) {
         self.phase = Phase::Closed;
-        self.outbound.closed();
-        if let Some(rare) = &mut self.rare {
-            rare.inbound.closed();
-        }
+        self.session.closed();
     }
 
     /// Returns the counters that no event reports.
@@ -451,32 +430,29 @@ impl Client {
     #[inline]
     fn end_silence(&mut self, now: Micros) {
         if self.keep_alive.is_overslept(now) {
-            self.outbound.age();
+            self.session.outbound.age();
         }
     }
 
     /// An answer with this packet id came.
     #[inline]
     fn note_answer(&mut self, packet_id: u16) {
-        if self.keep_alive.is_in_doubt() && self.outbound.is_recent(packet_id) {
+        if self.keep_alive.is_in_doubt() && self.session.outbound.is_recent(packet_id) {
             self.keep_alive.answered();
         }
     }
 
     #[inline]
     fn check_open(&self) -> Result<(), Refused> {
-        if self.phase == Phase::Open {
-            Ok(())
-        } else {
-            Err(Refused::NotConnected)
-        }
+        let is_open = self.phase == Phase::Open;
+        is_open.then_some(()).ok_or(Refused::NotConnected)
     }
 
-    fn authentication(&self) -> Option<&Authentication> {
-        self.rare.as_deref()?.authentication.as_deref()
-    }
-
-    fn authentication_mut(&mut self) -> Option<&mut Authentication> {
-        self.rare.as_deref_mut()?.authentication.as_deref_mut()
+    /// Checks that the connection is open, for something that is sent now.
+    #[inline]
+    fn begin_sending(&mut self, now: Micros) -> Result<(), Refused> {
+        self.check_open()?;
+        self.end_silence(now);
+        Ok(())
     }
 }

@@ -5,13 +5,15 @@
 use super::answer::{Answer, first_answer};
 use super::inflight::{Entry, InFlight, Wait};
 use super::packet::{Acknowledge, Disconnect, kind};
+use super::property::find;
 use super::publish::Head;
 use super::wire::{VARINT_MAXIMUM, varint_size};
-use super::{ALIAS_SLOTS, Malformed, Publish, Qos, Refused, Token, Version, reason};
+use super::{ALIAS_SLOTS, Malformed, Properties, Publish, Qos, Refused, Token, Version, reason};
 
-/// Limits of the peer, announced when the connection was opened.
+/// Version and limits of the peer, announced when the connection was opened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
+    pub(super) version: Version,
     pub(super) receive_maximum: u16,
     pub(super) maximum_packet_size: u32,
     pub(super) topic_alias_maximum: u16,
@@ -20,14 +22,17 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// The standard's defaults, which are all that MQTT 3.1.1 has.
-    pub(super) const DEFAULT: Self = Self {
-        receive_maximum: u16::MAX,
-        maximum_packet_size: u32::MAX,
-        topic_alias_maximum: 0,
-        maximum_qos: Qos::ExactlyOnce,
-        retain_available: true,
-    };
+    /// The limits in a CONNECT or CONNACK, and the standard's defaults for those left out.
+    pub(super) fn new(version: Version, properties: Properties<'_>) -> Self {
+        Self {
+            version,
+            receive_maximum: find!(properties, ReceiveMaximum).unwrap_or(u16::MAX),
+            maximum_packet_size: find!(properties, MaximumPacketSize).unwrap_or(u32::MAX),
+            topic_alias_maximum: find!(properties, TopicAliasMaximum).unwrap_or(0),
+            maximum_qos: find!(properties, MaximumQos).unwrap_or(Qos::ExactlyOnce),
+            retain_available: find!(properties, RetainAvailable).unwrap_or(true),
+        }
+    }
 }
 
 /// The sending half of a session.
@@ -49,7 +54,7 @@ impl Default for Outbound {
     fn default() -> Self {
         Self {
             inflight: InFlight::default(),
-            peer: Peer::DEFAULT,
+            peer: Peer::new(Version::V5, Properties::NONE),
             known_aliases: 0,
             used: 0,
             lost: 0,
@@ -94,12 +99,6 @@ impl Outbound {
         self.resend = 0;
     }
 
-    /// Returns true if something of a resumed session must be sent again.
-    #[inline]
-    pub(super) const fn has_lost(&self) -> bool {
-        self.lost > 0
-    }
-
     /// Marks all in flight as sent before a silence.
     #[cold]
     pub(super) fn age(&mut self) {
@@ -119,9 +118,9 @@ impl Outbound {
         self.inflight.len()
     }
 
-    /// Bytes of the largest packet the other side takes, as it said on this or the last connection.
-    pub(super) const fn maximum_packet_size(&self) -> u32 {
-        self.peer.maximum_packet_size
+    /// The peer of this or the last connection.
+    pub(super) const fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     #[inline]
@@ -136,20 +135,18 @@ impl Outbound {
     #[inline]
     pub(super) fn publish(
         &mut self,
-        version: Version,
         token: Token,
         publish: &Publish<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let alias = self.alias(version, publish.alias_slot);
         let Some(wait) = wait_of(publish.qos) else {
-            return self.write(version, publish, self.head(alias, None), out);
+            return self.write(publish, self.head(publish.alias_slot, None), out);
         };
         if self.window_free() == 0 {
             return Err(Refused::Window);
         }
         let id = self.inflight.free_id().ok_or(Refused::PacketIds)?;
-        self.write(version, publish, self.head(alias, Some(id)), out)?;
+        self.write(publish, self.head(publish.alias_slot, Some(id)), out)?;
         let mut entry = Entry::new(id, token.0, wait);
         entry.count();
         self.inflight.push(entry);
@@ -158,10 +155,16 @@ impl Outbound {
     }
 
     /// The next publish to be sent again; a PUBREL is sent again at once.
-    pub(super) fn next_resend(&mut self, version: Version, out: &mut Vec<u8>) -> Option<Token> {
+    #[inline]
+    pub(super) fn next_resend(&mut self, out: &mut Vec<u8>) -> Option<Token> {
         if self.lost == 0 {
             return None;
         }
+        self.resend(out)
+    }
+
+    #[cold]
+    fn resend(&mut self, out: &mut Vec<u8>) -> Option<Token> {
         while let Some((at, entry)) = self.inflight.first_lost(usize::from(self.resend)) {
             if entry.wait.is_publish() && self.used >= self.peer.receive_maximum {
                 return None;
@@ -172,14 +175,13 @@ impl Outbound {
                 return Some(Token(entry.name));
             }
             self.found(at);
-            put_acknowledge(version, kind::PUBREL, (entry.id, reason::SUCCESS), out);
+            self.acknowledge(kind::PUBREL, entry.id, reason::SUCCESS, out);
         }
         None
     }
 
     pub(super) fn republish(
         &mut self,
-        version: Version,
         token: Token,
         publish: &Publish<'_>,
         out: &mut Vec<u8>,
@@ -191,12 +193,11 @@ impl Outbound {
         if self.used >= self.peer.receive_maximum {
             return Err(Refused::Window);
         }
-        let alias = self.alias(version, publish.alias_slot);
         let head = Head {
             dup: true,
-            ..self.head(alias, Some(entry.id))
+            ..self.head(publish.alias_slot, Some(entry.id))
         };
-        self.write(version, publish, head, out)?;
+        self.write(publish, head, out)?;
         self.found(at);
         if let Some(entry) = self.inflight.get_mut(at) {
             entry.count();
@@ -268,42 +269,40 @@ impl Outbound {
         wait: Wait,
         id: u16,
     ) -> Result<Option<u32>, Malformed> {
-        let Some((at, entry)) = self.entry(id) else {
-            return Ok(None);
-        };
-        if entry.wait != wait {
-            return Err(Malformed::WrongAnswer(id));
-        }
-        self.remove(at);
-        Ok(Some(entry.name))
+        Ok(self.settle(wait, id)?.map(|entry| entry.name))
     }
 
-    /// PUBACK (section 4.3.2).
+    /// PUBACK, PUBREC or PUBCOMP (sections 4.3.2 and 4.3.3). A PUBREC is answered with a PUBREL
+    /// unless it refuses.
     #[inline]
-    pub(super) fn puback(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
-        let Some((at, entry)) = self.entry(ack.packet_id) else {
-            return Ok(self.stray(ack.packet_id));
-        };
-        if entry.wait != Wait::Puback {
-            return Err(Malformed::WrongAnswer(entry.id));
-        }
-        self.remove(at);
-        Ok(first_answer(entry, ack.reason))
-    }
-
-    /// PUBREC (section 4.3.3), which is answered with a PUBREL unless it refuses.
-    #[inline]
-    pub(super) fn pubrec(
+    pub(super) fn answered(
         &mut self,
-        version: Version,
+        packet_kind: u8,
         ack: &Acknowledge<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer, Malformed> {
+        let id = ack.packet_id;
+        let settled = match packet_kind {
+            kind::PUBACK => self.settle(Wait::Puback, id)?,
+            kind::PUBREC => return self.pubrec(ack, out),
+            _ => self.settle(Wait::Pubcomp, id)?,
+        };
+        Ok(match settled {
+            None => self.stray(id),
+            Some(entry) if entry.wait == Wait::Puback => first_answer(entry, ack.reason),
+            Some(entry) if entry.is_forgotten() => Answer::Silent,
+            Some(entry) => Answer::Completed {
+                token: Token(entry.name),
+            },
+        })
+    }
+
+    fn pubrec(&mut self, ack: &Acknowledge<'_>, out: &mut Vec<u8>) -> Result<Answer, Malformed> {
         let is_refusal = ack.reason >= reason::UNSPECIFIED_ERROR;
         let Some((at, entry)) = self.entry(ack.packet_id) else {
             if !is_refusal {
                 let code = reason::PACKET_ID_NOT_FOUND;
-                put_acknowledge(version, kind::PUBREL, (ack.packet_id, code), out);
+                self.acknowledge(kind::PUBREL, ack.packet_id, code, out);
             }
             return Ok(self.stray(ack.packet_id));
         };
@@ -323,26 +322,27 @@ impl Outbound {
             entry.wait = Wait::Pubcomp;
             entry.renew();
         }
-        put_acknowledge(version, kind::PUBREL, (entry.id, reason::SUCCESS), out);
+        self.acknowledge(kind::PUBREL, entry.id, reason::SUCCESS, out);
         Ok(answer)
     }
 
-    /// PUBCOMP (section 4.3.3).
+    /// Appends an answer without properties.
     #[inline]
-    pub(super) fn pubcomp(&mut self, ack: &Acknowledge<'_>) -> Result<Answer, Malformed> {
-        let Some((at, entry)) = self.entry(ack.packet_id) else {
-            return Ok(self.stray(ack.packet_id));
+    pub(super) fn acknowledge(&self, packet_kind: u8, id: u16, reason: u8, out: &mut Vec<u8>) {
+        Acknowledge::new(id, reason).write_short(self.peer.version, packet_kind, out);
+    }
+
+    /// Ends the exchange of an id that waits for its last answer; none if the id is not in use.
+    #[inline]
+    fn settle(&mut self, wait: Wait, id: u16) -> Result<Option<Entry>, Malformed> {
+        let Some((at, entry)) = self.entry(id) else {
+            return Ok(None);
         };
-        if entry.wait != Wait::Pubcomp {
-            return Err(Malformed::WrongAnswer(entry.id));
+        if entry.wait != wait {
+            return Err(Malformed::WrongAnswer(id));
         }
         self.remove(at);
-        let token = Token(entry.name);
-        Ok(if entry.is_forgotten() {
-            Answer::Silent
-        } else {
-            Answer::Completed { token }
-        })
+        Ok(Some(entry))
     }
 
     #[cold]
@@ -405,40 +405,37 @@ impl Outbound {
         })
     }
 
-    /// The topic alias of a slot, if the other side takes it.
+    /// The session's additions to a message, with a topic alias if the peer takes that of the slot.
     #[inline]
-    fn alias(&self, version: Version, slot: Option<u16>) -> Option<u16> {
-        let slot = slot?;
-        let taken = self.peer.topic_alias_maximum.min(ALIAS_SLOTS);
-        (version == Version::V5 && slot < taken).then_some(slot + 1)
-    }
-
-    #[inline]
-    fn head(&self, alias: Option<u16>, packet_id: Option<u16>) -> Head {
-        let topic_is_known = alias.is_some_and(|alias| self.known_aliases & alias_bit(alias) != 0);
+    fn head(&self, slot: Option<u16>, packet_id: Option<u16>) -> Head {
+        let taken = match self.peer.version {
+            Version::V311 => 0,
+            Version::V5 => self.peer.topic_alias_maximum.min(ALIAS_SLOTS),
+        };
+        let alias = slot.filter(|slot| *slot < taken).map(|slot| slot + 1);
         Head {
             dup: false,
             packet_id,
             alias,
-            topic_is_known,
+            topic_is_known: alias.is_some_and(|alias| self.known_aliases & alias_bit(alias) != 0),
         }
     }
 
     #[inline]
     fn write(
         &mut self,
-        version: Version,
         publish: &Publish<'_>,
         head: Head,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        if publish.qos > self.peer.maximum_qos {
+        let peer = &self.peer;
+        if publish.qos > peer.maximum_qos {
             return Err(Refused::QosUnavailable);
         }
-        if publish.retain && !self.peer.retain_available {
+        if publish.retain && !peer.retain_available {
             return Err(Refused::RetainUnavailable);
         }
-        let maximum = self.peer.maximum_packet_size;
+        let (version, maximum) = (peer.version, peer.maximum_packet_size);
         publish.packet(version, head, |packet| {
             let size = packet.measure(version)?;
             check_size(size.remaining, maximum)?;
@@ -460,17 +457,6 @@ pub(super) fn check_size(remaining: usize, maximum: u32) -> Result<(), Refused> 
         return Err(Refused::TooLarge { size, maximum });
     }
     Ok(())
-}
-
-/// Appends an answer without properties: packet id and reason.
-#[inline]
-pub(super) fn put_acknowledge(
-    version: Version,
-    packet_kind: u8,
-    (packet_id, reason): (u16, u8),
-    out: &mut Vec<u8>,
-) {
-    Acknowledge::new(packet_id, reason).write_short(version, packet_kind, out);
 }
 
 /// Appends a DISCONNECT that has no text.

@@ -20,7 +20,7 @@ pub use disconnect::{Auth, Disconnect};
 pub use publish::Publish;
 pub use suback::Suback;
 pub use subscribe::{
-    Entry, Filter, Filters, List, ListIter, RetainHandling, Subscribe, Texts, Unsubscribe,
+    Entry, Filter, Filters, List, ListIter, Request, RetainHandling, Subscribe, Texts, Unsubscribe,
 };
 
 use thiserror::Error;
@@ -128,9 +128,9 @@ impl<'a> Packet<'a> {
             kind::PUBREL => Self::Pubrel(Acknowledge::read(version, body)?),
             kind::PUBCOMP => Self::Pubcomp(Acknowledge::read(version, body)?),
             kind::SUBSCRIBE => Self::Subscribe(Subscribe::read(version, body)?),
-            kind::SUBACK => Self::Suback(Suback::read(version, body)?),
+            kind::SUBACK => Self::Suback(Suback::read(version, packet_kind, body)?),
             kind::UNSUBSCRIBE => Self::Unsubscribe(Unsubscribe::read(version, body)?),
-            kind::UNSUBACK => Self::Unsuback(Suback::read_unsuback(version, body)?),
+            kind::UNSUBACK => Self::Unsuback(Suback::read(version, packet_kind, body)?),
             kind::PINGREQ if body.is_empty() => Self::Pingreq,
             kind::PINGRESP if body.is_empty() => Self::Pingresp,
             kind::PINGREQ | kind::PINGRESP => return Err(Malformed::Trailing),
@@ -154,9 +154,9 @@ impl<'a> Packet<'a> {
             Self::Pubrel(packet) => packet.write(version, kind::PUBREL, out),
             Self::Pubcomp(packet) => packet.write(version, kind::PUBCOMP, out),
             Self::Subscribe(packet) => packet.write(version, out),
-            Self::Suback(packet) => packet.write(version, out),
+            Self::Suback(packet) => packet.write(version, kind::SUBACK, out),
             Self::Unsubscribe(packet) => packet.write(version, out),
-            Self::Unsuback(packet) => packet.write_unsuback(version, out),
+            Self::Unsuback(packet) => packet.write(version, kind::UNSUBACK, out),
             Self::Pingreq => whole(PINGREQ, out),
             Self::Pingresp => whole(PINGRESP, out),
             Self::Disconnect(packet) => packet.write(version, out),

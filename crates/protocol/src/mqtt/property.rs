@@ -5,7 +5,7 @@ use std::fmt;
 use super::wire::{
     Reader, TEXT_MAXIMUM, VARINT_MAXIMUM, put_binary, put_varint, put_word, varint_size,
 };
-use super::{Malformed, Qos, topic};
+use super::{Malformed, Qos, Version, topic};
 
 /// One property with its value (section 2.2.2.2, table 2-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,6 +364,19 @@ impl<'a> Properties<'a> {
         Ok(Self(Source::Wire(bytes)))
     }
 
+    /// Reads and checks a list with its length; MQTT 3.1.1 has none.
+    #[inline]
+    pub(super) fn read_in(
+        version: Version,
+        reader: &mut Reader<'a>,
+        place: Place,
+    ) -> Result<Self, Malformed> {
+        match version {
+            Version::V311 => Ok(Self::NONE),
+            Version::V5 => Self::read(reader, place),
+        }
+    }
+
     /// Bytes of the list on the wire, without its length.
     #[inline]
     pub(super) fn size(&self) -> usize {
@@ -398,6 +411,19 @@ impl<'a> Properties<'a> {
             Source::Values(..) => self.iter().for_each(|property| property.put(out)),
         }
     }
+}
+
+/// The properties among `all` that are there, at the front of an array, and their number.
+pub(super) fn present<const N: usize>(
+    all: [Option<Property<'_>>; N],
+) -> ([Property<'_>; N], usize) {
+    let mut values = [Property::PayloadFormat(true); N];
+    let mut count = 0;
+    for property in all.into_iter().flatten() {
+        values[count] = property;
+        count += 1;
+    }
+    (values, count)
 }
 
 fn check(bytes: &[u8], place: Place) -> Result<(), Malformed> {

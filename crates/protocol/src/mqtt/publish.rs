@@ -3,13 +3,11 @@
 use thiserror::Error;
 
 use super::packet::{self, Unwritable};
+use super::property::present;
 use super::{Properties, Property, Qos, Version};
 
 /// Topic alias slots a session keeps track of; a bit each, so that a client stays small.
 pub const ALIAS_SLOTS: u16 = 64;
-
-/// Properties other than user properties that [`Publish`] can bring, with the topic alias.
-const FIXED_PROPERTIES: usize = 7;
 
 /// A message to be published.
 ///
@@ -101,31 +99,19 @@ impl<'a> Publish<'a> {
             let properties = Properties::with_user(alias.as_slice(), self.user_properties);
             return write(&whole(properties));
         }
-        let mut fixed = [Property::PayloadFormat(true); FIXED_PROPERTIES];
-        let count = self.collect(head.alias, &mut fixed);
-        write(&whole(Properties::with_user(
-            &fixed[..count],
-            self.user_properties,
-        )))
-    }
-
-    /// Puts the properties that are there at the front of `fixed`, and says how many.
-    fn collect(&self, alias: Option<u16>, fixed: &mut [Property<'a>; FIXED_PROPERTIES]) -> usize {
-        let all = [
-            alias.map(Property::TopicAlias),
+        let (fixed, count) = present([
+            head.alias.map(Property::TopicAlias),
             self.is_text.then_some(Property::PayloadFormat(true)),
             self.message_expiry.map(Property::MessageExpiry),
             self.content_type.map(Property::ContentType),
             self.response_topic.map(Property::ResponseTopic),
             self.correlation.map(Property::CorrelationData),
             self.subscription_id.map(Property::SubscriptionId),
-        ];
-        let mut count = 0;
-        for property in all.into_iter().flatten() {
-            fixed[count] = property;
-            count += 1;
-        }
-        count
+        ]);
+        write(&whole(Properties::with_user(
+            &fixed[..count],
+            self.user_properties,
+        )))
     }
 }
 

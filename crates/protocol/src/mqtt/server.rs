@@ -4,8 +4,6 @@ mod accept;
 mod event;
 mod receive;
 
-use std::mem;
-
 use muster_model::Micros;
 
 pub use accept::Accept;
@@ -14,9 +12,9 @@ pub use event::{Incoming, Pending, ServerEvent};
 use accept::{Terms, put_connack_v311};
 
 use super::authentication::{Authentication, Step};
-use super::inbound::Inbound;
-use super::outbound::{Outbound, Peer, check_size, put_acknowledge, put_disconnect};
-use super::packet::{Disconnect, Suback, Unwritable, kind};
+use super::outbound::{Peer, check_size, put_disconnect};
+use super::packet::{Disconnect, Suback, kind};
+use super::session::{Session, SessionState};
 use super::{Properties, Publish, Qos, Refused, Token, Version, reason};
 
 /// Milliseconds a server waits for each second of keep-alive: one and a half times
@@ -62,21 +60,6 @@ pub struct ServerCounts {
     pub stray: u32,
 }
 
-/// State that outlives a connection (section 4.1): deliveries without their last answer, and the
-/// ids of publishes at QoS 2 that were accepted and not yet released.
-#[derive(Debug, Default)]
-pub struct SessionState {
-    outbound: Outbound,
-    inbound: Inbound,
-}
-
-impl SessionState {
-    /// Returns how many deliveries have no last answer.
-    pub fn in_flight(&self) -> usize {
-        self.outbound.in_flight()
-    }
-}
-
 /// State of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -95,23 +78,20 @@ enum Phase {
 /// The server end of one connection.
 #[derive(Debug)]
 pub struct Server {
-    outbound: Outbound,
-    inbound: Inbound,
-    /// Limits of the client.
+    session: Session,
+    /// Version and limits of the client.
     peer: Peer,
     limits: ServerLimits,
     counts: ServerCounts,
-    last_heard: Micros,
+    last_received: Micros,
     keep_alive: u16,
     maximum_qos: Qos,
     retain_available: bool,
     /// Quality of service and retain flag of the will, if there is one.
     will: Option<(Qos, bool)>,
-    authentication: Option<Box<Authentication>>,
     /// True if the client requested a session that outlives the connection.
     session_outlives: bool,
     is_resumed: bool,
-    version: Version,
     phase: Phase,
 }
 
@@ -119,27 +99,24 @@ impl Server {
     /// A connection on which nothing has come yet.
     pub fn new(limits: &ServerLimits) -> Self {
         Self {
-            outbound: Outbound::default(),
-            inbound: Inbound::default(),
-            peer: Peer::DEFAULT,
+            session: Session::default(),
+            peer: Peer::new(Version::V5, Properties::NONE),
             limits: *limits,
             counts: ServerCounts::default(),
-            last_heard: Micros::ZERO,
+            last_received: Micros::ZERO,
             keep_alive: 0,
             maximum_qos: Qos::ExactlyOnce,
             retain_available: true,
             will: None,
-            authentication: None,
             session_outlives: false,
             is_resumed: false,
-            version: Version::V5,
             phase: Phase::New,
         }
     }
 
     /// Returns the client's version of the standard; MQTT 5 until its CONNECT has come.
     pub const fn version(&self) -> Version {
-        self.version
+        self.peer.version
     }
 
     /// Returns true if the connection was accepted and neither side has ended it.
@@ -150,8 +127,7 @@ impl Server {
     /// Goes on with a session that an earlier connection left; call it before
     /// [`Server::accept`], which then says that a session is present.
     pub fn resume(&mut self, state: SessionState) {
-        self.outbound = state.outbound;
-        self.inbound = state.inbound;
+        self.session.restore(state);
         self.is_resumed = true;
     }
 
@@ -171,30 +147,27 @@ impl Server {
         if self.phase != Phase::Deciding {
             return Err(Refused::NotConnected);
         }
-        accept.check(self.version, self.will)?;
-        let known = self.authentication.as_deref();
+        accept.check(self.peer.version, self.will)?;
+        let known = self.session.authentication();
         let terms = Terms {
-            version: self.version,
+            version: self.peer.version,
             session_present: self.is_resumed,
             limits: &self.limits,
             method: known.map(Authentication::method),
             maximum: self.peer.maximum_packet_size,
         };
         accept.write(&terms, out)?;
-        if let Some(known) = &mut self.authentication {
+        if let Some(known) = self.session.authentication_mut() {
             known.finish();
         }
-        if self.version == Version::V5 {
+        if self.peer.version == Version::V5 {
             self.keep_alive = accept.server_keep_alive.unwrap_or(self.keep_alive);
             self.maximum_qos = accept.maximum_qos;
             self.retain_available = accept.retain_available;
         }
-        self.outbound.opened(self.peer);
-        if self.is_resumed {
-            self.outbound.resume();
-        }
+        self.session.opened(self.peer, self.is_resumed);
         self.phase = Phase::Open;
-        self.last_heard = now;
+        self.last_received = now;
         Ok(())
     }
 
@@ -205,7 +178,7 @@ impl Server {
             return;
         }
         self.phase = Phase::Ended;
-        match self.version {
+        match self.peer.version {
             Version::V311 => put_connack_v311(reason::v311_connack(code), out),
             Version::V5 if self.peer.maximum_packet_size < REFUSAL_SIZE => {}
             Version::V5 => out.extend_from_slice(&[kind::CONNACK << 4, 3, 0, code, 0]),
@@ -220,14 +193,15 @@ impl Server {
             return;
         }
         let Pending { packet_id, qos } = pending;
-        let is_refusal = self.version == Version::V5 && reason >= reason::UNSPECIFIED_ERROR;
-        self.inbound.answered(packet_id, is_refusal);
+        let is_refusal = self.peer.version == Version::V5 && reason >= reason::UNSPECIFIED_ERROR;
+        self.session.inbound().answered(packet_id, is_refusal);
         let packet_kind = if qos == Qos::ExactlyOnce {
             kind::PUBREC
         } else {
             kind::PUBACK
         };
-        put_acknowledge(self.version, packet_kind, (packet_id, reason), out);
+        let outbound = &self.session.outbound;
+        outbound.acknowledge(packet_kind, packet_id, reason, out);
     }
 
     /// Answers a SUBSCRIBE with one code a filter: the QoS granted, or 0x80 and above.
@@ -241,8 +215,7 @@ impl Server {
         codes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let write = |suback: &Suback<'_>, version, out: &mut Vec<u8>| suback.write(version, out);
-        self.put_codes(write, (packet_id, codes), out)
+        self.put_codes(kind::SUBACK, packet_id, codes, out)
     }
 
     /// Answers an UNSUBSCRIBE with one code a filter, left out in MQTT 3.1.1.
@@ -255,9 +228,7 @@ impl Server {
         codes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let write =
-            |suback: &Suback<'_>, version, out: &mut Vec<u8>| suback.write_unsuback(version, out);
-        self.put_codes(write, (packet_id, codes), out)
+        self.put_codes(kind::UNSUBACK, packet_id, codes, out)
     }
 
     /// Delivers a message; `token` names it in later events and means nothing at QoS 0.
@@ -272,7 +243,7 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
-        self.outbound.publish(self.version, token, publish, out)
+        self.session.outbound.publish(token, publish, out)
     }
 
     /// Delivers again after [`ServerEvent::Resend`], with DUP and its old packet id.
@@ -286,14 +257,14 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
-        self.outbound.republish(self.version, token, publish, out)?;
+        self.session.outbound.republish(token, publish, out)?;
         self.counts.retransmitted += 1;
         Ok(())
     }
 
     /// Gives a delivery up; a later answer is counted only. Whether there was such a delivery.
     pub fn forget(&mut self, token: Token) -> bool {
-        self.outbound.forget(token)
+        self.session.outbound.forget(token)
     }
 
     /// Returns how many more deliveries at QoS 1 and 2 may be sent now; none while deliveries of a
@@ -301,7 +272,7 @@ impl Server {
     #[inline]
     pub fn window_free(&self) -> u16 {
         if self.phase == Phase::Open {
-            self.outbound.window_free()
+            self.session.outbound.window_free()
         } else {
             0
         }
@@ -309,7 +280,7 @@ impl Server {
 
     /// Returns how many packet ids wait for an answer, including forgotten deliveries.
     pub fn in_flight(&self) -> usize {
-        self.outbound.in_flight()
+        self.session.outbound.in_flight()
     }
 
     /// Asks for a further step of enhanced authentication (MQTT-4.12.0-2); before CONNACK nothing
@@ -345,21 +316,22 @@ impl Server {
         if !matches!(self.phase, Phase::Deciding | Phase::Open) {
             return Err(Refused::NotConnected);
         }
-        let maximum = self.peer.maximum_packet_size;
-        let known = self.authentication.as_deref_mut();
-        let known = known.filter(|known| known.is_under_way());
+        let known = self.session.authentication();
+        if !known.is_some_and(Authentication::is_under_way) {
+            return Err(Refused::Authentication);
+        }
         let step = Step {
             reason,
             data,
-            maximum,
+            maximum: self.peer.maximum_packet_size,
         };
-        known.ok_or(Refused::Authentication)?.put(step, out)
+        self.session.put_step(step, out)
     }
 
     /// Ends the connection; in MQTT 5 with a DISCONNECT. The caller then closes the transport.
     pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
-        if self.phase == Phase::Open && self.version == Version::V5 {
-            put_disconnect(self.version, Disconnect::new(reason), out);
+        if self.phase == Phase::Open && self.peer.version == Version::V5 {
+            put_disconnect(self.peer.version, Disconnect::new(reason), out);
         }
         self.phase = Phase::Ended;
     }
@@ -369,7 +341,7 @@ impl Server {
     pub fn deadline(&self) -> Option<Micros> {
         let is_on = self.phase == Phase::Open && self.keep_alive > 0;
         let patience = Micros::from_millis(u64::from(self.keep_alive) * PATIENCE_MS);
-        is_on.then(|| self.last_heard + patience)
+        is_on.then(|| self.last_received + patience)
     }
 
     /// Says that nothing came for one and a half times the keep-alive, if so.
@@ -384,13 +356,7 @@ impl Server {
     /// The transport has ended: hands out what outlives it.
     pub fn take_session(&mut self) -> SessionState {
         self.phase = Phase::Ended;
-        self.outbound.closed();
-        self.inbound.closed();
-        let outbound = mem::take(&mut self.outbound);
-        SessionState {
-            outbound,
-            inbound: mem::take(&mut self.inbound),
-        }
+        self.session.take()
     }
 
     /// Returns the counters of the session's own actions.
@@ -400,27 +366,29 @@ impl Server {
 
     #[inline]
     fn check_open(&self) -> Result<(), Refused> {
-        if self.phase == Phase::Open {
-            Ok(())
-        } else {
-            Err(Refused::NotConnected)
-        }
+        let is_open = self.phase == Phase::Open;
+        is_open.then_some(()).ok_or(Refused::NotConnected)
     }
 
     fn put_codes(
         &self,
-        write: impl FnOnce(&Suback<'_>, Version, &mut Vec<u8>) -> Result<(), Unwritable>,
-        (packet_id, codes): (u16, &[u8]),
+        packet_kind: u8,
+        packet_id: u16,
+        codes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         self.check_open()?;
+        let Peer {
+            version,
+            maximum_packet_size,
+            ..
+        } = self.peer;
         let suback = Suback {
             packet_id,
             properties: Properties::NONE,
             codes,
         };
-        let remaining = suback.remaining(self.version, codes);
-        check_size(remaining, self.peer.maximum_packet_size)?;
-        Ok(write(&suback, self.version, out)?)
+        check_size(suback.remaining(version, packet_kind), maximum_packet_size)?;
+        Ok(suback.write(version, packet_kind, out)?)
     }
 }

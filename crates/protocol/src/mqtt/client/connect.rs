@@ -1,10 +1,8 @@
 //! Fields of a client's CONNECT.
 
 use crate::mqtt::packet::{self, Unwritable};
+use crate::mqtt::property::present;
 use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Version, Will};
-
-/// Properties other than user properties that [`Connect`] can bring.
-const FIXED_PROPERTIES: usize = 8;
 
 /// Fields of a CONNECT (section 3.1); those of MQTT 5 only are left out in 3.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,28 +59,10 @@ impl<'a> Connect<'a> {
     }
 
     pub(super) fn write(&self, version: Version, out: &mut Vec<u8>) -> Result<(), Unwritable> {
-        let mut fixed = [Property::SessionExpiry(0); FIXED_PROPERTIES];
-        let count = self.collect(&mut fixed);
-        packet::Connect {
-            version,
-            client_id: self.client_id,
-            clean_start: self.clean_start,
-            keep_alive: self.keep_alive,
-            will: self.will,
-            user: self.user,
-            password: self.password,
-            properties: Properties::with_user(&fixed[..count], self.user_properties),
-        }
-        .write(out)
-    }
-
-    /// Puts the properties that differ from the standard's defaults at the front of `fixed`, and
-    /// says how many.
-    fn collect(&self, fixed: &mut [Property<'a>; FIXED_PROPERTIES]) -> usize {
         let (method, data) = self.authentication.unzip();
         let maximum = self.receive_maximum;
         let alias = self.topic_alias_maximum;
-        let all = [
+        let (fixed, count) = present([
             (self.session_expiry > 0).then_some(Property::SessionExpiry(self.session_expiry)),
             (maximum < u16::MAX).then_some(Property::ReceiveMaximum(maximum.max(1))),
             self.maximum_packet_size
@@ -95,12 +75,17 @@ impl<'a> Connect<'a> {
                 .then_some(Property::RequestProblemInformation(false)),
             method.map(Property::AuthenticationMethod),
             data.map(Property::AuthenticationData),
-        ];
-        let mut count = 0;
-        for property in all.into_iter().flatten() {
-            fixed[count] = property;
-            count += 1;
+        ]);
+        packet::Connect {
+            version,
+            client_id: self.client_id,
+            clean_start: self.clean_start,
+            keep_alive: self.keep_alive,
+            will: self.will,
+            user: self.user,
+            password: self.password,
+            properties: Properties::with_user(&fixed[..count], self.user_properties),
         }
-        count
+        .write(out)
     }
 }

@@ -103,16 +103,8 @@ pub struct Connected<'a> {
     pub session_present: bool,
     /// Seconds of keep-alive that hold, the server's before our own; 0 is none.
     pub keep_alive: u16,
-    /// Publishes the server takes before it has answered one.
-    pub receive_maximum: u16,
     /// Bytes of the largest packet the server takes.
     pub maximum_packet_size: u32,
-    /// Highest topic alias the server takes.
-    pub topic_alias_maximum: u16,
-    /// Highest QoS the server serves.
-    pub maximum_qos: Qos,
-    /// True if the server retains.
-    pub retain_available: bool,
     /// All the server said: session expiry, the client id it chose, what it serves.
     pub properties: Properties<'a>,
 }

@@ -4,15 +4,12 @@ use muster_model::{Micros, Reason};
 
 use super::{Client, ClientEvent, Connected, Message, Phase};
 use crate::mqtt::answer::Answer;
-use crate::mqtt::authentication::check_method;
-use crate::mqtt::inbound::{Arrived, alias_of};
+use crate::mqtt::inbound::Arrived;
 use crate::mqtt::inflight::Wait;
 use crate::mqtt::input::Frame;
-use crate::mqtt::outbound::{Peer, put_acknowledge, put_disconnect};
-use crate::mqtt::packet::{
-    Acknowledge, Auth, Connack, Disconnect, Publish, Suback, check_flags, kind,
-};
-use crate::mqtt::{Input, Malformed, Qos, Topic, Version, reason};
+use crate::mqtt::outbound::{Peer, put_disconnect};
+use crate::mqtt::packet::{Acknowledge, Connack, Disconnect, Publish, Suback, check_flags, kind};
+use crate::mqtt::{Input, Malformed, Qos, Version, reason};
 
 impl Client {
     /// Takes the next whole packet of `input`; call it until it is none. Answers go to `out`.
@@ -24,9 +21,8 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Option<ClientEvent<'a>> {
         while matches!(self.phase, Phase::Connecting | Phase::Open) {
-            if self.outbound.has_lost()
-                && self.phase == Phase::Open
-                && let Some(token) = self.outbound.next_resend(self.version, out)
+            if self.phase == Phase::Open
+                && let Some(token) = self.session.outbound.next_resend(out)
             {
                 return Some(ClientEvent::Resend { token });
             }
@@ -104,41 +100,20 @@ impl Client {
         if connack.session_present && self.clean_start {
             return Err(Malformed::SessionPresent);
         }
-        check_method(self.authentication(), connack.authentication_method())?;
-        if let Some(known) = self.authentication_mut() {
-            known.finish();
-        }
-        let peer = Peer {
-            receive_maximum: connack.receive_maximum(),
-            maximum_packet_size: connack.maximum_packet_size(),
-            topic_alias_maximum: connack.topic_alias_maximum(),
-            maximum_qos: connack.maximum_qos(),
-            retain_available: connack.retain_available(),
-        };
-        self.open(connack.session_present, peer);
+        let method = connack.authentication_method();
+        self.session.finish_authentication(method)?;
+        let peer = Peer::new(self.version, connack.properties);
+        self.session.opened(peer, connack.session_present);
+        self.phase = Phase::Open;
         if let Some(seconds) = connack.server_keep_alive() {
             self.keep_alive.set_interval(seconds);
         }
         Ok(ClientEvent::Connected(Connected {
             session_present: connack.session_present,
             keep_alive: self.keep_alive.interval_s(),
-            receive_maximum: peer.receive_maximum,
             maximum_packet_size: peer.maximum_packet_size,
-            topic_alias_maximum: peer.topic_alias_maximum,
-            maximum_qos: peer.maximum_qos,
-            retain_available: peer.retain_available,
             properties: connack.properties,
         }))
-    }
-
-    fn open(&mut self, session_present: bool, peer: Peer) {
-        self.phase = Phase::Open;
-        self.outbound.opened(peer);
-        if session_present {
-            self.outbound.resume();
-        } else if let Some(rare) = &mut self.rare {
-            rare.inbound.forget();
-        }
     }
 
     #[inline]
@@ -151,36 +126,27 @@ impl Client {
     ) -> Result<Option<ClientEvent<'a>>, Malformed> {
         let ack = Acknowledge::read(self.version, body)?;
         self.note_answer(ack.packet_id);
-        let answer = match packet_kind {
-            kind::PUBACK => self.outbound.puback(&ack)?,
-            kind::PUBREC => {
-                self.end_silence(now);
-                self.keep_alive.sent(now);
-                self.outbound.pubrec(self.version, &ack, out)?
-            }
-            _ => self.outbound.pubcomp(&ack)?,
-        };
-        Ok(self.tell(answer))
-    }
-
-    /// Makes an event of an answer if it is of interest.
-    #[inline]
-    fn tell(&mut self, answer: Answer) -> Option<ClientEvent<'static>> {
-        match answer {
-            Answer::Accepted { token, reason } => Some(ClientEvent::Accepted { token, reason }),
-            Answer::Rejected { token, reason } => Some(ClientEvent::Rejected {
-                token,
-                reason: Reason::Mqtt(reason),
-            }),
-            Answer::Completed { token } => Some(ClientEvent::Completed { token }),
-            Answer::Late { token, reason } => Some(ClientEvent::AnsweredLate { token, reason }),
-            Answer::Stray { was_used } => {
-                self.counts.again += u32::from(was_used);
-                self.counts.unknown += u32::from(!was_used);
-                None
-            }
-            Answer::Silent => None,
+        if packet_kind == kind::PUBREC {
+            self.end_silence(now);
+            self.keep_alive.sent(now);
         }
+        Ok(
+            match self.session.outbound.answered(packet_kind, &ack, out)? {
+                Answer::Accepted { token, reason } => Some(ClientEvent::Accepted { token, reason }),
+                Answer::Rejected { token, reason } => Some(ClientEvent::Rejected {
+                    token,
+                    reason: Reason::Mqtt(reason),
+                }),
+                Answer::Completed { token } => Some(ClientEvent::Completed { token }),
+                Answer::Late { token, reason } => Some(ClientEvent::AnsweredLate { token, reason }),
+                Answer::Stray { was_used } => {
+                    self.counts.again += u32::from(was_used);
+                    self.counts.unknown += u32::from(!was_used);
+                    None
+                }
+                Answer::Silent => None,
+            },
+        )
     }
 
     #[inline]
@@ -191,7 +157,7 @@ impl Client {
         out: &mut Vec<u8>,
     ) -> Result<Option<ClientEvent<'a>>, Malformed> {
         let publish = Publish::read(self.version, frame.first, frame.body)?;
-        let topic = self.topic(&publish)?;
+        let topic = self.session.topic(&publish, self.topic_alias_maximum)?;
         if let Some(id) = publish.packet_id {
             self.end_silence(now);
             self.keep_alive.sent(now);
@@ -209,31 +175,23 @@ impl Client {
         })))
     }
 
-    #[inline]
-    fn topic<'a>(&mut self, publish: &Publish<'a>) -> Result<Topic<'a>, Malformed> {
-        if !publish.topic.is_empty() && alias_of(publish.properties).is_none() {
-            return Ok(Topic::Wire(publish.topic));
-        }
-        let maximum = self.topic_alias_maximum;
-        let inbound = &mut self.rare.get_or_insert_default().inbound;
-        inbound.topic(publish.topic, publish.properties, maximum)
-    }
-
-    /// Answers a message; whether it is one to be told.
+    /// Answers a message; whether it is one to be reported.
     #[inline]
     fn acknowledge(&mut self, id: u16, qos: Qos, out: &mut Vec<u8>) -> Result<bool, Malformed> {
         if qos == Qos::AtLeastOnce {
-            put_acknowledge(self.version, kind::PUBACK, (id, reason::SUCCESS), out);
+            let outbound = &self.session.outbound;
+            outbound.acknowledge(kind::PUBACK, id, reason::SUCCESS, out);
             return Ok(true);
         }
-        let inbound = &mut self.rare.get_or_insert_default().inbound;
+        let inbound = self.session.inbound();
         let arrived = inbound.publish(id, qos, u16::MAX)?;
         // The standard asks for the end of the connection (section 3.3.4). Brokers in wide use go
         // beyond (Mosquitto 2.0.11 does when it empties a queue), and a consumer that hangs up
         // would measure nothing more, so this is counted; packet ids bound what is remembered.
         self.counts.over_window += u32::from(inbound.used() > self.receive_maximum);
         inbound.answered(id, false);
-        put_acknowledge(self.version, kind::PUBREC, (id, reason::SUCCESS), out);
+        let outbound = &self.session.outbound;
+        outbound.acknowledge(kind::PUBREC, id, reason::SUCCESS, out);
         Ok(arrived == Arrived::Fresh)
     }
 
@@ -243,18 +201,9 @@ impl Client {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
-        let id = Acknowledge::read(self.version, body)?.packet_id;
-        let is_known = self
-            .rare
-            .as_mut()
-            .is_some_and(|rare| rare.inbound.released(id));
-        let code = if is_known {
-            reason::SUCCESS
-        } else {
-            reason::PACKET_ID_NOT_FOUND
-        };
+        let release = Acknowledge::read(self.version, body)?;
         self.end_silence(now);
-        put_acknowledge(self.version, kind::PUBCOMP, (id, code), out);
+        self.session.release(&release, out);
         self.keep_alive.sent(now);
         Ok(())
     }
@@ -265,22 +214,12 @@ impl Client {
         body: &'a [u8],
     ) -> Result<Option<ClientEvent<'a>>, Malformed> {
         Ok(match (packet_kind, self.version) {
-            (kind::SUBACK, version) => {
-                let Suback {
-                    packet_id, codes, ..
-                } = Suback::read(version, body)?;
-                self.note_answer(packet_id);
-                let id = self.outbound.answered_request(Wait::Suback, packet_id)?;
-                self.counts.unknown += u32::from(id.is_none());
+            (kind::SUBACK, _) => {
+                let (id, codes) = self.receive_codes(Wait::Suback, packet_kind, body)?;
                 id.map(|id| ClientEvent::Subscribed { id, codes })
             }
-            (kind::UNSUBACK, version) => {
-                let Suback {
-                    packet_id, codes, ..
-                } = Suback::read_unsuback(version, body)?;
-                self.note_answer(packet_id);
-                let id = self.outbound.answered_request(Wait::Unsuback, packet_id)?;
-                self.counts.unknown += u32::from(id.is_none());
+            (kind::UNSUBACK, _) => {
+                let (id, codes) = self.receive_codes(Wait::Unsuback, packet_kind, body)?;
                 id.map(|id| ClientEvent::Unsubscribed { id, codes })
             }
             (kind::PINGRESP, _) if body.is_empty() => {
@@ -294,13 +233,27 @@ impl Client {
         })
     }
 
-    /// Without a method in the CONNECT no AUTH may come (MQTT-4.12.0-6).
+    /// The caller's number of the request that is answered, and the codes; no number if there was
+    /// no such request.
+    fn receive_codes<'a>(
+        &mut self,
+        wait: Wait,
+        packet_kind: u8,
+        body: &'a [u8],
+    ) -> Result<(Option<u32>, &'a [u8]), Malformed> {
+        let suback = Suback::read(self.version, packet_kind, body)?;
+        self.note_answer(suback.packet_id);
+        let outbound = &mut self.session.outbound;
+        let id = outbound.answered_request(wait, suback.packet_id)?;
+        self.counts.unknown += u32::from(id.is_none());
+        Ok((id, suback.codes))
+    }
+
     fn receive_auth<'a>(&mut self, body: &'a [u8]) -> Result<ClientEvent<'a>, Malformed> {
-        let auth = Auth::read(body)?;
         let is_open = self.phase == Phase::Open;
-        let known = self.authentication_mut();
-        let known = known.ok_or(Malformed::Unexpected(kind::AUTH))?;
-        known.by_server(&auth, is_open)?;
+        let auth = self
+            .session
+            .read_step(body, |known, auth| known.by_server(auth, is_open))?;
         Ok(ClientEvent::Auth(auth))
     }
 

@@ -3,7 +3,7 @@
 use super::{Unwritable, header, kind, properties_size};
 use crate::mqtt::property::{Place, find};
 use crate::mqtt::wire::Reader;
-use crate::mqtt::{Malformed, Properties, Qos, Version, reason};
+use crate::mqtt::{Malformed, Properties, Version, reason};
 
 /// Refusal of a newer client by a server that has MQTT 3.1.1 alone: without properties, return code
 /// "unacceptable protocol version" (MQTT 3.1.1 section 3.2.2.3).
@@ -21,36 +21,6 @@ pub struct Connack<'a> {
 }
 
 impl<'a> Connack<'a> {
-    /// Seconds the session outlives the connection, if the server decided (section 3.2.2.3.2).
-    pub fn session_expiry(&self) -> Option<u32> {
-        find!(self.properties, SessionExpiry)
-    }
-
-    /// Publishes the server takes before it has answered one (section 3.2.2.3.3).
-    pub fn receive_maximum(&self) -> u16 {
-        find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
-    }
-
-    /// Bytes of the largest packet the server takes (section 3.2.2.3.6).
-    pub fn maximum_packet_size(&self) -> u32 {
-        find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
-    }
-
-    /// Highest topic alias the server takes (section 3.2.2.3.8).
-    pub fn topic_alias_maximum(&self) -> u16 {
-        find!(self.properties, TopicAliasMaximum).unwrap_or(0)
-    }
-
-    /// Highest QoS the server serves (section 3.2.2.3.4).
-    pub fn maximum_qos(&self) -> Qos {
-        find!(self.properties, MaximumQos).unwrap_or(Qos::ExactlyOnce)
-    }
-
-    /// Returns true if the server retains (section 3.2.2.3.5).
-    pub fn retain_available(&self) -> bool {
-        find!(self.properties, RetainAvailable).unwrap_or(true)
-    }
-
     /// Seconds of keep-alive that hold instead of the client's (section 3.2.2.3.14).
     pub fn server_keep_alive(&self) -> Option<u16> {
         find!(self.properties, ServerKeepAlive)
@@ -59,11 +29,6 @@ impl<'a> Connack<'a> {
     /// The method of enhanced authentication (section 3.2.2.3.17).
     pub fn authentication_method(&self) -> Option<&'a str> {
         find!(self.properties, AuthenticationMethod)
-    }
-
-    /// The client id the server chose (section 3.2.2.3.7).
-    pub fn assigned_client_id(&self) -> Option<&'a str> {
-        find!(self.properties, AssignedClientId)
     }
 
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
@@ -77,10 +42,7 @@ impl<'a> Connack<'a> {
         let mut reader = Reader::new(body);
         let flags = reader.byte()?;
         let code = reader.byte()?;
-        let properties = match version {
-            Version::V311 => Properties::NONE,
-            Version::V5 => Properties::read(&mut reader, Place::Connack)?,
-        };
+        let properties = Properties::read_in(version, &mut reader, Place::Connack)?;
         reader.end()?;
         if flags > 1 {
             return Err(Malformed::Flags);

@@ -63,29 +63,9 @@ impl<'a> Connect<'a> {
         }
     }
 
-    /// Publishes the client takes before it has answered one (section 3.1.2.11.3).
-    pub fn receive_maximum(&self) -> u16 {
-        find!(self.properties, ReceiveMaximum).unwrap_or(u16::MAX)
-    }
-
-    /// Bytes of the largest packet the client takes (section 3.1.2.11.4).
-    pub fn maximum_packet_size(&self) -> u32 {
-        find!(self.properties, MaximumPacketSize).unwrap_or(u32::MAX)
-    }
-
-    /// Highest topic alias the client takes (section 3.1.2.11.5).
-    pub fn topic_alias_maximum(&self) -> u16 {
-        find!(self.properties, TopicAliasMaximum).unwrap_or(0)
-    }
-
     /// The method of enhanced authentication (section 3.1.2.11.9).
     pub fn authentication_method(&self) -> Option<&'a str> {
         find!(self.properties, AuthenticationMethod)
-    }
-
-    /// The first data of that method (section 3.1.2.11.10).
-    pub fn authentication_data(&self) -> Option<&'a [u8]> {
-        find!(self.properties, AuthenticationData)
     }
 
     pub(in crate::mqtt) fn read(body: &'a [u8]) -> Result<Self, Malformed> {
@@ -189,10 +169,7 @@ impl<'a> Connect<'a> {
 impl<'a> Will<'a> {
     fn read(version: Version, flags: u8, reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         let qos = Qos::from_bits((flags >> 3) & 3).ok_or(Malformed::Qos)?;
-        let properties = match version {
-            Version::V311 => Properties::NONE,
-            Version::V5 => Properties::read(reader, Place::Will)?,
-        };
+        let properties = Properties::read_in(version, reader, Place::Will)?;
         let name = reader.text()?;
         if !topic::is_name(name) {
             return Err(Malformed::TopicName);

@@ -45,10 +45,7 @@ impl<'a> Publish<'a> {
             Qos::AtMostOnce => None,
             Qos::AtLeastOnce | Qos::ExactlyOnce => Some(reader.packet_id()?),
         };
-        let properties = match version {
-            Version::V311 => Properties::NONE,
-            Version::V5 => Properties::read(&mut reader, Place::Publish)?,
-        };
+        let properties = Properties::read_in(version, &mut reader, Place::Publish)?;
         let retain = first & 1 != 0;
         let payload = reader.rest();
         Ok(Self {

@@ -1,6 +1,6 @@
 //! SUBACK and UNSUBACK (sections 3.9 and 3.11), which share one form.
 
-use super::subscribe::{read_properties, write_head};
+use super::subscribe::write_head;
 use super::{Unwritable, kind, properties_size};
 use crate::mqtt::property::Place;
 use crate::mqtt::wire::Reader;
@@ -18,77 +18,56 @@ pub struct Suback<'a> {
 }
 
 impl<'a> Suback<'a> {
-    pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        let packet_id = reader.packet_id()?;
-        let properties = read_properties(version, &mut reader, Place::Ack)?;
-        let codes = reader.rest();
-        if codes.is_empty() {
-            Err(Malformed::Truncated)
-        } else {
-            Ok(Self {
-                packet_id,
-                properties,
-                codes,
-            })
-        }
-    }
-
-    /// UNSUBACK has no codes in MQTT 3.1.1 (section 3.11.3 there).
-    pub(in crate::mqtt) fn read_unsuback(
+    /// UNSUBACK has no codes in MQTT 3.1.1 (section 3.11.3 there), all others at least one.
+    pub(in crate::mqtt) fn read(
         version: Version,
+        packet_kind: u8,
         body: &'a [u8],
     ) -> Result<Self, Malformed> {
-        if version == Version::V5 {
-            return Self::read(version, body);
-        }
         let mut reader = Reader::new(body);
         let packet_id = reader.packet_id()?;
-        reader.end()?;
+        let properties = Properties::read_in(version, &mut reader, Place::Ack)?;
+        let codes = reader.rest();
+        if !has_codes(version, packet_kind) {
+            reader.end()?;
+        } else if codes.is_empty() {
+            return Err(Malformed::Truncated);
+        }
         Ok(Self {
             packet_id,
-            properties: Properties::NONE,
-            codes: &[],
+            properties,
+            codes,
         })
     }
 
     pub(in crate::mqtt) fn write(
         &self,
         version: Version,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        self.write_codes(version, kind::SUBACK, self.codes, out)
-    }
-
-    pub(in crate::mqtt) fn write_unsuback(
-        &self,
-        version: Version,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        let codes = if version == Version::V5 {
-            self.codes
-        } else {
-            &[]
-        };
-        self.write_codes(version, kind::UNSUBACK, codes, out)
-    }
-
-    fn write_codes(
-        &self,
-        version: Version,
         packet_kind: u8,
-        codes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
-        let remaining = self.remaining(version, codes);
+        let remaining = self.remaining(version, packet_kind);
         let head = (self.packet_id, self.properties);
         write_head(version, packet_kind << 4, remaining, head, out)?;
-        out.extend_from_slice(codes);
+        out.extend_from_slice(self.codes(version, packet_kind));
         Ok(())
     }
 
-    /// The remaining length with these codes.
-    pub(in crate::mqtt) fn remaining(&self, version: Version, codes: &[u8]) -> usize {
+    /// The remaining length.
+    pub(in crate::mqtt) fn remaining(&self, version: Version, packet_kind: u8) -> usize {
+        let codes = self.codes(version, packet_kind);
         2 + properties_size(version, self.properties) + codes.len()
     }
+
+    fn codes(&self, version: Version, packet_kind: u8) -> &'a [u8] {
+        if has_codes(version, packet_kind) {
+            self.codes
+        } else {
+            &[]
+        }
+    }
+}
+
+fn has_codes(version: Version, packet_kind: u8) -> bool {
+    version == Version::V5 || packet_kind == kind::SUBACK
 }

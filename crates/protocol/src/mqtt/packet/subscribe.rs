@@ -12,12 +12,12 @@ const SHARED_PREFIX: &str = "$share/";
 /// Delivery of retained messages with a subscription (section 3.8.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RetainHandling {
-    /// 0: always.
+    /// Always.
     #[default]
     Send,
-    /// 1: if the subscription is new.
+    /// If the subscription is new.
     SendIfNew,
-    /// 2: never.
+    /// Never.
     Keep,
 }
 
@@ -47,24 +47,13 @@ impl<'a> Filter<'a> {
             retain_handling: RetainHandling::Send,
         }
     }
-
-    fn write(&self, version: Version, out: &mut Vec<u8>) {
-        put_binary(out, self.filter.as_bytes());
-        let handling = match self.retain_handling {
-            RetainHandling::Send => 0,
-            RetainHandling::SendIfNew => 0x10,
-            RetainHandling::Keep => 0x20,
-        };
-        let flags = (u8::from(self.no_local) << 2) | (u8::from(self.retain_as_published) << 3);
-        out.push(match version {
-            Version::V311 => self.qos.bits(),
-            Version::V5 => self.qos.bits() | flags | handling,
-        });
-    }
 }
 
 /// An entry in the list of a SUBSCRIBE or UNSUBSCRIBE.
 pub trait Entry<'a>: Copy + PartialEq + fmt::Debug {
+    /// The number of the packet (section 2.1.2).
+    const PACKET_TYPE: u8;
+
     /// Takes one entry off the front of a list.
     ///
     /// # Errors
@@ -76,9 +65,17 @@ pub trait Entry<'a>: Copy + PartialEq + fmt::Debug {
     /// # Errors
     /// [`Malformed::Subscription`].
     fn check(&self, version: Version) -> Result<(), Malformed>;
+
+    /// The topic filter.
+    fn text(&self) -> &'a str;
+
+    /// The byte of options behind the filter, where there is one.
+    fn options(&self, version: Version) -> Option<u8>;
 }
 
 impl<'a> Entry<'a> for Filter<'a> {
+    const PACKET_TYPE: u8 = kind::SUBSCRIBE;
+
     fn take(list: &mut &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(list);
         let filter = reader.text()?;
@@ -119,9 +116,24 @@ impl<'a> Entry<'a> for Filter<'a> {
             Err(Malformed::Subscription)
         }
     }
+
+    fn text(&self) -> &'a str {
+        self.filter
+    }
+
+    fn options(&self, version: Version) -> Option<u8> {
+        let handling = (self.retain_handling as u8) << 4;
+        let flags = (u8::from(self.no_local) << 2) | (u8::from(self.retain_as_published) << 3);
+        Some(match version {
+            Version::V311 => self.qos.bits(),
+            Version::V5 => self.qos.bits() | flags | handling,
+        })
+    }
 }
 
 impl<'a> Entry<'a> for &'a str {
+    const PACKET_TYPE: u8 = kind::UNSUBSCRIBE;
+
     fn take(list: &mut &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(list);
         let text = reader.text()?;
@@ -134,6 +146,14 @@ impl<'a> Entry<'a> for &'a str {
             true => Err(Malformed::Subscription),
             false => Ok(()),
         }
+    }
+
+    fn text(&self) -> &'a str {
+        self
+    }
+
+    fn options(&self, _: Version) -> Option<u8> {
+        None
     }
 }
 
@@ -221,28 +241,40 @@ impl<'a, T: Entry<'a>> fmt::Debug for List<'a, T> {
     }
 }
 
-/// The client subscribes.
+/// A request of the client for a list of topic filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subscribe<'a> {
+pub struct Request<'a, T: Entry<'a>> {
     /// The request.
     pub packet_id: u16,
     /// A subscription identifier, user properties; none in MQTT 3.1.1.
     pub properties: Properties<'a>,
-    /// To what; at least one.
-    pub filters: Filters<'a>,
+    /// The topic filters; at least one.
+    pub filters: List<'a, T>,
 }
 
-impl<'a> Subscribe<'a> {
+/// The client subscribes.
+pub type Subscribe<'a> = Request<'a, Filter<'a>>;
+
+/// The client ends subscriptions.
+pub type Unsubscribe<'a> = Request<'a, &'a str>;
+
+impl Subscribe<'_> {
     /// The number that messages of these subscriptions carry (section 3.8.2.1.2).
     pub fn subscription_id(&self) -> Option<u32> {
         find!(self.properties, SubscriptionId)
     }
+}
 
+impl<'a, T: Entry<'a>> Request<'a, T> {
     pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
         let packet_id = reader.packet_id()?;
-        let properties = read_properties(version, &mut reader, Place::Subscribe)?;
-        let filters = Filters::read(version, reader.rest())?;
+        let place = match T::PACKET_TYPE {
+            kind::SUBSCRIBE => Place::Subscribe,
+            _ => Place::Unsubscribe,
+        };
+        let properties = Properties::read_in(version, &mut reader, place)?;
+        let filters = List::read(version, reader.rest())?;
         Ok(Self {
             packet_id,
             properties,
@@ -255,89 +287,26 @@ impl<'a> Subscribe<'a> {
         version: Version,
         out: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
-        if self
-            .filters
-            .iter()
-            .any(|filter| filter.filter.len() > TEXT_MAXIMUM)
-        {
+        let mut entries = self.filters.iter();
+        if entries.any(|entry| entry.text().len() > TEXT_MAXIMUM) {
             return Err(Unwritable::TextTooLong);
         }
-        let first = (kind::SUBSCRIBE << 4) | 0b0010;
+        let first = (T::PACKET_TYPE << 4) | 0b0010;
         let head = (self.packet_id, self.properties);
         write_head(version, first, self.remaining(version), head, out)?;
-        for filter in self.filters.iter() {
-            filter.write(version, out);
+        for entry in self.filters {
+            put_binary(out, entry.text().as_bytes());
+            out.extend(entry.options(version));
         }
         Ok(())
     }
 
     /// The remaining length.
     pub(in crate::mqtt) fn remaining(&self, version: Version) -> usize {
-        let sizes = self.filters.iter().map(|filter| 3 + filter.filter.len());
+        let options = |entry: &T| usize::from(entry.options(version).is_some());
+        let entries = self.filters.iter();
+        let sizes = entries.map(|entry| 2 + entry.text().len() + options(&entry));
         2 + properties_size(version, self.properties) + sizes.sum::<usize>()
-    }
-}
-
-/// The client ends subscriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsubscribe<'a> {
-    /// The request.
-    pub packet_id: u16,
-    /// User properties; none in MQTT 3.1.1.
-    pub properties: Properties<'a>,
-    /// The subscriptions; at least one.
-    pub filters: Texts<'a>,
-}
-
-impl<'a> Unsubscribe<'a> {
-    pub(in crate::mqtt) fn read(version: Version, body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        let packet_id = reader.packet_id()?;
-        let properties = read_properties(version, &mut reader, Place::Unsubscribe)?;
-        let filters = Texts::read(version, reader.rest())?;
-        Ok(Self {
-            packet_id,
-            properties,
-            filters,
-        })
-    }
-
-    pub(in crate::mqtt) fn write(
-        &self,
-        version: Version,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unwritable> {
-        if self
-            .filters
-            .iter()
-            .any(|filter| filter.len() > TEXT_MAXIMUM)
-        {
-            return Err(Unwritable::TextTooLong);
-        }
-        let first = (kind::UNSUBSCRIBE << 4) | 0b0010;
-        let head = (self.packet_id, self.properties);
-        write_head(version, first, self.remaining(version), head, out)?;
-        for filter in self.filters.iter() {
-            put_binary(out, filter.as_bytes());
-        }
-        Ok(())
-    }
-
-    /// The remaining length.
-    pub(in crate::mqtt) fn remaining(&self, version: Version) -> usize {
-        let sizes = self.filters.iter().map(|filter| 2 + filter.len());
-        2 + properties_size(version, self.properties) + sizes.sum::<usize>()
-    }
-}
-
-pub(super) fn read_properties<'a>(
-    version: Version,
-    reader: &mut Reader<'a>,
-    place: Place,
-) -> Result<Properties<'a>, Malformed> {
-    match version {
-        Version::V311 => Ok(Properties::NONE),
-        Version::V5 => Properties::read(reader, place),
     }
 }
 

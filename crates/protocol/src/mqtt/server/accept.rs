@@ -3,10 +3,8 @@
 use super::ServerLimits;
 use crate::mqtt::outbound::check_size;
 use crate::mqtt::packet::{Connack, kind};
+use crate::mqtt::property::present;
 use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Qos, Refused, Version, reason};
-
-/// Properties other than user properties that a CONNACK can bring.
-const FIXED_PROPERTIES: usize = 11;
 
 /// A server's acceptance of a connection, in addition to its [`ServerLimits`]; all is MQTT 5 only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +70,28 @@ impl<'a> Accept<'a> {
     }
 
     pub(super) fn write(&self, terms: &Terms<'a>, out: &mut Vec<u8>) -> Result<(), Refused> {
-        let mut fixed = [Property::SessionExpiry(0); FIXED_PROPERTIES];
-        let count = self.collect(terms, &mut fixed);
+        let limits = terms.limits;
+        let method = terms.method;
+        let data = self.authentication_data.filter(|_| method.is_some());
+        let window = limits.receive_maximum;
+        let size = limits.maximum_packet_size;
+        let alias = limits.topic_alias_maximum;
+        let qos = self.maximum_qos;
+        // Those that differ from the standard's defaults.
+        let (fixed, count) = present([
+            self.session_expiry.map(Property::SessionExpiry),
+            self.assigned_client_id.map(Property::AssignedClientId),
+            self.server_keep_alive.map(Property::ServerKeepAlive),
+            (window < u16::MAX).then_some(Property::ReceiveMaximum(window.max(1))),
+            // No packet is larger, and some clients take no larger number.
+            (size < MAXIMUM_PACKET_SIZE).then_some(Property::MaximumPacketSize(size.max(1))),
+            (alias > 0).then_some(Property::TopicAliasMaximum(alias)),
+            (qos < Qos::ExactlyOnce).then_some(Property::MaximumQos(qos)),
+            (!self.retain_available).then_some(Property::RetainAvailable(false)),
+            (!self.shared_available).then_some(Property::SharedAvailable(false)),
+            method.map(Property::AuthenticationMethod),
+            data.map(Property::AuthenticationData),
+        ]);
         let connack = |user_properties| Connack {
             session_present: terms.session_present,
             code: reason::SUCCESS,
@@ -88,38 +106,6 @@ impl<'a> Accept<'a> {
         let bare = connack(&[]);
         check(&bare)?;
         Ok(bare.write(terms.version, out)?)
-    }
-
-    /// Puts the properties that differ from the standard's defaults at the front of `fixed`, and
-    /// says how many.
-    fn collect(&self, terms: &Terms<'a>, fixed: &mut [Property<'a>; FIXED_PROPERTIES]) -> usize {
-        let limits = terms.limits;
-        let method = terms.method;
-        let data = self.authentication_data.filter(|_| method.is_some());
-        let window = limits.receive_maximum;
-        let size = limits.maximum_packet_size;
-        let alias = limits.topic_alias_maximum;
-        let qos = self.maximum_qos;
-        let all = [
-            self.session_expiry.map(Property::SessionExpiry),
-            self.assigned_client_id.map(Property::AssignedClientId),
-            self.server_keep_alive.map(Property::ServerKeepAlive),
-            (window < u16::MAX).then_some(Property::ReceiveMaximum(window.max(1))),
-            // No packet is larger, and some clients take no larger number.
-            (size < MAXIMUM_PACKET_SIZE).then_some(Property::MaximumPacketSize(size.max(1))),
-            (alias > 0).then_some(Property::TopicAliasMaximum(alias)),
-            (qos < Qos::ExactlyOnce).then_some(Property::MaximumQos(qos)),
-            (!self.retain_available).then_some(Property::RetainAvailable(false)),
-            (!self.shared_available).then_some(Property::SharedAvailable(false)),
-            method.map(Property::AuthenticationMethod),
-            data.map(Property::AuthenticationData),
-        ];
-        let mut count = 0;
-        for property in all.into_iter().flatten() {
-            fixed[count] = property;
-            count += 1;
-        }
-        count
     }
 }
 

@@ -5,13 +5,11 @@ use muster_model::Micros;
 use super::accept::put_connack_v311;
 use super::{Incoming, Pending, Phase, Server, ServerEvent};
 use crate::mqtt::answer::Answer;
-use crate::mqtt::authentication::Authentication;
 use crate::mqtt::inbound::Arrived;
 use crate::mqtt::input::Frame;
-use crate::mqtt::outbound::{Peer, put_acknowledge};
+use crate::mqtt::outbound::Peer;
 use crate::mqtt::packet::{
-    Acknowledge, Auth, Connect, Disconnect, PINGRESP, Publish, Subscribe, Unsubscribe, check_flags,
-    kind,
+    Acknowledge, Connect, Disconnect, PINGRESP, Publish, Subscribe, Unsubscribe, check_flags, kind,
 };
 use crate::mqtt::{Input, Malformed, Version, reason};
 
@@ -32,9 +30,8 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
         while matches!(self.phase, Phase::New | Phase::Challenged | Phase::Open) {
-            if self.outbound.has_lost()
-                && self.phase == Phase::Open
-                && let Some(token) = self.outbound.next_resend(self.version, out)
+            if self.phase == Phase::Open
+                && let Some(token) = self.session.outbound.next_resend(out)
             {
                 return Some(ServerEvent::Resend { token });
             }
@@ -42,7 +39,8 @@ impl Server {
                 Ok(Some(frame)) => self.receive(now, frame, out),
                 Ok(None) => return None,
                 Err(malformed) => {
-                    let is_announced = self.phase == Phase::Open && self.version == Version::V5;
+                    let is_announced =
+                        self.phase == Phase::Open && self.peer.version == Version::V5;
                     Err(malformed.unless_announced(is_announced))
                 }
             };
@@ -63,7 +61,7 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Result<Option<ServerEvent<'a>>, Malformed> {
         check_flags(frame.first)?;
-        self.last_heard = now;
+        self.last_received = now;
         let packet_kind = frame.first >> 4;
         if self.phase == Phase::New {
             return self.receive_connect(packet_kind, frame.body).map(Some);
@@ -77,7 +75,8 @@ impl Server {
                 self.receive_answer(packet_kind, frame.body, out)
             }
             kind::PUBREL => {
-                self.receive_release(frame.body, out)?;
+                let release = Acknowledge::read(self.peer.version, frame.body)?;
+                self.session.release(&release, out);
                 Ok(None)
             }
             _ => self.receive_other(packet_kind, frame.body, out).map(Some),
@@ -94,18 +93,13 @@ impl Server {
             return Err(Malformed::Unexpected(packet_kind));
         }
         let connect = Connect::read(body)?;
-        self.version = connect.version;
         self.keep_alive = connect.keep_alive;
         self.session_outlives = connect.session_expiry() > 0;
-        self.peer = Peer {
-            receive_maximum: connect.receive_maximum(),
-            maximum_packet_size: connect.maximum_packet_size(),
-            topic_alias_maximum: connect.topic_alias_maximum(),
-            ..Peer::DEFAULT
-        };
+        self.peer = Peer::new(connect.version, connect.properties);
         self.will = connect.will.map(|will| (will.qos, will.retain));
         let method = connect.authentication_method();
-        Authentication::begin(&mut self.authentication, method, self.last_heard);
+        self.session
+            .begin_authentication(method, self.last_received);
         self.phase = Phase::Deciding;
         Ok(ServerEvent::Connect(connect))
     }
@@ -123,17 +117,16 @@ impl Server {
                 self.phase = Phase::Deciding;
                 Ok(event)
             }
-            kind::DISCONNECT => self.receive_disconnect(self.version, body),
+            kind::DISCONNECT => self.receive_disconnect(self.peer.version, body),
             _ => Err(Malformed::Unexpected(packet_kind)),
         }
     }
 
-    /// Without a method in the CONNECT no AUTH may come (MQTT-4.12.0-7).
     fn receive_auth<'a>(&mut self, body: &'a [u8]) -> Result<ServerEvent<'a>, Malformed> {
-        let auth = Auth::read(body)?;
-        let known = self.authentication.as_deref_mut();
-        let known = known.ok_or(Malformed::Unexpected(kind::AUTH))?;
-        known.by_client(&auth, self.phase == Phase::Open)?;
+        let is_open = self.phase == Phase::Open;
+        let auth = self
+            .session
+            .read_step(body, |known, auth| known.by_client(auth, is_open))?;
         Ok(ServerEvent::Auth(auth))
     }
 
@@ -143,12 +136,10 @@ impl Server {
         frame: Frame<'a>,
         out: &mut Vec<u8>,
     ) -> Result<Option<ServerEvent<'a>>, Malformed> {
-        let publish = Publish::read(self.version, frame.first, frame.body)?;
+        let publish = Publish::read(self.peer.version, frame.first, frame.body)?;
         self.check_served(&publish)?;
         let maximum = self.limits.topic_alias_maximum;
-        let topic = self
-            .inbound
-            .topic(publish.topic, publish.properties, maximum)?;
+        let topic = self.session.topic(&publish, maximum)?;
         let qos = publish.qos;
         let pending = publish
             .packet_id
@@ -188,16 +179,16 @@ impl Server {
     #[inline]
     fn is_fresh(&mut self, pending: Pending, out: &mut Vec<u8>) -> Result<bool, Malformed> {
         let Pending { packet_id, qos } = pending;
-        let maximum = match self.version {
+        let maximum = match self.peer.version {
             Version::V311 => u16::MAX,
             Version::V5 => self.limits.receive_maximum.max(1),
         };
-        match self.inbound.publish(packet_id, qos, maximum)? {
+        match self.session.inbound().publish(packet_id, qos, maximum)? {
             Arrived::Fresh => return Ok(true),
             Arrived::Undecided => {}
             Arrived::Answered => {
-                let answer = (packet_id, reason::SUCCESS);
-                put_acknowledge(self.version, kind::PUBREC, answer, out);
+                let outbound = &self.session.outbound;
+                outbound.acknowledge(kind::PUBREC, packet_id, reason::SUCCESS, out);
             }
         }
         self.counts.suppressed += 1;
@@ -211,39 +202,24 @@ impl Server {
         body: &'a [u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<ServerEvent<'a>>, Malformed> {
-        let ack = Acknowledge::read(self.version, body)?;
-        let answer = match packet_kind {
-            kind::PUBACK => self.outbound.puback(&ack)?,
-            kind::PUBREC => self.outbound.pubrec(self.version, &ack, out)?,
-            _ => self.outbound.pubcomp(&ack)?,
-        };
-        Ok(match answer {
-            Answer::Accepted { token, reason } | Answer::Rejected { token, reason } => {
-                Some(ServerEvent::Acked { token, reason })
-            }
-            Answer::Completed { token } => Some(ServerEvent::Completed { token }),
-            Answer::Late { .. } => {
-                self.counts.answered_late += 1;
-                None
-            }
-            Answer::Stray { was_used: _ } => {
-                self.counts.stray += 1;
-                None
-            }
-            Answer::Silent => None,
-        })
-    }
-
-    fn receive_release(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-        let id = Acknowledge::read(self.version, body)?.packet_id;
-        let is_known = self.inbound.released(id);
-        let code = if is_known {
-            reason::SUCCESS
-        } else {
-            reason::PACKET_ID_NOT_FOUND
-        };
-        put_acknowledge(self.version, kind::PUBCOMP, (id, code), out);
-        Ok(())
+        let ack = Acknowledge::read(self.peer.version, body)?;
+        Ok(
+            match self.session.outbound.answered(packet_kind, &ack, out)? {
+                Answer::Accepted { token, reason } | Answer::Rejected { token, reason } => {
+                    Some(ServerEvent::Acked { token, reason })
+                }
+                Answer::Completed { token } => Some(ServerEvent::Completed { token }),
+                Answer::Late { .. } => {
+                    self.counts.answered_late += 1;
+                    None
+                }
+                Answer::Stray { was_used: _ } => {
+                    self.counts.stray += 1;
+                    None
+                }
+                Answer::Silent => None,
+            },
+        )
     }
 
     fn receive_other<'a>(
@@ -252,7 +228,7 @@ impl Server {
         body: &'a [u8],
         out: &mut Vec<u8>,
     ) -> Result<ServerEvent<'a>, Malformed> {
-        Ok(match (packet_kind, self.version) {
+        Ok(match (packet_kind, self.peer.version) {
             (kind::SUBSCRIBE, version) => ServerEvent::Subscribe(Subscribe::read(version, body)?),
             (kind::UNSUBSCRIBE, version) => {
                 ServerEvent::Unsubscribe(Unsubscribe::read(version, body)?)
