@@ -265,16 +265,10 @@ impl Place {
     /// The ids that may come more than once here: user properties, and in a PUBLISH one
     /// subscription identifier for each subscription that matched (section 3.3.2.3.8).
     const fn repeated(self) -> u64 {
-        match self {
-            Self::Publish => bits(&[11, 38]),
-            Self::Connect
-            | Self::Will
-            | Self::Connack
-            | Self::Ack
-            | Self::Subscribe
-            | Self::Unsubscribe
-            | Self::Disconnect
-            | Self::Auth => bits(&[38]),
+        if matches!(self, Self::Publish) {
+            bits(&[11, 38])
+        } else {
+            bits(&[38])
         }
     }
 }
@@ -448,12 +442,6 @@ fn check(bytes: &[u8], place: Place) -> Result<(), Malformed> {
         seen |= bit;
     }
     Ok(())
-}
-
-impl Default for Properties<'_> {
-    fn default() -> Self {
-        Properties::NONE
-    }
 }
 
 impl PartialEq for Properties<'_> {

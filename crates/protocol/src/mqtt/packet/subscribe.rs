@@ -12,10 +12,10 @@ const SHARED_PREFIX: &str = "$share/";
 /// Delivery of retained messages with a subscription (section 3.8.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RetainHandling {
-    /// Always.
+    /// At each subscription.
     #[default]
     Send,
-    /// If the subscription is new.
+    /// At a new subscription.
     SendIfNew,
     /// Never.
     Keep,
