@@ -28,6 +28,7 @@
 //! The caller finds the session of a datagram: by address, or by connection id with [`peek`]. A
 //! server asks [`greet`] about datagrams that are for no session of its own.
 
+mod agreement;
 mod client;
 mod crypto;
 mod datagrams;
@@ -41,7 +42,6 @@ mod hello;
 mod incoming;
 mod key_exchange;
 mod message;
-mod overheard;
 mod protection;
 mod reassembly;
 mod record;
@@ -51,6 +51,7 @@ mod server;
 mod session;
 mod settings;
 mod suite;
+mod timer;
 mod window;
 mod wire;
 
@@ -63,8 +64,8 @@ pub use crypto::{Aead, Certificates, Crypto, Found, Keys, Peer, PublicKey, Sessi
 pub use datagrams::Datagrams;
 pub use fault::{CertificateFault, Fault};
 pub use greet::{Greeting, Welcome, greet, is_client_hello};
+pub use hello::server_random;
 pub use incoming::Incoming;
-pub use overheard::server_random;
 pub use record::{Content, RecordHeader, peek};
 pub use session::Session;
 pub use settings::{CookieSecret, DATAGRAM_MIN, Settings, Timing};
@@ -245,7 +246,7 @@ impl<C: Crypto> Dtls<C> {
     pub fn deadline(&self) -> Option<Micros> {
         self.handshake
             .as_ref()
-            .map(|handshake| handshake.common.timer.deadline())
+            .map(|handshake| handshake.timer.deadline())
     }
 
     /// The session is over, and with it its memory.

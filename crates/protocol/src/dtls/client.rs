@@ -7,15 +7,15 @@ use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Peer, PublicKey};
 use super::extension::{Extensions, SIGNATURE_SCHEMES};
-use super::handshake::{Common, Handshake, Message, Progress, Side};
+use super::flight::Flight;
+use super::handshake::{Common, Handshake, Message, Progress, Side, check_signature};
 use super::hello::{ClientHello, ServerHello, read_verify_request};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_signature, read_chain, read_request,
 };
 use super::message::Kind;
-use super::record::is_id;
 use super::records::Records;
-use super::secrets::{End, premaster};
+use super::secrets::End;
 use super::suite::{KeyExchange, Suite};
 use super::wire::{Cursor, put_u16, put_vec8, put_vec16};
 use super::{Context, Datagrams, Dtls, Fault, Session};
@@ -68,19 +68,19 @@ impl<C: Crypto> Dtls<C> {
         context: &mut Context<'_, C>,
         out: &mut Datagrams,
     ) -> Self {
-        let mut common = Common::new(0, 0, context.settings, now);
-        let has_random = context.crypto.random(&mut common.randoms.client);
-        common.own_id = opening.connection_id.filter(|id| is_id(id)).map(Into::into);
-        // Others may shake hands by the same address, one after the other: what servers say again
+        let mut common = Common::new(End::Client, Flight::default(), opening.connection_id);
+        let has_random = context.crypto.random(&mut common.agreement.randoms.client);
+        // Others may shake hands by the same address, one after the other: what servers repeat
         // of the handshakes before is not to be taken for messages ahead of our ServerHello.
         let is_alone = common.own_id.as_ref().is_none_or(|id| id.is_empty());
-        common.reassembly.keep_ahead(is_alone);
         let mut client = Client::new(opening);
         client.name_session(context);
         client.hello(&mut common, context);
         let side = Side::Client(client);
+        let mut handshake = Handshake::new((0, now), context.settings, common, side);
+        handshake.reassembly.keep_ahead(is_alone);
         let mut this = Self {
-            handshake: Some(Box::new(Handshake { common, side })),
+            handshake: Some(handshake),
             standing: Standing::Opening,
             ..Self::default()
         };
@@ -205,7 +205,7 @@ impl Client {
             has_other: false,
         };
         let hello = ClientHello {
-            random: common.randoms.client,
+            random: common.agreement.randoms.client,
             session_id: session.map(|session| &*session.id).unwrap_or_default(),
             cookie: &self.cookie,
             suites: &suites,
@@ -235,12 +235,12 @@ impl Client {
                 self.key_exchange(common, context, body)
             }
             (Stage::KeyExchange, Kind::ServerHelloDone)
-                if common.suite()?.key_exchange() == KeyExchange::Psk =>
+                if common.agreement.suite()?.key_exchange() == KeyExchange::Psk =>
             {
                 self.done(common, records, context, body)
             }
             (Stage::Done, Kind::CertificateRequest)
-                if common.suite()?.key_exchange() == KeyExchange::EcdheEcdsa =>
+                if common.agreement.suite()?.key_exchange() == KeyExchange::EcdheEcdsa =>
             {
                 self.asked = Some(read_request(body)?);
                 Ok(Progress::Wait)
@@ -281,7 +281,6 @@ impl Client {
         body: &[u8],
     ) -> Result<Progress, Fault> {
         let hello = ServerHello::read(body)?;
-        common.reassembly.keep_ahead(true);
         let suite = Suite::from_code(hello.suite)
             .filter(|suite| context.settings.suites.contains(suite) && self.can(*suite, context));
         let suite = suite.ok_or(Fault::Illegal)?;
@@ -292,20 +291,15 @@ impl Client {
         if has_unasked {
             return Err(Fault::Extension);
         }
-        common.is_extended = extensions.extended_master_secret;
-        if context.settings.require_extended_master_secret && !common.is_extended {
-            return Err(Fault::NoExtendedMasterSecret);
-        }
+        let agreement = &mut common.agreement;
+        agreement.set_extended(extensions.extended_master_secret, context.settings)?;
+        agreement.randoms.server = hello.random;
+        agreement.choose(suite, hello.session_id);
         if let Some(id) = extensions.connection_id {
-            common.has_connection_id = true;
-            records.peer_id = id.into();
-            records.own_id = common.own_id.clone().unwrap_or_default();
+            common.agree_on_ids(records, id);
         } else if self.needs_connection_id {
             return Err(Fault::NoConnectionId);
         }
-        common.suite = Some(suite);
-        common.randoms.server = hello.random;
-        common.session_id = hello.session_id.into();
         self.is_ticket_due = extensions.ticket.is_some();
         let offered = self.offered.take();
         let is_ours =
@@ -329,15 +323,14 @@ impl Client {
         context: &Context<'_, C>,
         session: &Session,
     ) -> Result<Progress, Fault> {
-        let suite = common.suite()?;
+        let suite = common.agreement.suite()?;
         // RFC 7627 section 5.3.
-        if session.suite != suite || session.is_extended != common.is_extended {
+        if session.suite != suite || session.is_extended != common.agreement.is_extended() {
             return Err(Fault::Illegal);
         }
-        common.is_resumed = true;
-        common.master = session.master.clone();
+        common.agreement.resume(session);
         self.ticket = session.ticket.clone();
-        common.set_keys(&*context.crypto, records, End::Client)?;
+        common.set_keys(&*context.crypto, records)?;
         self.stage = Stage::Finished;
         Ok(Progress::Wait)
     }
@@ -358,7 +351,7 @@ impl Client {
         context: &mut Context<'_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
-        let kind = common.suite()?.key_exchange();
+        let kind = common.agreement.suite()?.key_exchange();
         let mut cursor = Cursor::new(body);
         if kind.has_psk() {
             // A hint at which key is meant; a device has one.
@@ -368,29 +361,14 @@ impl Client {
             let exchange = Exchange::read(&mut cursor)?;
             if kind == KeyExchange::EcdheEcdsa {
                 let signature = Signature::read(&mut cursor)?;
-                self.check(common, context, &exchange, signature)?;
+                let signed = exchange.signed(&common.agreement.randoms);
+                check_signature(context.certificates, &self.leaf, signature, &signed)?;
             }
             self.agree(context, &exchange)?;
         }
         cursor.end()?;
         self.stage = Stage::Done;
         Ok(Progress::Wait)
-    }
-
-    /// The server's half must be signed with the key of its certificate.
-    fn check<C>(
-        &self,
-        common: &Common,
-        context: &Context<'_, C>,
-        exchange: &Exchange<'_>,
-        signature: Signature<'_>,
-    ) -> Result<(), Fault> {
-        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
-        let signed = exchange.signed(&common.randoms);
-        let is_offered = SIGNATURE_SCHEMES.contains(&signature.scheme);
-        let is_right = is_offered
-            && certificates.verify(&self.leaf, signature.scheme, &signed, signature.bytes);
-        is_right.then_some(()).ok_or(Fault::Signature)
     }
 
     fn agree<C: Crypto>(
@@ -429,7 +407,7 @@ impl Client {
             common.say(Kind::Certificate, &body);
         }
         body.clear();
-        let kind = common.suite()?.key_exchange();
+        let kind = common.agreement.suite()?.key_exchange();
         if kind.has_psk() {
             put_vec16(&mut body, |out| out.extend_from_slice(&self.identity));
         }
@@ -439,16 +417,16 @@ impl Client {
         common.say(Kind::ClientKeyExchange, &body);
         let key = self.key.as_ref().filter(|_| kind.has_psk());
         let agreed = self.agreed.as_ref();
-        let premaster = premaster(
+        common.exchange_keys(
+            &*context.crypto,
+            records,
             key.map(|key| key.as_slice()),
             agreed.map(|(_, shared)| shared.as_slice()),
-        );
-        common.set_master(&*context.crypto, &premaster);
+        )?;
         if is_signing {
             self.sign(common, context)?;
         }
-        common.set_keys(&*context.crypto, records, End::Client)?;
-        common.say_finished(&*context.crypto, End::Client);
+        common.say_finished(&*context.crypto);
         self.stage = Stage::Finished;
         Ok(Progress::Say)
     }
@@ -480,12 +458,12 @@ impl Client {
         context: &Context<'_, C>,
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
-        common.check_finished(&*context.crypto, End::Server, message)?;
-        if !common.is_resumed {
+        common.check_finished(&*context.crypto, message)?;
+        if !common.agreement.is_resumed() {
             return Ok(Progress::Over);
         }
         common.flight.clear();
-        common.say_finished(&*context.crypto, End::Client);
+        common.say_finished(&*context.crypto);
         Ok(Progress::SayOver)
     }
 }

@@ -8,9 +8,9 @@ use super::handshake::{EARLY_MAX, Progress, Side};
 use super::message::{Fragment, Kind};
 use super::protection::Opened;
 use super::reassembly::Arrived;
-use super::record::{Content, RecordHeader, put_plain};
+use super::record::{Content, RecordHeader};
 use super::wire::Cursor;
-use super::{Connected, Context, Datagrams, Dtls, Event, Fault, Incoming};
+use super::{Context, Datagrams, Dtls, Event, Fault, Incoming};
 use crate::layer::Standing;
 
 /// The level of an alert that ends a session.
@@ -85,15 +85,14 @@ impl<C: Crypto> Dtls<C> {
         context: &mut Context<'_, C>,
         out: &mut Datagrams,
     ) -> Option<Event<'static>> {
-        let common = &mut self.handshake.as_deref_mut()?.common;
-        let (timer, doom) = (&mut common.timer, common.doom);
-        if now >= timer.end_at {
-            if timer.is_lingering {
+        let timer = &mut self.handshake.as_deref_mut()?.timer;
+        if let Some(fault) = timer.ended(now) {
+            if timer.is_lingering() {
                 self.handshake = None;
                 return None;
             }
             self.end();
-            return Some(Event::Failed(doom.unwrap_or(Fault::TimedOut)));
+            return Some(Event::Failed(fault));
         }
         if !timer.is_again(&context.settings.timing, now) {
             return None;
@@ -114,8 +113,7 @@ impl<C: Crypto> Dtls<C> {
     #[cold]
     pub(super) fn doom(&mut self, now: Micros, fault: Fault) {
         if let Some(handshake) = self.handshake.as_deref_mut() {
-            handshake.common.timer.end_at = now;
-            handshake.common.doom = Some(fault);
+            handshake.timer.fail(fault, now);
         }
     }
 
@@ -152,12 +150,12 @@ impl<C: Crypto> Dtls<C> {
     #[cold]
     fn stash(&mut self, header: &RecordHeader<'_>, fragment: &[u8]) {
         if let Some(handshake) = self.handshake.as_deref_mut()
-            && handshake.common.early.is_none()
+            && handshake.early.is_none()
             && header.epoch == 1
             && header.content == expected(&self.records.own_id)
             && fragment.len() <= EARLY_MAX
         {
-            handshake.common.early = Some((header.sequence, fragment.into()));
+            handshake.early = Some((header.sequence, fragment.into()));
         } else {
             self.discard();
         }
@@ -245,14 +243,13 @@ impl<C: Crypto> Dtls<C> {
             self.refuse(fragment.kind, is_sealed, turn.out);
             return Ok(None);
         };
-        let common = &mut handshake.common;
-        if common.timer.is_lingering {
-            if common.reassembly.is_again(fragment) {
+        if handshake.timer.is_lingering() {
+            if handshake.reassembly.is_again(fragment) {
                 self.answer_again(turn)?;
             }
             return Ok(None);
         }
-        match common.reassembly.accept(fragment) {
+        match handshake.reassembly.accept(fragment) {
             Arrived::Next => {
                 let event = self.advance(turn, fragment.sequence, fragment.kind, fragment.bytes)?;
                 if event.is_some() {
@@ -269,7 +266,7 @@ impl<C: Crypto> Dtls<C> {
     /// Handles the messages that have become whole.
     fn whole(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<Option<Event<'static>>, Fault> {
         while let Some(handshake) = self.handshake.as_deref_mut() {
-            let Some((sequence, whole)) = handshake.common.reassembly.take() else {
+            let Some((sequence, whole)) = handshake.reassembly.take() else {
                 break;
             };
             let event = self.advance(turn, sequence, whole.kind, &whole.bytes)?;
@@ -285,7 +282,7 @@ impl<C: Crypto> Dtls<C> {
         if !self.records.has_keys() {
             return None;
         }
-        let early = self.handshake.as_deref_mut()?.common.early.take()?;
+        let early = self.handshake.as_deref_mut()?.early.take()?;
         let (sequence, mut fragment) = early;
         let id = self.records.own_id.clone();
         let header = RecordHeader {
@@ -329,8 +326,7 @@ impl<C: Crypto> Dtls<C> {
         let Some(handshake) = self.handshake.as_deref_mut() else {
             return Ok(None);
         };
-        handshake.common.heard = sequence;
-        match handshake.take(&mut self.records, turn.context, kind, body)? {
+        match handshake.take(&mut self.records, turn.context, sequence, (kind, body))? {
             Progress::Wait => Ok(None),
             Progress::Say => self.say(turn).map(|()| None),
             Progress::Over => self.connected(turn, false).map(Some),
@@ -347,7 +343,7 @@ impl<C: Crypto> Dtls<C> {
             return Ok(());
         };
         let settings = turn.context.settings;
-        handshake.common.timer.said(&settings.timing, turn.now);
+        handshake.timer.said(&settings.timing, turn.now);
         let records = &mut self.records;
         handshake.common.send::<C>(records, settings, turn.out)
     }
@@ -356,7 +352,7 @@ impl<C: Crypto> Dtls<C> {
     fn answer_again(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<(), Fault> {
         let timing = &turn.context.settings.timing;
         let handshake = self.handshake.as_deref_mut();
-        if handshake.is_some_and(|it| it.common.timer.is_answer(timing, turn.now)) {
+        if handshake.is_some_and(|it| it.timer.is_answer(timing, turn.now)) {
             self.say_again(turn)?;
         }
         Ok(())
@@ -380,22 +376,17 @@ impl<C: Crypto> Dtls<C> {
     ) -> Result<Event<'static>, Fault> {
         let handshake = self.handshake.as_deref_mut().ok_or(Fault::Unexpected)?;
         let common = &mut handshake.common;
-        let connected = Connected {
-            suite: common.suite()?,
-            is_resumed: common.is_resumed,
-            is_extended: common.is_extended,
-            has_connection_id: common.has_connection_id,
-        };
+        let connected = common.agreement.connected()?;
         match &mut handshake.side {
             Side::Client(client) if turn.context.settings.resumption => {
-                self.session = common.session(client.ticket()).map(Box::new);
+                self.session = common.agreement.session(client.ticket()).map(Box::new);
             }
             Side::Client(_) => {}
-            Side::Server(_) => self.identity = common.identity.clone(),
+            Side::Server(_) => self.identity = common.agreement.identity.clone(),
         }
         if is_last {
             let timing = &turn.context.settings.timing;
-            common.timer.linger(timing, turn.now);
+            handshake.timer.linger(timing, turn.now);
             common.transcript = Vec::new();
         } else {
             self.handshake = None;
@@ -421,9 +412,8 @@ impl<C: Crypto> Dtls<C> {
         let body = [if is_fatal { FATAL } else { WARNING }, code];
         match self.handshake.as_deref_mut() {
             Some(handshake) if !handshake.common.flight.has_changed() => {
-                let sequence = &mut handshake.common.plain_sequence;
-                put_plain(out.buffer(), Content::Alert, *sequence, &body);
-                *sequence += 1;
+                let flight = &mut handshake.common.flight;
+                flight.put_plain(Content::Alert, &body, out);
             }
             _ => {
                 let buffer = out.buffer();

@@ -16,19 +16,33 @@ pub(super) struct Flight {
     bytes: Vec<u8>,
     /// Position of change_cipher_spec between them.
     change_at: Option<usize>,
+    /// The number of our next message.
+    next_message: u16,
+    /// The number of our next record in the clear.
+    next_record: u64,
 }
 
 impl Flight {
-    /// Nothing is said yet.
+    /// An empty flight, and the numbers of the first message and record.
+    pub(super) fn new(next_message: u16, next_record: u64) -> Self {
+        Self {
+            next_message,
+            next_record,
+            ..Self::default()
+        }
+    }
+
+    /// Begins the next flight.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.change_at = None;
     }
 
     /// Adds a message, and gives it as it counts for the transcript.
-    pub(super) fn add(&mut self, kind: Kind, sequence: u16, body: &[u8]) -> &[u8] {
+    pub(super) fn add(&mut self, kind: Kind, body: &[u8]) -> &[u8] {
         let at = self.bytes.len();
-        message::put_message(&mut self.bytes, kind, sequence, body);
+        message::put_message(&mut self.bytes, kind, self.next_message, body);
+        self.next_message = self.next_message.wrapping_add(1);
         &self.bytes[at..]
     }
 
@@ -42,17 +56,22 @@ impl Flight {
         self.change_at.is_some()
     }
 
-    /// Says it all, with new sequence numbers, in datagrams of at most `datagram_max` bytes.
+    /// Appends a record in the clear.
+    pub(super) fn put_plain(&mut self, content: Content, body: &[u8], out: &mut Datagrams) {
+        put_plain(out.buffer(), content, self.next_record, body);
+        self.next_record += 1;
+    }
+
+    /// Sends it all, with new sequence numbers, in datagrams of at most `datagram_max` bytes.
     pub(super) fn send<A: Aead>(
-        &self,
-        sequence: &mut u64,
+        &mut self,
         records: &mut Records<A>,
         datagram_max: usize,
         out: &mut Datagrams,
     ) -> Result<(), Fault> {
         let datagram_max = datagram_max.max(DATAGRAM_MIN);
         let mut sender = Sender {
-            sequence,
+            sequence: &mut self.next_record,
             records,
             datagram_max,
             out,

@@ -2,10 +2,9 @@
 
 use super::crypto::Crypto;
 use super::hello::{ClientHello, put_verify_request};
-use super::message::{Fragment, Kind, put_message};
-use super::record::{Content, peek, put_plain};
+use super::message::{Kind, first, put_message};
+use super::record::{Content, put_plain};
 use super::secrets::is_same;
-use super::wire::Cursor;
 use super::{Context, Datagrams};
 
 /// Bytes of a cookie.
@@ -44,7 +43,7 @@ impl Welcome {
 /// Returns true if a datagram begins with a ClientHello in one piece, which [`greet`] must judge
 /// wherever it comes from.
 pub fn is_client_hello(datagram: &[u8]) -> bool {
-    client_hello(datagram).is_some()
+    first(datagram, Kind::ClientHello).is_some()
 }
 
 /// Looks at a datagram that is for no session.
@@ -60,9 +59,10 @@ pub fn greet<C: Crypto>(
     peer: &[u8],
     out: &mut Datagrams,
 ) -> Greeting {
-    let Some((record, sequence, body)) = client_hello(datagram) else {
+    let Some((header, message)) = first(datagram, Kind::ClientHello) else {
         return Greeting::Ignored;
     };
+    let (record, sequence, body) = (header.sequence, message.sequence, message.bytes);
     let Ok(hello) = ClientHello::read(body) else {
         return Greeting::Ignored;
     };
@@ -85,23 +85,11 @@ pub fn greet<C: Crypto>(
     if is_same(&cookie, hello.cookie) {
         return Greeting::Welcome(welcome);
     }
-    let (mut request, mut message) = (Vec::new(), Vec::new());
+    let (mut request, mut answer) = (Vec::new(), Vec::new());
     put_verify_request(&mut request, &cookie);
     // Both numbers are the ClientHello's own.
-    put_message(&mut message, Kind::HelloVerifyRequest, sequence, &request);
-    put_plain(out.buffer(), Content::Handshake, record, &message);
+    put_message(&mut answer, Kind::HelloVerifyRequest, sequence, &request);
+    put_plain(out.buffer(), Content::Handshake, record, &answer);
     out.cut();
     Greeting::Answered
-}
-
-/// The number of the record, that of the message, and the body of a ClientHello in one piece.
-fn client_hello(datagram: &[u8]) -> Option<(u64, u16, &[u8])> {
-    let header = peek(datagram, 0)?;
-    if header.epoch != 0 || header.content != Content::Handshake {
-        return None;
-    }
-    let record = &datagram[header.size()..][..usize::from(header.length)];
-    let fragment = Fragment::read(&mut Cursor::new(record)).ok()?;
-    let is_hello = fragment.kind == Kind::ClientHello && fragment.is_whole();
-    is_hello.then_some((header.sequence, fragment.sequence, fragment.bytes))
 }

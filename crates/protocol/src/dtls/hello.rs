@@ -2,6 +2,7 @@
 
 use super::Fault;
 use super::extension::Extensions;
+use super::message::{Kind, first};
 use super::record::{VERSION, VERSION_1_0};
 use super::wire::{Cursor, codes, put_u16, put_vec8, put_vec16};
 
@@ -115,6 +116,16 @@ impl<'a> ServerHello<'a> {
     }
 }
 
+/// The random of the ServerHello that a datagram begins with, if it does with a whole one
+/// (RFC 5246 section 7.4.1.3).
+///
+/// A server repeats its flight with the same random. A client that shares an address with others
+/// knows by it the repeated flights of their handshakes.
+pub fn server_random(datagram: &[u8]) -> Option<[u8; 32]> {
+    let (_, message) = first(datagram, Kind::ServerHello)?;
+    Some(ServerHello::read(message.bytes).ok()?.random)
+}
+
 /// The cookie of a HelloVerifyRequest.
 pub(super) fn read_verify_request(body: &[u8]) -> Result<&[u8], Fault> {
     let mut cursor = Cursor::new(body);
@@ -135,6 +146,10 @@ pub(super) fn put_verify_request(out: &mut Vec<u8>, cookie: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::message::put_message;
+    use super::super::record::{Content, put_plain};
     use super::*;
 
     #[test]
@@ -188,5 +203,32 @@ mod tests {
         assert_eq!(ClientHello::read(&[0xfe, 0xff]), Err(Fault::Version));
         assert_eq!(read_verify_request(&[3, 3, 0]), Err(Fault::Version));
         assert_eq!(read_verify_request(&[0xfe, 0xff, 1, 9]), Ok(&[9][..]));
+    }
+
+    fn datagram(kind: Kind, random: [u8; 32]) -> Vec<u8> {
+        let hello = ServerHello {
+            random,
+            session_id: b"session",
+            suite: 0xc0a8,
+            extensions: Extensions::default(),
+        };
+        let (mut body, mut message, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        hello.put(&mut body);
+        put_message(&mut message, kind, 1, &body);
+        put_plain(&mut out, Content::Handshake, 7, &message);
+        out
+    }
+
+    proptest! {
+        /// The random that was said is read, whatever follows; a datagram cut within has none.
+        #[test]
+        fn the_random_of_a_server_hello_is_read(
+            random: [u8; 32], rest in prop::collection::vec(any::<u8>(), 0..60), cut: prop::sample::Index,
+        ) {
+            let whole = datagram(Kind::ServerHello, random);
+            prop_assert_eq!(server_random(&whole[..cut.index(whole.len())]), None);
+            prop_assert_eq!(server_random(&[whole, rest].concat()), Some(random));
+            prop_assert_eq!(server_random(&datagram(Kind::ClientHello, random)), None);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Messages of the handshake and their fragments (RFC 6347 section 4.2.2).
 
 use super::Fault;
+use super::record::{Content, RecordHeader, peek};
 use super::wire::{Cursor, put_u16, put_u24};
 
 /// Bytes of the header of a message or fragment.
@@ -89,16 +90,23 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Appends a header.
-pub(super) fn put_header(out: &mut Vec<u8>, kind: u8, length: usize, sequence: u16) {
-    out.push(kind);
-    put_u24(out, length);
-    put_u16(out, sequence);
+/// The first record of a datagram and the message in it, if that is whole, in the clear and of a kind.
+pub(super) fn first(datagram: &[u8], kind: Kind) -> Option<(RecordHeader<'_>, Fragment<'_>)> {
+    let header = peek(datagram, 0)?;
+    if header.epoch != 0 || header.content != Content::Handshake {
+        return None;
+    }
+    let record = &datagram[header.size()..][..usize::from(header.length)];
+    let fragment = Fragment::read(&mut Cursor::new(record)).ok()?;
+    let is_it = fragment.kind == kind && fragment.is_whole();
+    is_it.then_some((header, fragment))
 }
 
 /// Appends a message as it counts for the transcript: in one piece (RFC 6347 section 4.2.6).
 pub(super) fn put_message(out: &mut Vec<u8>, kind: Kind, sequence: u16, body: &[u8]) {
-    put_header(out, kind as u8, body.len(), sequence);
+    out.push(kind as u8);
+    put_u24(out, body.len());
+    put_u16(out, sequence);
     put_u24(out, 0);
     put_u24(out, body.len());
     out.extend_from_slice(body);

@@ -5,16 +5,16 @@ use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Found, Peer};
 use super::extension::{ECDSA_P256_SHA256, Extensions, SIGNATURE_SCHEMES};
+use super::flight::Flight;
 use super::greet::Welcome;
-use super::handshake::{Common, Handshake, Message, Progress, Side};
+use super::handshake::{Common, Handshake, Message, Progress, Side, check_signature};
 use super::hello::{ClientHello, SESSION_ID_MAX, ServerHello};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_exchange, put_request, put_signature, read_chain,
 };
 use super::message::Kind;
-use super::record::is_id;
 use super::records::Records;
-use super::secrets::{End, premaster};
+use super::secrets::End;
 use super::suite::{Group, KeyExchange, Suite};
 use super::wire::{Cursor, codes, put_vec16};
 use super::{CertificateFault, Context, Dtls, Fault, Session};
@@ -32,12 +32,12 @@ impl<C: Crypto> Dtls<C> {
         context: &Context<'_, C>,
         connection_id: Option<&[u8]>,
     ) -> Self {
-        let mut common = Common::new(welcome.message, welcome.message, context.settings, now);
-        common.plain_sequence = welcome.record;
-        common.own_id = connection_id.filter(|id| is_id(id)).map(Into::into);
+        let flight = Flight::new(welcome.message, welcome.record);
+        let common = Common::new(End::Server, flight, connection_id);
         let side = Side::Server(Server::new());
+        let first = (welcome.message, now);
         Self {
-            handshake: Some(Box::new(Handshake { common, side })),
+            handshake: Some(Handshake::new(first, context.settings, common, side)),
             standing: Standing::Opening,
             ..Self::default()
         }
@@ -108,31 +108,31 @@ impl<C: Crypto> Server<C> {
         body: &[u8],
     ) -> Result<Progress, Fault> {
         let hello = ClientHello::read(body)?;
-        common.is_extended = hello.extensions.extended_master_secret;
-        if context.settings.require_extended_master_secret && !common.is_extended {
-            return Err(Fault::NoExtendedMasterSecret);
-        }
-        common.randoms.client = hello.random;
-        if !context.crypto.random(&mut common.randoms.server) {
+        let agreement = &mut common.agreement;
+        let is_extended = hello.extensions.extended_master_secret;
+        agreement.set_extended(is_extended, context.settings)?;
+        agreement.randoms.client = hello.random;
+        if !context.crypto.random(&mut agreement.randoms.server) {
             return Err(Fault::NoRandomness);
         }
-        if let (Some(peer), Some(own)) = (hello.extensions.connection_id, &common.own_id) {
-            common.has_connection_id = true;
-            records.peer_id = peer.into();
-            records.own_id = own.clone();
+        if let Some(peer) = hello.extensions.connection_id
+            && common.own_id.is_some()
+        {
+            common.agree_on_ids(records, peer);
         }
         if let Some(session) = resumable(common, context, &hello) {
             return self.resume(common, records, context, (&hello, session));
         }
         let choice = choose(context, &hello).ok_or(Fault::NothingInCommon)?;
-        common.suite = Some(choice.suite);
+        let mut id = [0; SESSION_ID_MAX];
+        let mut session_id = &[][..];
         if context.sessions.is_some() {
-            let mut id = [0; SESSION_ID_MAX];
             if !context.crypto.random(&mut id) {
                 return Err(Fault::NoRandomness);
             }
-            common.session_id = id.into();
+            session_id = &id;
         }
+        common.agreement.choose(choice.suite, session_id);
         say_hello(common, &hello, choice.suite);
         self.say_rest(common, context, &choice)?;
         Ok(Progress::Say)
@@ -177,7 +177,7 @@ impl<C: Crypto> Server<C> {
         let (secret, public) = secret.ok_or(Fault::OwnCredential)?;
         self.secret = Some(secret);
         let mut body = Vec::new();
-        let kind = common.suite()?.key_exchange();
+        let kind = common.agreement.suite()?.key_exchange();
         if kind.has_psk() {
             // No hint.
             put_vec16(&mut body, |_| {});
@@ -186,7 +186,7 @@ impl<C: Crypto> Server<C> {
         put_exchange(&mut body, group, &public);
         if kind == KeyExchange::EcdheEcdsa {
             let exchange = Exchange::read(&mut Cursor::new(&body[at..]))?;
-            let signed = exchange.signed(&common.randoms);
+            let signed = exchange.signed(&common.agreement.randoms);
             let signature = context.certificates.and_then(|own| own.sign(&signed));
             put_signature(&mut body, &signature.ok_or(Fault::OwnCredential)?);
         }
@@ -202,14 +202,10 @@ impl<C: Crypto> Server<C> {
         context: &Context<'_, C>,
         (hello, session): (&ClientHello<'_>, Session),
     ) -> Result<Progress, Fault> {
-        common.is_resumed = true;
-        common.suite = Some(session.suite);
-        common.session_id = session.id;
-        common.identity = session.identity;
-        common.master = session.master;
+        common.agreement.resume(&session);
         say_hello(common, hello, session.suite);
-        common.set_keys(&*context.crypto, records, End::Server)?;
-        common.say_finished(&*context.crypto, End::Server);
+        common.set_keys(&*context.crypto, records)?;
+        common.say_finished(&*context.crypto);
         self.stage = Stage::Finished;
         Ok(Progress::Say)
     }
@@ -224,7 +220,7 @@ impl<C: Crypto> Server<C> {
         let leaf = chain.first().copied().ok_or(CertificateFault::Missing)?;
         let certificates = context.certificates.ok_or(Fault::Unexpected)?;
         certificates.judge(&chain, Peer::Client)?;
-        common.identity = certificates.identity(leaf).unwrap_or_default();
+        common.agreement.identity = certificates.identity(leaf).unwrap_or_default();
         self.leaf = leaf.into();
         self.stage = Stage::KeyExchange;
         Ok(Progress::Wait)
@@ -237,12 +233,12 @@ impl<C: Crypto> Server<C> {
         context: &Context<'_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
-        let kind = common.suite()?.key_exchange();
+        let kind = common.agreement.suite()?.key_exchange();
         let mut cursor = Cursor::new(body);
         let mut key = None;
         if kind.has_psk() {
             let identity = cursor.vec16()?;
-            common.identity = identity.into();
+            common.agreement.identity = identity.into();
             key = Some(find(common, context, identity)?);
         }
         let mut shared = None;
@@ -251,12 +247,12 @@ impl<C: Crypto> Server<C> {
             shared = Some(context.crypto.agree(secret, peer).ok_or(Fault::Illegal)?);
         }
         cursor.end()?;
-        let premaster = premaster(
+        common.exchange_keys(
+            &*context.crypto,
+            records,
             key.as_ref().map(|key| key.as_slice()),
             shared.as_ref().map(|shared| shared.as_slice()),
-        );
-        common.set_master(&*context.crypto, &premaster);
-        common.set_keys(&*context.crypto, records, End::Server)?;
+        )?;
         self.stage = if self.leaf.is_empty() {
             Stage::Finished
         } else {
@@ -273,14 +269,12 @@ impl<C: Crypto> Server<C> {
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
         let mut cursor = Cursor::new(message.body);
-        let Signature { scheme, bytes } = Signature::read(&mut cursor)?;
+        let signature = Signature::read(&mut cursor)?;
         cursor.end()?;
-        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
         let signed = &common.transcript[..message.before];
-        let is_right = SIGNATURE_SCHEMES.contains(&scheme)
-            && certificates.verify(&self.leaf, scheme, signed, bytes);
         self.stage = Stage::Finished;
-        is_right.then_some(Progress::Wait).ok_or(Fault::Signature)
+        check_signature(context.certificates, &self.leaf, signature, signed)?;
+        Ok(Progress::Wait)
     }
 
     fn finished(
@@ -288,15 +282,16 @@ impl<C: Crypto> Server<C> {
         context: &mut Context<'_, C>,
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
-        common.check_finished(&*context.crypto, End::Client, message)?;
-        if common.is_resumed {
+        common.check_finished(&*context.crypto, message)?;
+        if common.agreement.is_resumed() {
             return Ok(Progress::Over);
         }
-        if let (Some(sessions), Some(session)) = (&mut context.sessions, common.session(&[])) {
+        let session = common.agreement.session(&[]);
+        if let (Some(sessions), Some(session)) = (&mut context.sessions, session) {
             sessions.keep(&session);
         }
         common.flight.clear();
-        common.say_finished(&*context.crypto, End::Server);
+        common.say_finished(&*context.crypto);
         Ok(Progress::SayOver)
     }
 }
@@ -330,7 +325,7 @@ fn resumable<C>(
         return None;
     }
     let session = sessions.find(hello.session_id)?;
-    let is_alike = session.is_extended == common.is_extended
+    let is_alike = session.is_extended == common.agreement.is_extended()
         && hello.offers(session.suite.code())
         && context.settings.suites.contains(&session.suite);
     is_alike.then_some(session)
@@ -372,17 +367,18 @@ fn group<C>(context: &Context<'_, C>, hello: &ClientHello<'_>) -> Option<Group> 
 /// Says ServerHello.
 fn say_hello(common: &mut Common, hello: &ClientHello<'_>, suite: Suite) {
     let asked = &hello.extensions;
+    let agreement = &common.agreement;
     let own_id = common.own_id.as_deref();
     let extensions = Extensions {
         point_formats: asked.point_formats && suite.key_exchange().has_ecdhe(),
-        extended_master_secret: common.is_extended,
-        connection_id: own_id.filter(|_| common.has_connection_id),
+        extended_master_secret: agreement.is_extended(),
+        connection_id: own_id.filter(|_| agreement.has_connection_id()),
         renegotiation: hello.is_renegotiation_safe,
         ..Extensions::default()
     };
     let answer = ServerHello {
-        random: common.randoms.server,
-        session_id: &common.session_id,
+        random: agreement.randoms.server,
+        session_id: agreement.session_id(),
         suite: suite.code(),
         extensions,
     };
