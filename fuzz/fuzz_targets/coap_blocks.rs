@@ -72,7 +72,7 @@ fuzz_target!(|data: &[u8]| {
 
 impl World<'_> {
     fn run(mut self, is_confirmable: bool) {
-        let ticket = Ticket { lane: 0, name: 0 };
+        let ticket = Ticket { slot: 0, name: 0 };
         let body = self.bodies[0].clone();
         let request = Request {
             is_confirmable,

@@ -96,7 +96,7 @@ impl World {
     fn ticket(&mut self, operand: u8) -> Ticket {
         self.next += 1;
         Ticket {
-            lane: u32::from(operand) % (LANES + 1),
+            slot: u32::from(operand) % (LANES + 1),
             name: self.next,
         }
     }
@@ -226,8 +226,8 @@ impl World {
     fn check(&mut self) {
         assert!(self.client.open_exchanges() <= EXCHANGES);
         assert!(self.open.len() <= self.client.open_exchanges());
-        for lane in 0..LANES {
-            assert!(self.client.window_free(lane) <= NSTART);
+        for slot in 0..LANES {
+            assert!(self.client.window_free(slot) <= NSTART);
         }
         if self.sent.len() > 16 {
             self.sent.remove(0);
@@ -243,6 +243,6 @@ impl World {
         self.client
             .drop_all(|ticket| assert!(dropped.insert(ticket.name)));
         assert_eq!(dropped, self.open);
-        assert!((0..LANES).all(|lane| self.client.window_free(lane) == NSTART));
+        assert!((0..LANES).all(|slot| self.client.window_free(slot) == NSTART));
     }
 }

@@ -74,7 +74,7 @@ fn own_sockets() -> Result<Cost, Failure> {
     let mut fleet: Fleet<Vec<Client>> = Fleet::new(clients, DEVICES, ServerSettings::default());
     fleet.run(
         |clients, now, device, request, out| {
-            let ticket = Ticket { lane: 0, name: 0 };
+            let ticket = Ticket { slot: 0, name: 0 };
             Ok(clients[device]
                 .request(now, ticket, request, out)
                 .map(|_| ())?)
@@ -105,7 +105,7 @@ fn one_socket() -> Result<Cost, Failure> {
     Fleet::new(client, 1, settings).run(
         |client, now, device, request, out| {
             let ticket = Ticket {
-                lane: device as u32,
+                slot: device as u32,
                 name: 0,
             };
             Ok(client.request(now, ticket, request, out).map(|_| ())?)

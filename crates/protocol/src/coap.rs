@@ -25,7 +25,7 @@
 //! let mut server = Server::new(Arc::new(ServerSettings::default()), 2);
 //! let (mut up, mut down) = (Vec::new(), Vec::new());
 //!
-//! let ticket = Ticket { lane: 0, name: 7 };
+//! let ticket = Ticket { slot: 0, name: 7 };
 //! let path = [Opt::text(OptionNumber::URI_PATH, "t")];
 //! let request = Request::new(Code::POST, &path, b"21.5");
 //! client.request(Micros(0), ticket, &request, &mut up)?;
@@ -59,8 +59,8 @@ mod slab;
 
 pub use block::{Block, BlockSize, ReservedSize};
 pub use client::{
-    AT_REST_BYTES, Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Lane, Response,
-    SharedClient,
+    AT_REST_BYTES, Again, Client, ClientCounts, ClientEvent, Endpoint, Failure, Response,
+    SharedClient, SocketSlot,
 };
 pub use code::{Class, Code};
 pub use malformed::{Fault, Malformed};

@@ -48,7 +48,7 @@ impl Pair {
         let path = [Opt::text(OptionNumber::URI_PATH, "t")];
         let request = Request::new(Code::POST, &path, &[7; 100]);
         let ticket = Ticket {
-            lane: 0,
+            slot: 0,
             name: number,
         };
         let (now, up, down) = (self.now, &mut self.up, &mut self.down);
@@ -118,7 +118,7 @@ fn rested(settings: &Arc<ClientSettings>, answers: &[bool]) -> Client {
     let mut server = Server::new(Arc::new(ServerSettings::default()), 2);
     for is_separate in answers.iter().copied() {
         let (mut up, mut down) = (Vec::new(), Vec::new());
-        let ticket = Ticket { lane: 0, name: 0 };
+        let ticket = Ticket { slot: 0, name: 0 };
         let request = Request::new(Code::POST, &[], &[7; 100]);
         client
             .request(Micros(1), ticket, &request, &mut up)
@@ -170,11 +170,11 @@ fn exchanges_allocate_nothing_and_a_device_at_rest_is_small() {
         "{own} and {heap} bytes at rest, with a separate answer known"
     );
 
-    let lanes = 1_000;
-    let heap = heap_of(|| SharedClient::shared(Arc::clone(&settings), 1, lanes));
+    let slots = 1_000;
+    let heap = heap_of(|| SharedClient::shared(Arc::clone(&settings), 1, slots));
     assert_eq!(
         heap,
-        24 * lanes as usize,
+        24 * slots as usize,
         "24 bytes a device behind a shared socket"
     );
 }

@@ -39,7 +39,7 @@ pub struct Coap {
 }
 
 /// The one ping of a link.
-const PING: coap::Ticket = coap::Ticket { lane: 0, name: 0 };
+const PING: coap::Ticket = coap::Ticket { slot: 0, name: 0 };
 
 /// The session of one link.
 #[derive(Debug)]
@@ -266,7 +266,7 @@ impl SharedSockets for Coap {
 impl Coap {
     /// The link on a shared socket that an event is about.
     fn link_of(&self, socket: u32, event: &coap::ClientEvent<'_>) -> Option<u32> {
-        let lane = event.ticket()?.lane;
+        let lane = event.ticket()?.slot;
         self.sockets.link_at(SocketSlot { socket, lane })
     }
 }

@@ -121,7 +121,7 @@ impl Device {
     pub(crate) fn ask(&mut self, ask: Ask) -> u32 {
         let name = self.asks.len() as u32;
         self.asks.push(ask);
-        let ticket = Ticket { lane: 0, name };
+        let ticket = Ticket { slot: 0, name };
         self.render(name, |client, request, out| {
             client
                 .request(CLOCK.now(), ticket, request, out)

@@ -13,7 +13,7 @@ use muster_protocol::coap::{
 use crate::wire::Wire;
 use crate::{Failure, value};
 
-const TICKET: Ticket = Ticket { lane: 0, name: 0 };
+const TICKET: Ticket = Ticket { slot: 0, name: 0 };
 
 /// Parts of a path and a query, as options.
 type Words<'a> = Vec<(OptionNumber, &'a str)>;

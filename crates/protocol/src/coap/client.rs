@@ -29,7 +29,7 @@ const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
 
 /// State of one device on a shared socket, and one place for the last answered request there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lane {
+pub struct SocketSlot {
     /// The server asked for silence until then.
     held: Micros,
     /// Interactions that wait for an answer (NSTART counts them).
@@ -68,7 +68,7 @@ pub struct ClientCounts {
 /// The client end of one endpoint pair: our socket, the server's address.
 ///
 /// It owns what RFC 7252 gives to the pair, message ids and tokens; devices that share the socket
-/// have a [`Lane`] each. Nothing of a request is kept: to send a copy or the next block of it, the
+/// have a [`SocketSlot`] each. Nothing of a request is kept: to send a copy or the next block of it, the
 /// session asks the caller to render it again ([`ClientEvent::Again`]).
 ///
 /// A call appends one datagram to `out`, or none. Call [`Endpoint::wake`] at
@@ -83,36 +83,36 @@ pub struct Endpoint<L> {
     /// Answers to messages of the server's own.
     seen: Option<Box<Seen<Verdict>>>,
     counts: ClientCounts,
-    lanes: L,
+    slots: L,
 }
 
 /// User memory in bytes that a session at rest keeps of its exchanges, beside its own size: that of
 /// the one exchange that a device has open at once by default.
 pub const AT_REST_BYTES: usize = Slab::<Exchange>::ENTRY_BYTES;
 
-/// The client end of one device with a socket of its own; its lane is 0.
-pub type Client = Endpoint<[Lane; 1]>;
+/// The client end of one device with a socket of its own; its slot is 0.
+pub type Client = Endpoint<[SocketSlot; 1]>;
 
 /// The client end of many devices behind one socket.
-pub type SharedClient = Endpoint<Vec<Lane>>;
+pub type SharedClient = Endpoint<Vec<SocketSlot>>;
 
 impl Client {
     /// A session on a new socket. Message ids and tokens follow from the seed; two sockets of one
     /// run need two seeds.
     pub fn new(settings: Arc<ClientSettings>, seed: u64) -> Self {
-        Self::with_lanes(settings, seed, [Lane::default()])
+        Self::with_slots(settings, seed, [SocketSlot::default()])
     }
 }
 
 impl SharedClient {
     /// A session on a new socket that so many devices share.
-    pub fn shared(settings: Arc<ClientSettings>, seed: u64, lanes: u32) -> Self {
-        Self::with_lanes(settings, seed, vec![Lane::default(); lanes as usize])
+    pub fn shared(settings: Arc<ClientSettings>, seed: u64, slots: u32) -> Self {
+        Self::with_slots(settings, seed, vec![SocketSlot::default(); slots as usize])
     }
 }
 
-impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
-    fn with_lanes(settings: Arc<ClientSettings>, seed: u64, lanes: L) -> Self {
+impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
+    fn with_slots(settings: Arc<ClientSettings>, seed: u64, slots: L) -> Self {
         let mut random = Random::new(seed);
         let ids = MessageIds::new(random.draw() as u16);
         Self {
@@ -123,7 +123,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
             by_id: ById::default(),
             seen: None,
             counts: ClientCounts::default(),
-            lanes,
+            slots,
         }
     }
 
@@ -245,23 +245,23 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// [`Endpoint::drop_all`], nothing is remembered of what came. A new socket alone changes nothing.
     pub fn begin_session(&mut self) {
         self.seen = None;
-        self.lanes
+        self.slots
             .as_mut()
             .iter_mut()
-            .for_each(Lane::forget_answered);
+            .for_each(SocketSlot::forget_answered);
     }
 
     /// Returns how many more interactions a device may open now.
     #[inline]
-    pub fn window_free(&self, lane: u32) -> u16 {
-        let lane = self.lanes.as_ref().get(lane as usize);
-        lane.map_or(0, |lane| self.settings.nstart.saturating_sub(lane.open))
+    pub fn window_free(&self, slot: u32) -> u16 {
+        let slot = self.slots.as_ref().get(slot as usize);
+        slot.map_or(0, |slot| self.settings.nstart.saturating_sub(slot.open))
     }
 
     /// Until when the server wants to hear nothing of a device.
-    pub fn held_until(&self, lane: u32) -> Micros {
-        let lane = self.lanes.as_ref().get(lane as usize);
-        lane.map_or(Micros::ZERO, |lane| lane.held)
+    pub fn held_until(&self, slot: u32) -> Micros {
+        let slot = self.slots.as_ref().get(slot as usize);
+        slot.map_or(Micros::ZERO, |slot| slot.held)
     }
 
     /// Returns when to call [`Endpoint::wake`]; none while nothing is open.
@@ -297,12 +297,12 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// A new exchange of a device that may have one more, with its message id and token.
     #[inline]
     fn open(&mut self, now: Micros, ticket: Ticket) -> Result<ExchangeKey, Refused> {
-        let lane = self.lanes.as_ref().get(ticket.lane as usize);
-        let lane = lane.ok_or(Refused::Lane(ticket.lane))?;
-        if lane.held > now {
-            return Err(Refused::Held { until: lane.held });
+        let slot = self.slots.as_ref().get(ticket.slot as usize);
+        let slot = slot.ok_or(Refused::NoSlot(ticket.slot))?;
+        if slot.held > now {
+            return Err(Refused::Held { until: slot.held });
         }
-        if lane.open >= self.settings.nstart {
+        if slot.open >= self.settings.nstart {
             return Err(Refused::Window);
         }
         let is_full = self.exchanges.len() >= usize::from(self.settings.exchanges_max)
@@ -378,7 +378,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         self.count(key);
     }
 
-    /// Takes a place in the window of the exchange's lane, once.
+    /// Takes a place in the window of the exchange's slot, once.
     #[inline]
     fn count(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else {
@@ -386,8 +386,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         };
         if !exchange.is(COUNTED | FORGOTTEN) {
             exchange.set(COUNTED, true);
-            if let Some(lane) = self.lanes.as_mut().get_mut(exchange.ticket.lane as usize) {
-                lane.open += 1;
+            if let Some(slot) = self.slots.as_mut().get_mut(exchange.ticket.slot as usize) {
+                slot.open += 1;
             }
         }
     }
@@ -400,8 +400,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         };
         if exchange.is(COUNTED) {
             exchange.set(COUNTED, false);
-            if let Some(lane) = self.lanes.as_mut().get_mut(exchange.ticket.lane as usize) {
-                lane.open -= 1;
+            if let Some(slot) = self.slots.as_mut().get_mut(exchange.ticket.slot as usize) {
+                slot.open -= 1;
             }
         }
     }
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_lane_takes_little_memory() {
-        assert_eq!(size_of::<Lane>(), 24);
+        assert_eq!(size_of::<SocketSlot>(), 24);
     }
 
     #[test]

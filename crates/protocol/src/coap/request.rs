@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ticket {
     /// Index of the device on the shared socket; 0 for a single one.
-    pub lane: u32,
+    pub slot: u32,
     /// Number of the exchange.
     pub name: u32,
 }
@@ -63,9 +63,9 @@ pub enum Refused {
     /// The socket has as many exchanges open as it may.
     #[error("the socket has as many exchanges open as it may")]
     Full,
-    /// The lane of the ticket does not exist.
-    #[error("the socket has no lane {0}")]
-    Lane(u32),
+    /// The slot of the ticket does not exist.
+    #[error("the socket has no slot {0}")]
+    NoSlot(u32),
     /// The exchange is over, or nothing of it is due.
     #[error("nothing of this exchange is due")]
     NothingDue,

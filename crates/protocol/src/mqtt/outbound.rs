@@ -160,11 +160,11 @@ impl Outbound {
         if self.lost == 0 {
             return None;
         }
-        self.resend(out)
+        self.offer_next(out)
     }
 
     #[cold]
-    fn resend(&mut self, out: &mut Vec<u8>) -> Option<Token> {
+    fn offer_next(&mut self, out: &mut Vec<u8>) -> Option<Token> {
         while let Some((at, entry)) = self.inflight.first_lost(usize::from(self.resend)) {
             if entry.wait.is_publish() && self.used >= self.peer.receive_maximum {
                 return None;

@@ -11,10 +11,10 @@ use muster_protocol::coap::{
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000;
-const TICKET: Ticket = Ticket { lane: 0, name: 7 };
+const TICKET: Ticket = Ticket { slot: 0, name: 7 };
 
 fn ticket(name: u32) -> Ticket {
-    Ticket { lane: 0, name }
+    Ticket { slot: 0, name }
 }
 
 fn path(text: &str) -> [Opt<'_>; 1] {
@@ -231,10 +231,10 @@ fn a_device_that_is_silent_gets_no_second_answers_of_others() {
     let mut client = SharedClient::shared(Arc::new(ClientSettings::default()), 3, 2);
     let (mut now, mut out) = (Micros(5), Vec::new());
     let request = Request::new(Code::POST, &[], b"");
-    let mut ask = |client: &mut SharedClient, lane, is_copied: bool| {
+    let mut ask = |client: &mut SharedClient, slot, is_copied: bool| {
         now += Micros(SECOND / 250);
         out.clear();
-        let ticket = Ticket { lane, name: 7 };
+        let ticket = Ticket { slot, name: 7 };
         let key = client.request(now, ticket, &request, &mut out);
         let key = key.expect("it is sent");
         if is_copied {
@@ -247,7 +247,7 @@ fn a_device_that_is_silent_gets_no_second_answers_of_others() {
         let (id, datagram) = (sent.id, answer(&sent, Code::CHANGED, &[], b""));
         assert!(client.receive(now, &datagram, &mut Vec::new()).is_some());
         let again = match client.receive(now, &datagram, &mut Vec::new()) {
-            Some(ClientEvent::Duplicate { ticket }) => Some(ticket.lane),
+            Some(ClientEvent::Duplicate { ticket }) => Some(ticket.slot),
             _ => None,
         };
         (id, again)
@@ -270,8 +270,8 @@ fn a_second_answer_is_told_of_the_device_whose_request_it_answers() {
     let mut client = SharedClient::shared(settings, 3, 4);
     let (now, mut out) = (Micros(5), Vec::new());
     let mut asked = Vec::new();
-    for lane in 0..4 {
-        let ticket = Ticket { lane, name: 7 };
+    for slot in 0..4 {
+        let ticket = Ticket { slot, name: 7 };
         out.clear();
         let request = Request::new(Code::POST, &[], b"");
         let key = client.request(now, ticket, &request, &mut out);
@@ -789,8 +789,8 @@ fn what_cannot_be_sent_says_why() {
         }
     );
     let request = Request::new(Code::GET, &[], b"");
-    let lane = device.try_ask(Ticket { lane: 1, name: 0 }, &request);
-    assert_eq!(lane, Err(Refused::Lane(1)));
+    let slot = device.try_ask(Ticket { slot: 1, name: 0 }, &request);
+    assert_eq!(slot, Err(Refused::NoSlot(1)));
     device.ask(&request);
     assert_eq!(refused(&mut device, &request), Refused::Full);
     assert!(device.sent.is_empty());
@@ -809,11 +809,11 @@ fn lanes_of_a_shared_socket_do_not_stand_in_each_others_way() {
     let mut client = SharedClient::shared(Arc::new(settings), 3, 100);
     let request = Request::new(Code::GET, &[], b"");
     let (mut sent, now) = (Vec::new(), Micros(1));
-    for lane in 0..100 {
+    for slot in 0..100 {
         let mut out = Vec::new();
         let ticket = Ticket {
-            lane,
-            name: lane + 1_000,
+            slot,
+            name: slot + 1_000,
         };
         client
             .request(now, ticket, &request, &mut out)
@@ -824,9 +824,9 @@ fn lanes_of_a_shared_socket_do_not_stand_in_each_others_way() {
     }
     let age = Uint::of(9);
     let options = [Opt::new(OptionNumber::MAX_AGE, &age)];
-    for (lane, datagram) in sent.iter().enumerate().rev() {
+    for (slot, datagram) in sent.iter().enumerate().rev() {
         let to = Message::decode(datagram).expect("a request");
-        let code = if lane == 7 {
+        let code = if slot == 7 {
             Code::SERVICE_UNAVAILABLE
         } else {
             Code::CHANGED
@@ -836,15 +836,15 @@ fn lanes_of_a_shared_socket_do_not_stand_in_each_others_way() {
         let Some(ClientEvent::Response(response)) = event else {
             panic!("a response");
         };
-        let lane = lane as u32;
+        let slot = slot as u32;
         assert_eq!(
             response.ticket,
             Ticket {
-                lane,
-                name: lane + 1_000
+                slot,
+                name: slot + 1_000
             }
         );
-        assert_eq!(client.held_until(lane) > now, lane == 7);
+        assert_eq!(client.held_until(slot) > now, slot == 7);
     }
     assert_eq!((client.open_exchanges(), client.window_free(7)), (0, 1));
 }

@@ -148,7 +148,7 @@ impl World {
                 continue;
             }
             let ticket = Ticket {
-                lane: 0,
+                slot: 0,
                 name: job as u32,
             };
             let sent = self.render(job, |client, now, request, out| {

@@ -27,7 +27,7 @@ fn a_request_and_its_response_travel_in_records() {
     let mut client = Client::new(Arc::new(ClientSettings::default()), 1);
     let mut server = Server::new(Arc::new(ServerSettings::default()), 2);
     let (mut up, mut down) = (Vec::new(), Vec::new());
-    let ticket = Ticket { lane: 0, name: 7 };
+    let ticket = Ticket { slot: 0, name: 7 };
     let path = [Opt::text(OptionNumber::URI_PATH, "t")];
     let request = Request::new(Code::POST, &path, b"21.5");
     let sent = client.request(Micros(0), ticket, &request, &mut up);

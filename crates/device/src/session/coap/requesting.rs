@@ -100,7 +100,7 @@ impl From<Refused> for Unsent<Refused> {
             Refused::Held { .. } => Self::Silence,
             Refused::Window => Self::Waits,
             Refused::NoMessageId { .. } | Refused::Full => Self::Limit,
-            Refused::Lane(_)
+            Refused::NoSlot(_)
             | Refused::NothingDue
             | Refused::Method(_)
             | Refused::OptionOrder(_)

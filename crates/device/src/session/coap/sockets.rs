@@ -160,9 +160,9 @@ impl Exchanges<'_> {
         out: &mut Vec<u8>,
     ) -> Result<coap::ExchangeKey, coap::Refused> {
         match self {
-            Self::Own(client) => client.request(now, coap::Ticket { lane: 0, name }, request, out),
+            Self::Own(client) => client.request(now, coap::Ticket { slot: 0, name }, request, out),
             Self::Shared(client, lane) => {
-                let ticket = coap::Ticket { lane: *lane, name };
+                let ticket = coap::Ticket { slot: *lane, name };
                 client.request(now, ticket, request, out)
             }
         }

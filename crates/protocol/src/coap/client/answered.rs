@@ -1,20 +1,20 @@
 //! The last answers on a socket, by which a second answer is recognized (RFC 7252 section 4.5).
 //!
-//! Message ids go round in their order, and so do the places: one in each lane, whosever it is.
+//! Message ids go round in their order, and so do the places: one in each slot, whosever it is.
 
-use super::Lane;
+use super::SocketSlot;
 use super::exchange::{Exchange, fold};
 use crate::coap::{Ticket, Token};
 
-impl Lane {
+impl SocketSlot {
     /// Keeps a request in mind that has its answer, where it has its place.
     #[inline]
-    pub(super) fn note(lanes: &mut [Self], exchange: &Exchange) {
-        let at = place_of(exchange.id, lanes.len());
-        if let Some(lane) = at.and_then(|at| lanes.get_mut(at)) {
-            lane.answered = exchange.ticket;
-            lane.answered_token = fold(exchange.token.as_bytes());
-            lane.answered_id = exchange.id;
+    pub(super) fn note(slots: &mut [Self], exchange: &Exchange) {
+        let at = place_of(exchange.id, slots.len());
+        if let Some(slot) = at.and_then(|at| slots.get_mut(at)) {
+            slot.answered = exchange.ticket;
+            slot.answered_token = fold(exchange.token.as_bytes());
+            slot.answered_id = exchange.id;
         }
     }
 
@@ -29,10 +29,10 @@ impl Lane {
 
     /// Returns the ticket of the answered request with this message id and token, if no later one
     /// replaced it.
-    pub(super) fn of_answered(lanes: &[Self], id: u16, token: Token) -> Option<Ticket> {
-        let lane = lanes.get(place_of(id, lanes.len())?)?;
-        let is_it = lane.answered_id == id && lane.answered_token == fold(token.as_bytes());
-        is_it.then_some(lane.answered)
+    pub(super) fn of_answered(slots: &[Self], id: u16, token: Token) -> Option<Ticket> {
+        let slot = slots.get(place_of(id, slots.len())?)?;
+        let is_it = slot.answered_id == id && slot.answered_token == fold(token.as_bytes());
+        is_it.then_some(slot.answered)
     }
 }
 

@@ -3,10 +3,10 @@
 use muster_model::Micros;
 
 use super::exchange::{CONFIRMABLE, Exchange, FORGOTTEN, PING, Stage, Step};
-use super::{Again, ClientEvent, Endpoint, Failure, Lane, Response, SLOT_BYTES, Verdict};
+use super::{Again, ClientEvent, Endpoint, Failure, Response, SLOT_BYTES, SocketSlot, Verdict};
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
 
-impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
+impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
     /// Takes one datagram; tells what it means, if it means something.
     #[inline]
     pub fn receive<'d>(
@@ -105,8 +105,8 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     /// stray.
     #[cold]
     fn answered_again(&mut self, message: &Message<'_>) -> Option<ClientEvent<'static>> {
-        let lanes = self.lanes.as_ref();
-        let Some(ticket) = Lane::of_answered(lanes, message.id, message.token) else {
+        let slots = self.slots.as_ref();
+        let Some(ticket) = SocketSlot::of_answered(slots, message.id, message.token) else {
             self.counts.stray += 1;
             return None;
         };
@@ -119,7 +119,7 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
     #[inline]
     fn note_answered(&mut self, exchange: &Exchange, kind: Kind) {
         if kind == Kind::Acknowledgement && exchange.retries == 0 {
-            Lane::note(self.lanes.as_mut(), exchange);
+            SocketSlot::note(self.slots.as_mut(), exchange);
         }
     }
 
@@ -253,9 +253,9 @@ impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
         if message.code != Code::SERVICE_UNAVAILABLE || !self.settings.obeys_max_age {
             return;
         }
-        let lane = self.lanes.as_mut().get_mut(ticket.lane as usize);
-        if let (Some(lane), Some(seconds)) = (lane, message.options.max_age()) {
-            lane.held = now + Micros::from_secs(u64::from(seconds));
+        let slot = self.slots.as_mut().get_mut(ticket.slot as usize);
+        if let (Some(slot), Some(seconds)) = (slot, message.options.max_age()) {
+            slot.held = now + Micros::from_secs(u64::from(seconds));
         }
     }
 

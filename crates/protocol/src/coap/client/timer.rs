@@ -3,10 +3,10 @@
 use muster_model::Micros;
 
 use super::exchange::{CONFIRMABLE, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage};
-use super::{Again, ClientEvent, Endpoint, Failure, Lane};
+use super::{Again, ClientEvent, Endpoint, Failure, SocketSlot};
 use crate::coap::{ExchangeKey, Header, Kind};
 
-impl<L: AsRef<[Lane]> + AsMut<[Lane]>> Endpoint<L> {
+impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
     /// Tells what is due, one thing a call; none if nothing is.
     #[inline]
     pub fn wake(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ClientEvent<'static>> {
