@@ -1,4 +1,4 @@
-//! Any bytes as the acknowledgements of an application, and as what its server end hears: reading
+//! Any bytes as the acknowledgements of an application, and as messages to its server end: reading
 //! ends, does not panic, and agrees with another reader of JSON on what it holds.
 
 #![no_main]

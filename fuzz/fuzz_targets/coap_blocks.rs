@@ -29,7 +29,7 @@ struct World<'a> {
     bodies: [Vec<u8>; 2],
     is_altered: bool,
     asked: u32,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     end: Option<bool>,
 }
 
@@ -64,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
         bodies: [body(up_high, up_low, 1), body(down_high, down_low, 2)],
         is_altered: false,
         asked: 0,
-        heard: Vec::new(),
+        received: Vec::new(),
         end: None,
     };
     world.run(up_high & 0x20 == 0);
@@ -91,7 +91,7 @@ impl World<'_> {
         let is_answered = self.end.expect("it ends");
         if !self.is_altered {
             assert!(self.asked <= 1);
-            assert!(!is_answered || self.heard == self.bodies[1]);
+            assert!(!is_answered || self.received == self.bodies[1]);
         }
     }
 
@@ -102,13 +102,13 @@ impl World<'_> {
             self.serve(&datagram, out);
         } else if let Some(datagram) = self.down.pop_front() {
             let event = self.client.receive(self.now, &datagram, &mut out);
-            let key = event.and_then(|event| told(&event, &mut self.heard, &mut self.end));
+            let key = event.and_then(|event| take(&event, &mut self.received, &mut self.end));
             self.carry(true, out);
             self.again(key, request);
         } else if let Some(deadline) = self.client.deadline() {
             self.now = self.now.max(deadline);
             let event = self.client.wake(self.now, &mut out);
-            let key = event.and_then(|event| told(&event, &mut self.heard, &mut self.end));
+            let key = event.and_then(|event| take(&event, &mut self.received, &mut self.end));
             self.carry(true, out);
             self.again(key, request);
             while self.server.wake(self.now, &mut Vec::new()).is_some() {}
@@ -145,24 +145,24 @@ impl World<'_> {
         if datagram.is_empty() {
             return;
         }
-        let fate = match self.script {
-            [fate, rest @ ..] => {
+        let fault = match self.script {
+            [fault, rest @ ..] => {
                 self.script = rest;
-                *fate
+                *fault
             }
             [] => 0,
         };
         let queue = if is_up { &mut self.up } else { &mut self.down };
-        match fate % 8 {
+        match fault % 8 {
             1 => queue.push_back(datagram.clone()),
             2 => return,
             3 => {
                 queue.push_front(datagram);
                 return;
             }
-            4 if fate > 200 => {
-                let at = usize::from(fate / 8) % datagram.len();
-                datagram[at] ^= fate;
+            4 if fault > 200 => {
+                let at = usize::from(fault / 8) % datagram.len();
+                datagram[at] ^= fault;
                 self.is_altered = true;
             }
             _ => {}
@@ -171,20 +171,20 @@ impl World<'_> {
     }
 }
 
-/// Result of the exchange, and the request to render again.
-fn told(
+/// Notes an event; returns the exchange whose request must be rendered again.
+fn take(
     event: &ClientEvent<'_>,
-    heard: &mut Vec<u8>,
+    received: &mut Vec<u8>,
     end: &mut Option<bool>,
 ) -> Option<ExchangeKey> {
     match event {
         ClientEvent::Response(response) => {
-            heard.extend_from_slice(response.payload);
+            received.extend_from_slice(response.payload);
             assert!(end.replace(response.code == Code::CHANGED).is_none());
         }
         ClientEvent::Failed { .. } => assert!(end.replace(false).is_none()),
         ClientEvent::Part(response) => {
-            heard.extend_from_slice(response.payload);
+            received.extend_from_slice(response.payload);
             return Some(response.key);
         }
         ClientEvent::Again { key, .. } => return Some(*key),

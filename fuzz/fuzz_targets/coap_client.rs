@@ -2,7 +2,7 @@
 //! panic, ends each exchange at most once, keeps its bounds, and says one right message a call or
 //! none.
 //!
-//! The input is a script: an operation, an operand, a length, and so many bytes. Answers to what was
+//! The input is a script: an operation, an operand, a length, and bytes of that length. Answers to what was
 //! sent are made of its message id and token, so that they are reached.
 
 #![no_main]
@@ -20,7 +20,7 @@ use muster_protocol::coap::{
 /// Calls of one script; longer ones find nothing that shorter ones do not.
 const CALLS: usize = 200;
 /// Devices behind the socket.
-const LANES: u32 = 3;
+const SLOTS: u32 = 3;
 const NSTART: u16 = 2;
 const EXCHANGES: usize = 5;
 
@@ -61,7 +61,7 @@ impl World {
             ..ClientSettings::default()
         };
         Self {
-            client: SharedClient::shared(Arc::new(settings), 7, LANES),
+            client: SharedClient::shared(Arc::new(settings), 7, SLOTS),
             now: Micros(1),
             next: 0,
             open: BTreeSet::new(),
@@ -78,8 +78,8 @@ impl World {
             .copied();
         match (call % 8, key) {
             (0, _) => self.ask(operand, bytes),
-            (1, _) => self.hear(bytes),
-            (2, _) => self.hear(&self.forged(operand, bytes)),
+            (1, _) => self.receive(bytes),
+            (2, _) => self.receive(&self.forged(operand, bytes)),
             (3, Some((name, key))) => {
                 if self.client.forget(key) && self.open.remove(&name) {
                     self.forgotten.insert(name);
@@ -96,7 +96,7 @@ impl World {
     fn ticket(&mut self, operand: u8) -> Ticket {
         self.next += 1;
         Ticket {
-            slot: u32::from(operand) % (LANES + 1),
+            slot: u32::from(operand) % (SLOTS + 1),
             name: self.next,
         }
     }
@@ -163,10 +163,10 @@ impl World {
         [&head[..], token, bytes].concat()
     }
 
-    fn hear(&mut self, datagram: &[u8]) {
+    fn receive(&mut self, datagram: &[u8]) {
         let mut out = Vec::new();
         let event = self.client.receive(self.now, datagram, &mut out);
-        let again = event.and_then(|event| self.told(&event));
+        let again = event.and_then(|event| self.take(&event));
         self.said(&out);
         if let Some(key) = again {
             self.again(key);
@@ -184,15 +184,15 @@ impl World {
                 assert!(deadline.is_none_or(|deadline| deadline > self.now));
                 return;
             };
-            if let (Some(key), true) = (self.told(&event), operand & 1 == 0) {
+            if let (Some(key), true) = (self.take(&event), operand & 1 == 0) {
                 self.again(key);
             }
         }
         panic!("an instant does not end");
     }
 
-    /// Each exchange ends once; what is to be rendered again.
-    fn told(&mut self, event: &ClientEvent<'_>) -> Option<ExchangeKey> {
+    /// Notes an event: each exchange ends once. Returns the exchange whose request must be rendered again.
+    fn take(&mut self, event: &ClientEvent<'_>) -> Option<ExchangeKey> {
         match event {
             ClientEvent::Response(response) => {
                 assert!(self.open.remove(&response.ticket.name));
@@ -226,7 +226,7 @@ impl World {
     fn check(&mut self) {
         assert!(self.client.open_exchanges() <= EXCHANGES);
         assert!(self.open.len() <= self.client.open_exchanges());
-        for slot in 0..LANES {
+        for slot in 0..SLOTS {
             assert!(self.client.window_free(slot) <= NSTART);
         }
         if self.sent.len() > 16 {
@@ -237,12 +237,12 @@ impl World {
         }
     }
 
-    /// Nothing is lost: what is open is told to be dropped, and every window is free.
+    /// Nothing is lost: every open exchange is reported as dropped, and every window is free.
     fn end(mut self) {
         let mut dropped = BTreeSet::new();
         self.client
             .drop_all(|ticket| assert!(dropped.insert(ticket.name)));
         assert_eq!(dropped, self.open);
-        assert!((0..LANES).all(|slot| self.client.window_free(slot) == NSTART));
+        assert!((0..SLOTS).all(|slot| self.client.window_free(slot) == NSTART));
     }
 }

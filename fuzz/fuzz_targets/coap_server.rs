@@ -1,7 +1,7 @@
 //! Anything from a client, between any answers of a gateway: the server does not panic, hands on no
 //! message id twice within its lifetime, keeps its bounds, and says one right message a call or none.
 //!
-//! The input is a script: an operation, an operand, a length, and so many bytes.
+//! The input is a script: an operation, an operand, a length, and bytes of that length.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ struct World {
     now: Micros,
     pending: Vec<Pending>,
     /// Instants at which message ids were handed on.
-    told: BTreeMap<u16, Micros>,
+    reported: BTreeMap<u16, Micros>,
     /// Message ids of confirmable messages that the server sent.
     sent: Vec<u16>,
 }
@@ -58,35 +58,35 @@ impl World {
             settings,
             now: Micros(1),
             pending: Vec::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             sent: Vec::new(),
         }
     }
 
     fn step(&mut self, call: u8, operand: u8, bytes: &[u8]) {
         match call % 7 {
-            0 => self.hear(bytes),
-            1 => self.hear(&request(operand, bytes)),
+            0 => self.receive(bytes),
+            1 => self.receive(&request(operand, bytes)),
             2 => self.answer(operand, bytes),
             3 => self.acknowledge(operand),
-            4 | 5 => self.hear(&self.empty(operand)),
+            4 | 5 => self.receive(&self.empty(operand)),
             _ => self.wait(operand),
         }
         assert_eq!(self.server.counts().evicted, 0);
     }
 
-    fn hear(&mut self, datagram: &[u8]) {
+    fn receive(&mut self, datagram: &[u8]) {
         let mut out = Vec::new();
         let event = self.server.receive(self.now, datagram, &mut out);
         if let Some(ServerEvent::Request(incoming)) = event {
             assert!(out.is_empty(), "a request is answered by its handler");
             assert!(incoming.payload.len() <= datagram.len().max(self.settings.body_max as usize));
             let id = Message::decode(datagram).expect("a request").id;
-            let before = self.told.insert(id, self.now);
+            let before = self.reported.insert(id, self.now);
             let lifetime = self.settings.transmission.exchange_lifetime;
             assert!(
                 before.is_none_or(|before| before + lifetime <= self.now),
-                "told twice"
+                "reported twice"
             );
             self.pending.push(incoming.pending);
         }

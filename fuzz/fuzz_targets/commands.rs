@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
         2 => format!("command/d/req/{name}"),
         _ => format!("command/d/res/{name}"),
     };
-    hear(&topic, payload);
+    check(&topic, payload);
     let of_sap_edge = (Dialect::SapEdge.publishing().downlink)("commands/d", payload);
     assert!(matches!(of_sap_edge, Downlink::Command(_)));
     if let Some((fields, device)) = rest.split_first_chunk() {
@@ -43,14 +43,14 @@ fn below<'a>(topic: &'a str, word: &str) -> Option<&'a str> {
     is_below_device.then(|| &topic[length..])
 }
 
-fn hear(topic: &str, payload: &[u8]) {
+fn check(topic: &str, payload: &[u8]) {
     let command = below(topic, "req");
     let read = (DIALECT.server.command)(topic);
     assert_eq!(read.is_some(), command.is_some(), "{topic}");
     match ((DIALECT.publishing().downlink)(topic, payload), command) {
         (Downlink::Command(copy), Some(id)) => believes(copy.stamp, id, payload),
         (Downlink::Other, None) => {}
-        (heard, _) => panic!("{heard:?} on {topic}"),
+        (read, _) => panic!("{read:?} on {topic}"),
     }
     let returned = (DIALECT.application.returned)(topic, payload);
     match (returned, below(topic, "res")) {
@@ -62,7 +62,7 @@ fn hear(topic: &str, payload: &[u8]) {
             );
         }
         (None, None) => {}
-        (heard, _) => panic!("{heard:?} on {topic}"),
+        (read, _) => panic!("{read:?} on {topic}"),
     }
 }
 
@@ -96,7 +96,7 @@ fn named_in_json(stamp: &Stamp, at: u8, bit: u8) {
         &scratch.payload,
     ) {
         Downlink::Command(copy) => copy.stamp,
-        heard => panic!("{heard:?} on {}", scratch.topic),
+        read => panic!("{read:?} on {}", scratch.topic),
     };
     assert_eq!(read(&scratch), Some(*stamp));
     let at = usize::from(at) % scratch.payload.len();
@@ -123,7 +123,7 @@ fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
         &scratch.payload,
     ) {
         Downlink::Command(copy) => copy.stamp,
-        heard => panic!("{heard:?} on {}", scratch.topic),
+        read => panic!("{read:?} on {}", scratch.topic),
     };
     assert_eq!(command(&scratch), Some(*stamp));
     alter(&mut scratch, bit);

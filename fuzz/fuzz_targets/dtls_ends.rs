@@ -127,7 +127,7 @@ impl Sessions for Newest {
     }
 }
 
-/// One end, what it may use, and what it has told.
+/// One end, the means it may use, and the events it has reported.
 struct End {
     dtls: Dtls<NoCrypto>,
     is_client: bool,
@@ -196,7 +196,7 @@ impl End {
         self.dtls = Dtls::client(now, &opening, &mut context!(self), &mut self.out);
     }
 
-    fn hear(&mut self, now: Micros, datagram: &[u8]) {
+    fn receive(&mut self, now: Micros, datagram: &[u8]) {
         let before = self.said();
         if !self.is_client && self.dtls.standing() == Standing::Over {
             let context = context!(self);
@@ -217,7 +217,7 @@ impl End {
                 Event::Connected(_) | Event::Closed | Event::Failed(_) => 0,
             };
             assert!(length <= datagram.len(), "no more than came");
-            tell(&mut self.has_connected, &mut self.has_ended, &event);
+            note(&mut self.has_connected, &mut self.has_ended, &event);
         }
         self.check(before);
     }
@@ -226,7 +226,7 @@ impl End {
         let before = self.said();
         let event = self.dtls.expire(now, &mut context!(self), &mut self.out);
         if let Some(event) = event {
-            tell(&mut self.has_connected, &mut self.has_ended, &event);
+            note(&mut self.has_connected, &mut self.has_ended, &event);
         }
         assert!(
             self.dtls.deadline().is_none_or(|deadline| deadline > now),
@@ -275,9 +275,9 @@ impl End {
     }
 }
 
-/// Data comes only between the beginning and the end, and each of these is told once.
-fn tell(has_connected: &mut bool, has_ended: &mut bool, event: &Event<'_>) {
-    assert!(!*has_ended, "nothing is told after the end");
+/// Data comes only between the beginning and the end, and each of these is reported once.
+fn note(has_connected: &mut bool, has_ended: &mut bool, event: &Event<'_>) {
+    assert!(!*has_ended, "nothing is reported after the end");
     match event {
         Event::Connected(_) => {
             assert!(!*has_connected);
@@ -288,7 +288,7 @@ fn tell(has_connected: &mut bool, has_ended: &mut bool, event: &Event<'_>) {
     }
 }
 
-/// Runs the script. Whatever comes: an end does not panic, its answers are bounded, it tells its
+/// Runs the script. Whatever comes: an end does not panic, its answers are bounded, it reports its
 /// beginning and its end once and data only in between, and its timers go on.
 pub fn run(data: &[u8], is_client: bool) {
     let [choice, ours, script @ ..] = data else {
@@ -340,28 +340,28 @@ impl Play {
             0 | 1 => {
                 self.to_peer.extend(end.sent());
                 for datagram in self.to_peer.drain(..) {
-                    self.peer.hear(now, &datagram);
+                    self.peer.receive(now, &datagram);
                 }
                 self.to_end.extend(self.peer.sent());
             }
             2 | 3 => {
                 for datagram in self.to_end.drain(..) {
-                    end.hear(now, &datagram);
+                    end.receive(now, &datagram);
                 }
             }
             4 | 5 => self.alter(operand, bytes),
-            6 => end.hear(now, bytes),
+            6 => end.receive(now, bytes),
             // A message of the handshake, in the clear or under keys.
             7..=9 => {
                 let message = message(operand, bytes);
                 let record = end.record(22, call & 1, operand, &message);
-                end.hear(now, &record);
+                end.receive(now, &record);
             }
             10 | 11 => {
                 let is_data = call & 1 == 0;
                 let (content, epoch) = if is_data { (23, 1) } else { (21, operand & 1) };
                 let record = end.record(content, epoch, operand, bytes);
-                end.hear(now, &record);
+                end.receive(now, &record);
             }
             12 => {
                 self.now = Micros(now.0 + u64::from(operand) * 100_000);
@@ -386,7 +386,7 @@ impl Play {
         for (to, from) in datagram[at..].iter_mut().zip(bytes.iter().skip(1)) {
             *to = *from;
         }
-        self.end.hear(self.now, &datagram);
+        self.end.receive(self.now, &datagram);
     }
 
     /// Another session, with what was kept of the last.

@@ -1,4 +1,4 @@
-//! Any parts as a request to Hono's server end, and as an answer to its device: hearing and reading end,
+//! Any parts as a request to Hono's server end, and as an answer to its device: both readers end,
 //! do not panic, what is taken names its device, and where a reply goes is what came.
 
 #![no_main]
@@ -20,7 +20,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').take(12)
 }
 
-fn hear(flags: u8, text: &str) {
+fn request(flags: u8, text: &str) {
     let method = [Method::Post, Method::Put, Method::Other][usize::from(flags % 3)];
     let mut came = Incoming::new(method, flags & 8 != 0, text.as_bytes());
     if flags & 32 != 0 {
@@ -92,7 +92,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(rest) else {
         return;
     };
-    hear(*flags, text);
+    request(*flags, text);
     read(*flags, text);
     let _ = ((HONO.server.command)(text), Identity::parse(text));
     let headers = text.split('&').filter_map(|pair| pair.split_once('='));

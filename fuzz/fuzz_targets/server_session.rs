@@ -131,7 +131,7 @@ impl End {
             Due::Ack(_) | Due::Nothing => {}
             Due::Suback(id, filters) => {
                 // A client that takes no packet so large is not answered.
-                let _told = self.server.suback(id, &vec![0; filters], &mut self.out);
+                let _sent = self.server.suback(id, &vec![0; filters], &mut self.out);
             }
             Due::Resend(token) => self.resend(token),
         }

@@ -105,7 +105,7 @@ fn commanded(data: &[u8]) {
     };
     let mut handed = CommandScratch::default();
     let Handover::Rewritten(rewrite) = BOARD.server.handover else {
-        panic!("ThingsBoard hands commands on in words of its own");
+        panic!("ThingsBoard rewrites commands for its devices");
     };
     assert!(rewrite(0, &to, data, &mut handed));
     let Downlink::Command(copy) = (BOARD.publishing().downlink)(RPC_OF_GATEWAY, &handed.payload)
@@ -115,7 +115,7 @@ fn commanded(data: &[u8]) {
     assert_eq!((copy.request, copy.device), (7, Some("d")));
 }
 
-fn hears(topic: &str, data: &[u8]) -> bool {
+fn is_taken(topic: &str, data: &[u8]) -> bool {
     let link = match topic {
         PROVISION => PROVISIONING,
         _ => "link",
@@ -146,17 +146,17 @@ fn hears(topic: &str, data: &[u8]) -> bool {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let telemetry = hears(TELEMETRY, data);
-    let attributes = hears(ATTRIBUTES, data);
-    let of_gateway = hears(OF_GATEWAY, data);
-    let announced = hears(CONNECT, data);
-    let requests = [KEYS, CALL, CLAIM, PROVISION].map(|topic| hears(topic, data));
+    let telemetry = is_taken(TELEMETRY, data);
+    let attributes = is_taken(ATTRIBUTES, data);
+    let of_gateway = is_taken(OF_GATEWAY, data);
+    let announced = is_taken(CONNECT, data);
+    let requests = [KEYS, CALL, CLAIM, PROVISION].map(|topic| is_taken(topic, data));
     assert!(
         !of_gateway || attributes,
         "what a gateway says is an object"
     );
     assert!(
-        requests.iter().all(|is_heard| !is_heard || attributes),
+        requests.iter().all(|is_request| !is_request || attributes),
         "a request is an object"
     );
     let (said, provisioned) = (answer(ANSWER, data), answer(PROVISIONED, data));

@@ -37,7 +37,7 @@ pub static ANSWER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     wire
 });
 
-/// An end, what it said and heard, and the bytes that it or its session has not taken.
+/// An end, the bytes that it sent and received, and those that it or its session has not taken.
 struct End {
     pipe: Pipe<WebSocket>,
     kept: Vec<u8>,
@@ -63,19 +63,19 @@ impl End {
         }
     }
 
-    fn hear(&mut self, bytes: &[u8]) {
+    fn receive(&mut self, bytes: &[u8]) {
         let step = if self.is_slow { 1 } else { bytes.len() };
-        self.hear_pieces(bytes, step);
+        self.receive_pieces(bytes, step);
     }
 
-    fn hear_pieces(&mut self, bytes: &[u8], step: usize) {
+    fn receive_pieces(&mut self, bytes: &[u8], step: usize) {
         for piece in bytes.chunks(step.max(1)) {
             self.kept.extend_from_slice(piece);
             let fed = self.pipe.receive(&mut self.kept, &mut self.wire);
             assert!(fed.plain <= fed.used && fed.used == self.kept.len());
             assert!(
                 fed.end.is_none() || self.end.is_none(),
-                "the end is told once"
+                "the end is reported once"
             );
             self.end = self.end.or(fed.end);
             let taken = fed.plain / self.packet * self.packet;
@@ -91,7 +91,7 @@ impl End {
 
     fn step(&mut self, call: u8, operand: u8, bytes: &[u8], key: Option<[u8; 4]>) {
         match call & 0x0f {
-            0..=3 => self.hear(bytes),
+            0..=3 => self.receive(bytes),
             4 => {
                 let from = self.wire.len();
                 self.wire.extend_from_slice(bytes);
@@ -99,12 +99,12 @@ impl End {
             }
             5 if operand < 8 => self.pipe.layer.close(&mut self.wire),
             // Frames of any kind, with a head that is right but for its first byte.
-            6..=11 => self.hear(&frame(operand, bytes, key)),
+            6..=11 => self.receive(&frame(operand, bytes, key)),
             // Frames that are right.
-            12 => self.hear(&frame(0x02, bytes, key)),
-            13 => self.hear(&frame(0x80, bytes, key)),
-            14 => self.hear(&frame(0x89, bytes, key)),
-            _ => self.hear(&frame(0x82, bytes, key)),
+            12 => self.receive(&frame(0x02, bytes, key)),
+            13 => self.receive(&frame(0x80, bytes, key)),
+            14 => self.receive(&frame(0x89, bytes, key)),
+            _ => self.receive(&frame(0x82, bytes, key)),
         }
     }
 }
@@ -148,12 +148,12 @@ pub fn run(data: &[u8], greeting: &[u8], make: fn() -> WebSocket, peer: Peer) {
             greeting.len()
         };
         let [fast, slow] = &mut ends;
-        fast.hear(greeting);
-        slow.hear_pieces(greeting, step);
+        fast.receive(greeting);
+        slow.receive_pieces(greeting, step);
         assert!(ends.iter().all(|end| end.pipe.layer.is_open()));
     } else if first & 3 == 3 {
         let altered = altered(greeting, &mut script);
-        ends.iter_mut().for_each(|end| end.hear(&altered));
+        ends.iter_mut().for_each(|end| end.receive(&altered));
     }
     // Half of a key is zero, so that the fuzzer can reach what a payload says.
     let key = peer.masks.then_some([0, 0, 1, 0x80]);

@@ -129,11 +129,11 @@ impl<C> Fleet<C> {
         }
     }
 
-    /// Rounds in which every device asks, all are answered, and all hear it.
+    /// Rounds in which every device asks and receives its answer.
     fn run(
         &mut self,
         mut ask: impl FnMut(&mut C, Micros, usize, &Request<'_>, &mut Vec<u8>) -> Result<(), Failure>,
-        mut hear: impl FnMut(&mut C, Micros, usize, &[u8], &mut Vec<u8>) -> bool,
+        mut receive: impl FnMut(&mut C, Micros, usize, &[u8], &mut Vec<u8>) -> bool,
     ) -> Result<Cost, Failure> {
         let path = [Opt::text(OptionNumber::URI_PATH, "t")];
         let request = Request::new(Code::POST, &path, &PAYLOAD);
@@ -150,7 +150,7 @@ impl<C> Fleet<C> {
             let answered = cpu_ns();
             for (device, out) in self.up.iter_mut().enumerate() {
                 let datagram = black_box(&self.down[device]);
-                if !hear(&mut self.clients, now, device, datagram, out) {
+                if !receive(&mut self.clients, now, device, datagram, out) {
                     return Err("a response was no response".into());
                 }
             }

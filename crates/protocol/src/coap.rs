@@ -1,16 +1,15 @@
 //! CoAP (RFC 7252), both ends, with block-wise transfer (RFC 7959).
 //!
-//! [`Message`] is the codec: a datagram read in place. [`Client`] is the device's end of a socket
-//! of its own, [`SharedClient`] that of many devices behind one socket, [`Server`] the gateway's end
+//! [`Message`] is the codec: a datagram read in place. [`Client`] is the end of one device with a
+//! socket, [`SharedClient`] that of many devices behind one socket, [`Server`] the gateway's end
 //! towards one peer. Sections are those of RFC 7252 unless another is named.
 //!
 //! # Datagrams
 //!
-//! A session is told one datagram a call, and a call appends one datagram to the caller's buffer or
-//! none: what was appended is what is to be sent. Nothing of a request is kept: where a copy of it
-//! is due, or its next block, the client says so ([`ClientEvent::Again`]) and the caller renders it
-//! again. So an idle device costs nothing but its session, and the bodies of requests under way cost
-//! nothing at all. A server keeps its replies, within bounds, for requests that come again.
+//! A call passes one received datagram to a session, and appends at most one datagram to send to the
+//! caller's buffer. A client keeps nothing of a request: if a copy of it or its next block is due,
+//! the caller renders it again ([`ClientEvent::Again`]). So an idle device costs nothing but its
+//! session. A server keeps its replies, within bounds, for requests that come again.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! DTLS 1.2 (RFC 6347, RFC 5246), both ends.
 //!
-//! A [`Dtls`] is one end of a session. It is told the time, is handed each received datagram, and
-//! appends what is to be sent; it knows no socket, no clock and no randomness: algorithms and random
+//! A [`Dtls`] is one end of a session. The caller passes it the time and each received datagram, and it
+//! appends what is to be sent. It knows no socket, no clock and no randomness: algorithms and random
 //! bytes come from [`Crypto`], certificates from [`Certificates`].
 //!
 //! Spoken are the [suites](Suite) of CoAP's devices: with a shared key, with a shared key and an
 //! ephemeral exchange, and with certificates; by AES-CCM with either tag and AES-GCM, always with
-//! SHA-256. Also: cookies, fragments in any order, flights said again, the window against replayed
+//! SHA-256. Also: cookies, fragments in any order, repeated flights, the window against replayed
 //! records, the extended master secret (RFC 7627), connection ids (RFC 9146), resumption by session
 //! id (RFC 5246 section 7.3) and, on the client, by ticket (RFC 5077). Nothing is negotiated twice:
 //! a renegotiation is refused, and RFC 5746 is signalled.
@@ -15,13 +15,13 @@
 //!
 //! A record that does not open, is replayed, is cut short or has no place is discarded without a
 //! word (RFC 6347 section 4.1.2.7) and counted. A message of the handshake that came whole and in its
-//! place, and cannot be, ends the handshake with an alert. A client that knows a wrong key hears
-//! nothing and times out, since its last message cannot be opened.
+//! place, and cannot be, ends the handshake with an alert. A client with a wrong key receives no
+//! answer and times out, since its last message cannot be opened.
 //!
 //! # Memory
 //!
-//! A handshake has memory of its own, which is given back once it is over and, for the end that
-//! spoke last, once the other has been heard to know that. Sealing and opening allocate nothing.
+//! The memory of a handshake is given back once it is over and, for the end that sent last, once a
+//! message of the other end shows that it knows. Sealing and opening allocate nothing.
 //!
 //! # Session of a datagram
 //!
@@ -149,7 +149,7 @@ pub struct Dtls<C: Crypto> {
     standing: Standing,
 }
 
-/// Its keys are nobody's to read.
+/// Hides the keys.
 impl<C: Crypto> fmt::Debug for Dtls<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dtls")
@@ -199,7 +199,7 @@ impl<C: Crypto> Dtls<C> {
         &self.records.own_id
     }
 
-    /// The connection id that stands in our records.
+    /// The connection id that we write into our records.
     pub const fn peer_id(&self) -> &[u8] {
         &self.records.peer_id
     }
@@ -249,7 +249,6 @@ impl<C: Crypto> Dtls<C> {
             .map(|handshake| handshake.timer.deadline())
     }
 
-    /// The session is over, and with it its memory.
     fn end(&mut self) {
         self.handshake = None;
         self.standing = Standing::Over;

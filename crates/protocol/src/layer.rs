@@ -1,4 +1,4 @@
-//! The seam between a socket's bytes and a session's: where TLS and WebSocket stand.
+//! The seam between a socket's bytes and a session's: the place of TLS and WebSocket.
 //!
 //! *Wire* is what the side below carries, *plain* what the side above says. A [`Layer`] turns one
 //! into the other, both ways, without a clock, a socket or a buffer of its own; [`Stack`] puts one
@@ -15,11 +15,11 @@
 //! - layers stack without a buffer between them, so a message over `wss` needs no more buffers, and
 //!   a link at rest no more memory, than one over plain TCP;
 //! - a session takes whole packets only, and what it leaves (the beginning of a packet) stays where
-//!   unread input stays anyway: in the one buffer that the event loop lends to a link. There it
-//!   stands in front of wire bytes that are not turned yet; [`Pipe`] remembers the border.
+//!   unread input stays anyway: in the one buffer that the event loop lends to a link. Wire bytes
+//!   that are not turned yet follow it; [`Pipe`] remembers the border.
 //!
 //! A layer whose library does not work in place (rustls copies each decrypted record) moves the
-//! bytes once more, which is nothing beside decrypting them.
+//! bytes once more, which costs far less than decrypting them.
 //!
 //! # Example: how a driver reads and answers
 //!
@@ -122,7 +122,7 @@ pub enum Standing {
     Open,
     /// We said goodbye: the side above may listen only.
     Closing,
-    /// Nothing more is said or heard; the connection below is to be closed.
+    /// Nothing more is sent or received; the connection below is to be closed.
     Over,
 }
 
@@ -216,9 +216,9 @@ impl Layer for Plain {
 /// One layer on another: what `upper` says is plain to `lower`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stack<U, L> {
-    /// The layer beside the session, such as WebSocket; it uses all bytes that it is given.
+    /// The layer next to the session, such as WebSocket; it uses all bytes that it is given.
     pub upper: U,
-    /// The layer beside the socket, such as TLS.
+    /// The layer next to the socket, such as TLS.
     pub lower: L,
 }
 

@@ -1,11 +1,11 @@
 //! Protocol sessions without sockets: bytes in, events and bytes out.
 //!
-//! Layer 1. A session is a state machine that is told the time, is handed the bytes that a
-//! connection received, and appends the bytes to send to a buffer of the caller. Both ends are
-//! here: the device plays the client, the reference gateway the server. Between a session and its
-//! socket may stand layers, which turn bytes into bytes: [`layer`] is their seam.
+//! Layer 1. A session is a state machine: the caller passes it the time and the bytes that a
+//! connection received, and it appends the bytes to send to a buffer of the caller. Both ends are
+//! here: the device plays the client, the reference gateway the server. Layers such as TLS can lie
+//! between a session and its socket: [`layer`] is their seam.
 //!
-//! In the straight line it stands between the device (which decides *what* to say) and the socket
+//! In the straight line it lies between the device (which decides *what* to send) and the socket
 //! (which carries it). It must never know a clock, a socket, a thread, a schedule, a platform's
 //! topics or what a payload means.
 //!

@@ -134,7 +134,7 @@ fn welcome(
             Greeting::Answered => link.flush(),
             Greeting::Welcome(welcome) => {
                 link.dtls = Dtls::server(link.micros(), welcome, &context, id.as_deref());
-                link.hear(means, &mut buffer[..length], from);
+                link.receive(means, &mut buffer[..length], from);
                 return Some(link);
             }
         }

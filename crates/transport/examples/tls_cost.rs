@@ -28,7 +28,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Time of measuring each figure, of which the best is printed.
+/// Time of measuring each figure; the best is printed.
 const SPAN: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
 /// Links whose memory is counted.
@@ -135,7 +135,7 @@ fn messages(ours: &Throwaway) {
     }
 }
 
-/// One end says something and the other hears it.
+/// One end sends something and the other receives it.
 fn pass(
     from: &mut impl Layer,
     words: &[u8],

@@ -3,8 +3,8 @@
 use muster_protocol::layer::{Fed, Layer, Plain, Stack, Standing};
 use muster_protocol::websocket::WebSocket;
 
-/// One of the layers that a scheme asks for, found out for each call. Device links, of which there
-/// are many, have theirs in their type instead.
+/// One of the layers that a scheme asks for, found out for each call. Device links are many, and have
+/// theirs in their type instead.
 #[derive(Debug)]
 pub enum Any<T> {
     /// None.

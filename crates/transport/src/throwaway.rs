@@ -7,7 +7,7 @@ use rcgen::{
 
 use crate::tls::{Pem, TransportError};
 
-/// The certificate of a server, and the authority that vouches for it and is forgotten.
+/// The certificate of a server, and that of the authority that issued it and is forgotten.
 #[derive(Debug, Clone)]
 pub struct Throwaway {
     /// The authority's certificate, for those who are to trust.

@@ -1,6 +1,6 @@
 //! TLS as a layer (RFC 8446, RFC 5246), by rustls.
 //!
-//! rustls decrypts a record into memory of its own and encrypts from one place into another, so
+//! rustls decrypts a record into its own memory and encrypts from one place into another, so
 //! each record is copied once more here; for that a thread has one scratch buffer, and a link none.
 
 mod client;
@@ -387,7 +387,7 @@ fn speak<C: Connection>(
     }
 }
 
-/// Appends the alert that tells the peer of a failure (RFC 8446 section 6.2). Everything else was
+/// Appends the alert of a failure (RFC 8446 section 6.2). Everything else was
 /// said before the input that failed was looked at, and must not be looked at again.
 fn last_words<C: Connection>(connection: &mut C, records: &mut [u8], wire: &mut Vec<u8>) {
     if let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(records).state {

@@ -47,11 +47,11 @@ pub(crate) fn ask(method: &str, uri: &str, options: &[&str]) -> Result<(), Failu
     asking
         .client
         .request(now, TICKET, &request, &mut asking.out)?;
-    let told = asking.run(&request)?;
+    let ended = asking.run(&request)?;
     if let Some(file) = value(options, "out") {
         std::fs::write(file, &asking.body)?;
     }
-    asking.report(&told)
+    asking.report(&ended)
 }
 
 pub(crate) fn ping(peer: &str, options: &[&str]) -> Result<(), Failure> {
@@ -59,8 +59,8 @@ pub(crate) fn ping(peer: &str, options: &[&str]) -> Result<(), Failure> {
     let mut asking = Asking::new(peer, options)?;
     let now = asking.wire.now();
     asking.client.ping(now, TICKET, &mut asking.out)?;
-    let told = asking.run(&Request::new(Code::GET, &[], b""))?;
-    asking.report(&told)
+    let ended = asking.run(&Request::new(Code::GET, &[], b""))?;
+    asking.report(&ended)
 }
 
 impl Asking {
@@ -101,14 +101,14 @@ impl Asking {
             };
             let Some(event) = event else { continue };
             self.wire.send(self.peer, &mut self.out)?;
-            if let Some(told) = self.hear(now, &event, request)? {
-                return Ok(told);
+            if let Some(ended) = self.handle(now, &event, request)? {
+                return Ok(ended);
             }
         }
     }
 
-    /// Does what an event asks for; in words what ends the exchange.
-    fn hear(
+    /// Handles an event; returns a text if the exchange has ended.
+    fn handle(
         &mut self,
         now: Micros,
         event: &ClientEvent<'_>,
@@ -151,11 +151,11 @@ impl Asking {
         Ok(self.client.again(now, key, request, &mut self.out)?)
     }
 
-    fn report(&self, told: &str) -> Result<(), Failure> {
+    fn report(&self, ended: &str) -> Result<(), Failure> {
         let counts = self.client.counts();
         writeln!(
             std::io::stdout(),
-            "{told}; bytes={} parts={} retransmitted={} duplicates={} stray={} malformed={}",
+            "{ended}; bytes={} parts={} retransmitted={} duplicates={} stray={} malformed={}",
             self.body.len(),
             self.parts,
             counts.retransmitted,

@@ -23,7 +23,7 @@ struct Serving {
     /// Answers that are given later.
     later: Vec<(Micros, SocketAddr, Pending)>,
     stored: Vec<u8>,
-    /// Requests told by sessions, of each path.
+    /// Requests that sessions reported, of each path.
     asked: BTreeMap<String, u32>,
 }
 

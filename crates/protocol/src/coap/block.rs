@@ -15,7 +15,7 @@ impl BlockSize {
     /// 1,024 bytes, the largest.
     pub const MAX: Self = Self(6);
 
-    /// The largest size that is no greater than so many bytes; none below 16.
+    /// The largest size that is no greater than `bytes`; none below 16.
     pub const fn within(bytes: usize) -> Option<Self> {
         if bytes < 16 {
             return None;

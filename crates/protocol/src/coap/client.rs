@@ -24,7 +24,6 @@ use super::{ClientSettings, ExchangeKey, Header, Kind, Refused, Request, Ticket,
 
 /// Bytes of a token that name the exchange.
 const SLOT_BYTES: usize = 2;
-/// Shortest and longest token, in bytes.
 const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
 
 /// State of one device on a shared socket, and one place for the last answered request there.
@@ -38,7 +37,6 @@ pub struct SocketSlot {
     answered_id: u16,
     /// Stands for its token; 0 before there was one.
     answered_token: u32,
-    /// Ticket of that request.
     answered: Ticket,
 }
 
@@ -72,7 +70,7 @@ pub struct ClientCounts {
 /// session asks the caller to render it again ([`ClientEvent::Again`]).
 ///
 /// A call appends one datagram to `out`, or none. Call [`Endpoint::wake`] at
-/// [`Endpoint::deadline`], until it tells nothing.
+/// [`Endpoint::deadline`], until it returns none.
 #[derive(Debug)]
 pub struct Endpoint<L> {
     settings: Arc<ClientSettings>,
@@ -86,11 +84,11 @@ pub struct Endpoint<L> {
     slots: L,
 }
 
-/// User memory in bytes that a session at rest keeps of its exchanges, beside its own size: that of
+/// User memory in bytes that a session at rest keeps of its exchanges, without its own size: that of
 /// the one exchange that a device has open at once by default.
 pub const AT_REST_BYTES: usize = Slab::<Exchange>::ENTRY_BYTES;
 
-/// The client end of one device with a socket of its own; its slot is 0.
+/// The client end of one device that shares its socket with no other; its slot is 0.
 pub type Client = Endpoint<[SocketSlot; 1]>;
 
 /// The client end of many devices behind one socket.
@@ -105,7 +103,7 @@ impl Client {
 }
 
 impl SharedClient {
-    /// A session on a new socket that so many devices share.
+    /// A session on a new socket that `slots` devices share.
     pub fn shared(settings: Arc<ClientSettings>, seed: u64, slots: u32) -> Self {
         Self::with_slots(settings, seed, vec![SocketSlot::default(); slots as usize])
     }
@@ -225,12 +223,12 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         }
     }
 
-    /// Ends an exchange whose answer nobody wants: none is told, and it is counted as stray.
+    /// Ends an exchange whose answer nobody wants: an answer counts as stray, without an event.
     pub fn abandon(&mut self, key: ExchangeKey) {
         self.end(key);
     }
 
-    /// The socket is gone: ends all exchanges; `each` hears of those that were not forgotten.
+    /// The socket is gone: ends all exchanges, and calls `each` for those that were not forgotten.
     /// Message ids and tokens go on, so that a new socket may have the same session.
     pub fn drop_all(&mut self, mut each: impl FnMut(Ticket)) {
         while let Some((key, _)) = self.exchanges.first() {
@@ -258,7 +256,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         slot.map_or(0, |slot| self.settings.nstart.saturating_sub(slot.open))
     }
 
-    /// Until when the server wants to hear nothing of a device.
+    /// Instant up to which the server asked a device for silence.
     pub fn held_until(&self, slot: u32) -> Micros {
         let slot = self.slots.as_ref().get(slot as usize);
         slot.map_or(Micros::ZERO, |slot| slot.held)
@@ -336,8 +334,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         })
     }
 
-    /// A token that no other exchange has: the exchange's slot, and random bytes, so that nobody
-    /// who does not hear us can answer (section 5.3.1).
+    /// A token that no other exchange has: the exchange's slot, and random bytes, so that only a
+    /// receiver of the request can answer it (section 5.3.1).
     #[inline]
     fn token(&mut self, key: ExchangeKey) -> Token {
         let (shortest, longest) = TOKEN_LENGTHS;
@@ -347,7 +345,6 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         Token::new(&bytes[..usize::from(length)]).unwrap_or_default()
     }
 
-    /// Sends the next message of an exchange: a new id, the token as it is.
     fn restart(
         &mut self,
         now: Micros,
@@ -392,7 +389,6 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         }
     }
 
-    /// Gives the place back.
     #[inline]
     fn uncount(&mut self, key: ExchangeKey) {
         let Some(exchange) = self.exchanges.get_mut(key) else {
@@ -419,7 +415,6 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         self.by_id.unlist(&mut self.exchanges, key);
     }
 
-    /// Ends an exchange.
     #[inline]
     fn end(&mut self, key: ExchangeKey) -> Option<Exchange> {
         self.answered(key);

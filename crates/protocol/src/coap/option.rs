@@ -1,5 +1,5 @@
-//! Options: their numbers, what a number tells, and what each known one may hold (RFC 7252
-//! sections 5.4 and 5.10).
+//! Options: their numbers, the classes of numbers, and the values that each known one may have
+//! (RFC 7252 sections 5.4 and 5.10).
 
 use std::fmt;
 use std::ops::Deref;

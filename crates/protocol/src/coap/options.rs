@@ -124,7 +124,6 @@ fn is_acceptable(number: OptionNumber, value: &[u8], is_repeated: bool) -> bool 
 }
 
 impl<'a> OptionIter<'a> {
-    /// Nothing to walk through.
     pub(super) const NONE: Self = Self { rest: &[], last: 0 };
 
     /// The next option; none at the payload marker or the end.

@@ -78,13 +78,12 @@ impl<V> Seen<V> {
         self.entries.len()
     }
 
-    /// Gives memory back beyond twice so many.
+    /// Gives memory back beyond that of twice `entries`.
     pub(super) fn shrink_to(&mut self, entries: usize) {
         self.entries.shrink_to(2 * entries);
         self.by_id.shrink_to(2 * entries);
     }
 
-    /// Returns the value under a number.
     #[inline]
     pub(super) fn get(&mut self, number: u32) -> Option<&mut V> {
         self.entry(number).map(|entry| &mut entry.value)

@@ -25,19 +25,19 @@ use super::{Refused, ServerSettings};
 /// Counters that no event reports, since the session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerCounts {
-    /// Requests that came again; answered as before, and not told again.
+    /// Requests that came again; answered as before, and not reported again.
     pub duplicates: u32,
     /// Duplicates whose reply was no longer kept; nothing answered them.
     pub unrepeatable: u32,
     /// Requests that were forgotten before their lifetime was over, for there were too many: a
-    /// duplicate of one would be told as a request.
+    /// duplicate of one would be reported as a request.
     pub evicted: u32,
     /// Bodies in blocks that were given up for want of room before their last block: the next of one is
     /// answered by 4.08.
     pub bodies_given_up: u32,
     /// Copies of confirmable messages of ours after the first.
     pub retransmitted: u32,
-    /// Confirmable messages of ours of which no more copies are sent for want of room; their
+    /// Confirmable messages of ours that are not repeated any more for want of room; their
     /// acknowledgements are stray.
     pub copies_given_up: u32,
     /// Requests that were rejected by the session: critical options, blocks, proxying.
@@ -68,9 +68,8 @@ enum Answered {
 
 /// The server end of one endpoint pair: the peer's address, our socket.
 ///
-/// A request is told once within `EXCHANGE_LIFETIME`, however often it comes. A call appends one
-/// datagram to `out`, or none. Call [`Server::wake`] at [`Server::deadline`], until it tells
-/// nothing.
+/// A request is reported once within `EXCHANGE_LIFETIME`, however often it comes. A call appends one
+/// datagram to `out`, or none. Call [`Server::wake`] at [`Server::deadline`], until it returns none.
 #[derive(Debug)]
 pub struct Server {
     settings: Arc<ServerSettings>,
@@ -102,7 +101,7 @@ impl Server {
         }
     }
 
-    /// Tells what is due, one thing a call; none if nothing is.
+    /// Does what is due, one thing a call; none if nothing is.
     pub fn wake(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ServerEvent<'static>> {
         self.coming.expire(now);
         self.going.expire(now);
@@ -142,8 +141,8 @@ impl Server {
         self.seen.len() * REMEMBERED + self.replies.len() + self.waiting.bytes() + bodies
     }
 
-    /// Keeps no more than the last so many requests for their duplicates, with what was replied, no
-    /// more than so many messages that wait for acknowledgements, and no body under way.
+    /// Keeps no more than the last `requests` for their duplicates, with their replies, no more than
+    /// `requests` messages that wait for acknowledgements, and no body under way.
     pub fn forget_beyond(&mut self, requests: usize) {
         self.counts.copies_given_up += self.waiting.keep(requests);
         self.coming.give_up();

@@ -15,7 +15,6 @@ impl ExchangeKey {
     }
 }
 
-/// Nobody.
 const NONE: u16 = u16::MAX;
 
 /// Up to 65,535 exchanges, each with a deadline; all done in the time of a look-up, or in the
@@ -23,7 +22,6 @@ const NONE: u16 = u16::MAX;
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Entry<T>>,
-    /// Number of slots in use.
     len: u16,
     /// The first of the slots that are free.
     free: u16,
@@ -37,7 +35,7 @@ struct Entry<T> {
     /// Its position in the heap; of a free one, the next free one.
     place: u16,
     /// Slot at this entry's own number in the heap by deadlines. The heap's positions are those of
-    /// the first entries, so that it needs no memory of its own.
+    /// the first entries, so that it needs no other memory.
     ranked: u16,
 }
 
@@ -62,7 +60,6 @@ impl<T> Slab<T> {
         usize::from(self.len)
     }
 
-    /// Exchanges that there is memory for.
     pub(super) fn capacity(&self) -> usize {
         self.entries.capacity()
     }
@@ -83,7 +80,6 @@ impl<T> Slab<T> {
         (slot != NONE).then_some(ExchangeKey { slot, generation })
     }
 
-    /// Puts a value under the next key.
     #[inline]
     pub(super) fn insert(&mut self, deadline: Micros, value: T) -> Option<ExchangeKey> {
         let key = self.next_key()?;
@@ -214,7 +210,6 @@ impl<T> Slab<T> {
         self.entries[usize::from(self.ranked(place))].deadline
     }
 
-    /// The slot at a place of the heap.
     fn ranked(&self, place: usize) -> u16 {
         self.entries[place].ranked
     }

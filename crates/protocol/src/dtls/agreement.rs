@@ -82,7 +82,6 @@ impl Agreement {
         self.session_id = session_id.into();
     }
 
-    /// The session goes on with the secret of an earlier one.
     pub(super) fn resume(&mut self, session: &Session) {
         self.is_resumed = true;
         self.choose(session.suite, &session.id);
@@ -110,7 +109,6 @@ impl Agreement {
         Ok(secrets::keys(crypto, &self.master, &self.randoms, cipher))
     }
 
-    /// Returns the content of one end's Finished.
     pub(super) fn verify_data<C: Crypto>(
         &self,
         crypto: &C,
@@ -120,7 +118,6 @@ impl Agreement {
         secrets::verify_data(crypto, &self.master, end, transcript)
     }
 
-    /// Returns the state to keep of the session that was negotiated.
     pub(super) fn session(&self, ticket: &[u8]) -> Option<Session> {
         let session = Session {
             id: self.session_id.clone(),
@@ -133,7 +130,6 @@ impl Agreement {
         session.is_resumable().then_some(session)
     }
 
-    /// Returns the result of the handshake.
     pub(super) fn connected(&self) -> Result<Connected, Fault> {
         Ok(Connected {
             suite: self.suite()?,

@@ -23,7 +23,7 @@ use crate::layer::Standing;
 
 /// Cookies that are taken in one handshake: a server may change its secret once or twice.
 const COOKIES_MAX: u8 = 3;
-/// Bytes of the name that a client gives a session of which it has a ticket (RFC 5077 section 3.4).
+/// Bytes of the name that a client gives a session with a ticket (RFC 5077 section 3.4).
 const TICKET_NAME: usize = 16;
 
 /// Inputs of a client's session.
@@ -31,8 +31,8 @@ const TICKET_NAME: usize = 16;
 pub struct Opening<'a> {
     /// The key that it shares with the server; none leaves the suites with one out.
     pub psk: Option<Psk<'a>>,
-    /// The name by which the server is asked for (RFC 6066 section 3), and which its certificate
-    /// must have.
+    /// The server's name, which is sent to it (RFC 6066 section 3) and which its certificate must
+    /// have.
     pub server_name: Option<&'a str>,
     /// The connection id that the server is to write into its records; an empty one only offers to
     /// write the server's. None offers nothing, nor does one of more than 255 bytes.
@@ -52,7 +52,7 @@ pub struct Psk<'a> {
     pub key: &'a [u8],
 }
 
-/// The key is nobody's to read.
+/// Hides the key.
 impl fmt::Debug for Psk<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Psk({})", self.identity.escape_ascii())
@@ -61,7 +61,7 @@ impl fmt::Debug for Psk<'_> {
 
 impl<C: Crypto> Dtls<C> {
     /// The client end of a new session; appends what it says first. Without randomness it says
-    /// nothing, and its deadline is now: [`Dtls::expire`] tells that it has failed.
+    /// nothing, and its deadline is now: [`Dtls::expire`] reports that it has failed.
     pub fn client(
         now: Micros,
         opening: &Opening<'_>,
@@ -142,7 +142,6 @@ impl Client {
         }
     }
 
-    /// The newest ticket for the session; empty if there is none.
     pub(super) const fn ticket(&self) -> &[u8] {
         &self.ticket
     }
@@ -171,7 +170,6 @@ impl Client {
         }
     }
 
-    /// Says ClientHello, with a cookie once there is one.
     fn hello<C>(&self, common: &mut Common, context: &Context<'_, C>) {
         let settings = context.settings;
         let (mut suites, mut groups, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
@@ -431,7 +429,6 @@ impl Client {
         Ok(Progress::Say)
     }
 
-    /// Says CertificateVerify.
     fn sign<C: Crypto>(&self, common: &mut Common, context: &Context<'_, C>) -> Result<(), Fault> {
         let signature = context
             .certificates

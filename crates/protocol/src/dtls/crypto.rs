@@ -72,7 +72,7 @@ impl PublicKey {
 
 /// Own and peers' certificates (X.509), for the suites with ECDSA.
 pub trait Certificates {
-    /// Our own certificate in DER and those that vouch for it, leaf first; empty if we have none.
+    /// Our own certificate in DER and those of its issuers, leaf first; empty if we have none.
     fn chain(&self) -> &[Box<[u8]>];
 
     /// Signs with the key of our own certificate by ecdsa_secp256r1_sha256.
@@ -96,12 +96,12 @@ pub trait Certificates {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
     /// A server's, which must have this name: a host's, or an IP address as text (RFC 6125
-    /// section 6). None is a client that was told no name ([`Opening::server_name`]); whether that is
-    /// enough is for [`Certificates::judge`] to say, and `transport` takes no certificate then.
+    /// section 6). None if the client has no name for it ([`Opening::server_name`]);
+    /// [`Certificates::judge`] decides then, and `transport` rejects every certificate.
     ///
     /// [`Opening::server_name`]: super::Opening::server_name
     Server(Option<&'a str>),
-    /// A client's, of which no name is asked.
+    /// A client's, which may have any name.
     Client,
 }
 
@@ -115,9 +115,9 @@ pub trait Keys {
 pub enum Found {
     /// Its key.
     Key(Zeroizing<Vec<u8>>),
-    /// Nothing, which the client is told by the alert unknown_psk_identity (RFC 4279 section 2).
+    /// No key: the client receives the alert unknown_psk_identity (RFC 4279 section 2).
     Unknown,
-    /// Nothing, and the client is told nothing, as with servers that look keys up elsewhere.
+    /// No key, and the client receives no answer, as from servers that look keys up elsewhere.
     Silent,
 }
 

@@ -45,12 +45,10 @@ impl Datagrams {
         self.bytes.len() - self.ends.last().copied().unwrap_or_default()
     }
 
-    /// The buffer, to append to the datagram that is being written.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Ends the datagram that is being written, if it has bytes.
     pub(super) fn cut(&mut self) {
         if self.open_len() > 0 {
             self.ends.push(self.bytes.len());

@@ -13,7 +13,6 @@ use super::wire::Cursor;
 use super::{Context, Datagrams, Dtls, Event, Fault, Incoming};
 use crate::layer::Standing;
 
-/// The level of an alert that ends a session.
 const FATAL: u8 = 2;
 const WARNING: u8 = 1;
 
@@ -102,7 +101,6 @@ impl<C: Crypto> Dtls<C> {
         said.err().map(|fault| self.fail(fault, &mut turn))
     }
 
-    /// Appends the flight that is due, for the first time.
     pub(super) fn begin(&mut self, now: Micros, context: &mut Context<'_, C>, out: &mut Datagrams) {
         let mut turn = Turn { now, context, out };
         // A flight in the clear has numbers enough.
@@ -161,7 +159,6 @@ impl<C: Crypto> Dtls<C> {
         }
     }
 
-    /// Handles the content of an authentic record.
     #[inline]
     fn fresh<'a>(
         &mut self,
@@ -263,7 +260,6 @@ impl<C: Crypto> Dtls<C> {
         self.whole(turn)
     }
 
-    /// Handles the messages that have become whole.
     fn whole(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<Option<Event<'static>>, Fault> {
         while let Some(handshake) = self.handshake.as_deref_mut() {
             let Some((sequence, whole)) = handshake.reassembly.take() else {
@@ -337,7 +333,6 @@ impl<C: Crypto> Dtls<C> {
         }
     }
 
-    /// Says a new flight.
     fn say(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<(), Fault> {
         let Some(handshake) = self.handshake.as_deref_mut() else {
             return Ok(());
@@ -358,7 +353,6 @@ impl<C: Crypto> Dtls<C> {
         Ok(())
     }
 
-    /// Says the last flight again.
     fn say_again(&mut self, turn: &mut Turn<'_, '_, C>) -> Result<(), Fault> {
         let Some(handshake) = self.handshake.as_deref_mut() else {
             return Ok(());
@@ -395,7 +389,6 @@ impl<C: Crypto> Dtls<C> {
         Ok(Event::Connected(connected))
     }
 
-    /// Ends a session that cannot continue, with an alert unless it must stay silent.
     #[cold]
     fn fail(&mut self, fault: Fault, turn: &mut Turn<'_, '_, C>) -> Event<'static> {
         let handshake = self.handshake.as_deref();

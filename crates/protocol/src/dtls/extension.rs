@@ -43,7 +43,6 @@ pub(super) struct Extensions<'a> {
     /// The connection id that the sender wants to see in what it receives.
     pub(super) connection_id: Option<&'a [u8]>,
     pub(super) renegotiation: bool,
-    /// True if there was an unknown one.
     pub(super) has_other: bool,
 }
 
@@ -158,7 +157,6 @@ fn put(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
     put_vec16(out, body);
 }
 
-/// A list of codes, at least one.
 fn list_of_codes(list: &[u8]) -> Result<&[u8], Fault> {
     if list.is_empty() {
         return Err(Fault::Malformed);

@@ -88,7 +88,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The alert that tells the peer; none where the peer is to hear nothing.
+    /// The alert to the peer; none where the peer must not learn of the fault.
     pub(super) const fn alert(self) -> Option<u8> {
         Some(match self {
             Self::TimedOut | Self::Alert(_) | Self::ClosedEarly | Self::UsedUp => return None,

@@ -16,9 +16,7 @@ pub(super) struct Flight {
     bytes: Vec<u8>,
     /// Position of change_cipher_spec between them.
     change_at: Option<usize>,
-    /// The number of our next message.
     next_message: u16,
-    /// The number of our next record in the clear.
     next_record: u64,
 }
 
@@ -32,7 +30,6 @@ impl Flight {
         }
     }
 
-    /// Begins the next flight.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.change_at = None;
@@ -46,17 +43,14 @@ impl Flight {
         &self.bytes[at..]
     }
 
-    /// Puts all that follows under keys.
     pub(super) const fn change(&mut self) {
         self.change_at = Some(self.bytes.len());
     }
 
-    /// Returns true if some of it is under keys.
     pub(super) const fn has_changed(&self) -> bool {
         self.change_at.is_some()
     }
 
-    /// Appends a record in the clear.
     pub(super) fn put_plain(&mut self, content: Content, body: &[u8], out: &mut Datagrams) {
         put_plain(out.buffer(), content, self.next_record, body);
         self.next_record += 1;
@@ -108,7 +102,6 @@ impl<A: Aead> Sender<'_, A> {
         Ok(())
     }
 
-    /// One message, in fragments where it has to be.
     fn message(
         &mut self,
         header: &[u8; message::HEADER],

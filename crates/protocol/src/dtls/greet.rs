@@ -7,7 +7,6 @@ use super::record::{Content, put_plain};
 use super::secrets::is_same;
 use super::{Context, Datagrams};
 
-/// Bytes of a cookie.
 const COOKIE: usize = 16;
 
 /// Kind of an unknown peer's datagram.

@@ -35,17 +35,15 @@ pub(super) struct Handshake<C: Crypto> {
     pub(super) side: Side<C>,
 }
 
-/// Secrets are in it.
 impl<C: Crypto> fmt::Debug for Handshake<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handshake")
     }
 }
 
-/// The role of this end.
 #[expect(
     clippy::large_enum_variant,
-    reason = "a handshake is in memory of its own, and most are those of clients"
+    reason = "a handshake is boxed, and most are those of clients"
 )]
 pub(super) enum Side<C: Crypto> {
     Client(Client),
@@ -61,7 +59,6 @@ pub(super) struct Message<'a> {
     pub(super) before: usize,
 }
 
-/// Result of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// More is to come.
@@ -91,7 +88,6 @@ impl<C: Crypto> Handshake<C> {
         })
     }
 
-    /// Handles a message that is whole and in its place.
     pub(super) fn take(
         &mut self,
         records: &mut Records<C::Aead>,
@@ -144,7 +140,6 @@ impl Common {
         }
     }
 
-    /// Our next message joins flight and transcript.
     pub(super) fn say(&mut self, kind: Kind, body: &[u8]) {
         let whole = self.flight.add(kind, body);
         self.transcript.extend_from_slice(whole);
@@ -186,7 +181,6 @@ impl Common {
         Ok(())
     }
 
-    /// Adds change_cipher_spec and our Finished to the flight.
     pub(super) fn say_finished<C: Crypto>(&mut self, crypto: &C) {
         let data = self
             .agreement
@@ -195,7 +189,6 @@ impl Common {
         self.say(Kind::Finished, &data);
     }
 
-    /// Checks the peer's Finished.
     pub(super) fn check_finished<C: Crypto>(
         &self,
         crypto: &C,
@@ -211,7 +204,6 @@ impl Common {
         is_right.then_some(()).ok_or(Fault::Finished)
     }
 
-    /// Sends the flight.
     pub(super) fn send<C: Crypto>(
         &mut self,
         records: &mut Records<C::Aead>,

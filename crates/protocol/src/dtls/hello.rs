@@ -8,7 +8,6 @@ use super::wire::{Cursor, codes, put_u16, put_vec8, put_vec16};
 
 /// Says in a ClientHello what renegotiation_info says (RFC 5746 section 3.3).
 const RENEGOTIATION_SCSV: u16 = 0x00ff;
-/// Bytes of a session id at the most.
 pub(super) const SESSION_ID_MAX: usize = 32;
 
 /// A client's offer.
@@ -66,7 +65,6 @@ impl<'a> ClientHello<'a> {
         self.extensions.put(out);
     }
 
-    /// Returns true if a suite is offered.
     pub(super) fn offers(&self, suite: u16) -> bool {
         codes(self.suites).is_ok_and(|mut offered| offered.any(|code| code == suite))
     }
@@ -126,7 +124,6 @@ pub fn server_random(datagram: &[u8]) -> Option<[u8; 32]> {
     Some(ServerHello::read(message.bytes).ok()?.random)
 }
 
-/// The cookie of a HelloVerifyRequest.
 pub(super) fn read_verify_request(body: &[u8]) -> Result<&[u8], Fault> {
     let mut cursor = Cursor::new(body);
     // A server may say either (RFC 6347 section 4.2.1).
@@ -138,7 +135,6 @@ pub(super) fn read_verify_request(body: &[u8]) -> Result<&[u8], Fault> {
     Ok(cookie)
 }
 
-/// Appends the body of a HelloVerifyRequest.
 pub(super) fn put_verify_request(out: &mut Vec<u8>, cookie: &[u8]) {
     put_u16(out, VERSION_1_0);
     put_vec8(out, cookie);

@@ -25,7 +25,6 @@ impl<'a> Incoming<'a> {
         self.is_newest
     }
 
-    /// Returns true if nothing is left of it.
     pub(super) const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

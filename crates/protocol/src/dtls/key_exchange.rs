@@ -21,7 +21,7 @@ const CHAIN_MAX: usize = 16;
 pub(super) struct Exchange<'a> {
     pub(super) group: Group,
     pub(super) public: &'a [u8],
-    /// As it stands in the message: this is what is signed.
+    /// Bytes of the message that the signature covers.
     params: &'a [u8],
 }
 
@@ -47,14 +47,12 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Appends a server's half of an ephemeral exchange.
 pub(super) fn put_exchange(out: &mut Vec<u8>, group: Group, public: &PublicKey) {
     out.push(NAMED_CURVE);
     put_u16(out, group.code());
     put_vec8(out, public.as_bytes());
 }
 
-/// A signature and the code of its scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signature<'a> {
     pub(super) scheme: u16,
@@ -69,7 +67,6 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Appends a signature of ours.
 pub(super) fn put_signature(out: &mut Vec<u8>, signature: &[u8]) {
     put_u16(out, ECDSA_P256_SHA256);
     put_vec16(out, |out| out.extend_from_slice(signature));
@@ -90,7 +87,6 @@ pub(super) fn read_chain(body: &[u8]) -> Result<Vec<&[u8]>, Fault> {
     Ok(chain)
 }
 
-/// Appends the body of a Certificate message.
 pub(super) fn put_chain(out: &mut Vec<u8>, chain: &[Box<[u8]>]) {
     put_vec24(out, |out| {
         for certificate in chain {
@@ -111,7 +107,6 @@ pub(super) fn read_request(body: &[u8]) -> Result<bool, Fault> {
     Ok(kinds.contains(&ECDSA_SIGN) && has_scheme)
 }
 
-/// Appends the body of a CertificateRequest.
 pub(super) fn put_request(out: &mut Vec<u8>, schemes: &[u16]) {
     put_vec8(out, &[ECDSA_SIGN]);
     put_vec16(out, |out| {

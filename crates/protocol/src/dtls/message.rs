@@ -49,11 +49,9 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fragment<'a> {
     pub(super) kind: Kind,
-    /// The number of the message.
     pub(super) sequence: u16,
     /// Bytes of the whole message.
     pub(super) length: usize,
-    /// Offset of these bytes.
     pub(super) offset: usize,
     pub(super) bytes: &'a [u8],
 }
@@ -79,12 +77,10 @@ impl<'a> Fragment<'a> {
         })
     }
 
-    /// Returns true if it is all of its message.
     pub(super) const fn is_whole(&self) -> bool {
         self.bytes.len() == self.length
     }
 
-    /// Returns true if it is the end of its message.
     pub(super) const fn is_last(&self) -> bool {
         self.offset + self.bytes.len() == self.length
     }

@@ -8,7 +8,7 @@ use super::window::Window;
 const EPOCH: u16 = 1;
 /// The part of the nonce that travels in a record (RFC 5288 section 3, RFC 6655 section 3).
 const NONCE: usize = 8;
-/// Most bytes of what a record's tag covers beside its content (RFC 9146 section 5.3).
+/// Most bytes that a record's tag covers besides its content (RFC 9146 section 5.3).
 const ASSOCIATED_MAX: usize = 8 + 1 + 1 + 1 + 2 + 8 + 255 + 2;
 
 /// Keys of one direction, with the part of the nonce that does not travel.
@@ -26,7 +26,6 @@ impl<A> Keys<A> {
     }
 }
 
-/// The writing half.
 #[derive(Debug)]
 pub(super) struct Writer<A> {
     keys: Keys<A>,
@@ -88,14 +87,12 @@ impl<A: Aead> Writer<A> {
     }
 }
 
-/// The reading half.
 #[derive(Debug)]
 pub(super) struct Reader<A> {
     keys: Keys<A>,
     window: Window,
 }
 
-/// Result of opening a record under keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opened<'a> {
     /// Authentic, and the first copy.

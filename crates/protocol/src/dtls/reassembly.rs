@@ -10,13 +10,11 @@ const PIECES: usize = 16;
 /// Puts fragments together; what it holds is bounded by its limit.
 #[derive(Debug)]
 pub(super) struct Reassembly {
-    /// The number of the message that is next.
     next: u16,
-    /// Messages of which something has come.
+    /// Messages that have come in part.
     partial: Vec<Partial>,
     /// Bytes that `partial` holds at the most.
     limit: usize,
-    /// True if messages ahead of the next one are kept.
     keeps_ahead: bool,
 }
 
@@ -30,7 +28,6 @@ struct Partial {
     there: Vec<(usize, usize)>,
 }
 
-/// Kind of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrived {
     /// The next message, whole: it is to be handled as it lies in the fragment.
@@ -43,7 +40,6 @@ pub(super) enum Arrived {
     Dropped,
 }
 
-/// A message that was put together.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) kind: Kind,
@@ -62,12 +58,10 @@ impl Reassembly {
         }
     }
 
-    /// Sets if messages ahead of the next one are kept from now on.
     pub(super) const fn keep_ahead(&mut self, keeps_ahead: bool) {
         self.keeps_ahead = keeps_ahead;
     }
 
-    /// Takes a fragment.
     pub(super) fn accept(&mut self, fragment: &Fragment<'_>) -> Arrived {
         if self.is_again(fragment) {
             return Arrived::Again;
@@ -91,7 +85,6 @@ impl Reassembly {
         fragment.sequence == self.next.wrapping_sub(1) && fragment.is_last()
     }
 
-    /// The next message, if it has been put together.
     pub(super) fn take(&mut self) -> Option<(u16, Whole)> {
         let sequence = self.next;
         let at = self

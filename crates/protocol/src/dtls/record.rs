@@ -90,7 +90,6 @@ impl<'a> RecordHeader<'a> {
         })
     }
 
-    /// Bytes of the header itself.
     pub(super) const fn size(&self) -> usize {
         HEADER + self.connection_id.len()
     }

@@ -28,7 +28,6 @@ impl<A> Default for Records<A> {
 }
 
 impl<A: Aead> Records<A> {
-    /// From here on there are keys.
     pub(super) fn set_keys(&mut self, write: Keys<A>, read: Keys<A>) {
         self.writer = Some(Writer::new(write));
         self.reader = Some(Reader::new(read));
@@ -62,7 +61,7 @@ impl<A: Aead> Records<A> {
     }
 
     /// Opens a record of epoch 1. Where a connection id was agreed upon, a record without it is
-    /// nobody's (RFC 9146 section 6).
+    /// discarded (RFC 9146 section 6).
     #[inline]
     pub(super) fn open<'a>(
         &mut self,

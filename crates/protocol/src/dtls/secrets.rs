@@ -9,17 +9,14 @@ use super::suite::Cipher;
 /// Bytes of a Finished message.
 pub(super) const VERIFY_DATA: usize = 12;
 
-/// The master secret.
 pub(super) type Master = Zeroizing<[u8; 48]>;
 
-/// One end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Client,
     Server,
 }
 
-/// The two randoms.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Randoms {
     pub(super) client: [u8; 32],
@@ -96,7 +93,6 @@ pub(super) fn keys<C: Crypto>(
     (half(0, 32), half(16, 36))
 }
 
-/// Returns the content of one end's Finished message.
 pub(super) fn verify_data<C: Crypto>(
     crypto: &C,
     master: &Master,

@@ -62,7 +62,6 @@ pub(super) struct Server<C: Crypto> {
     leaf: Box<[u8]>,
 }
 
-/// Choice from a ClientHello.
 struct Choice {
     suite: Suite,
     group: Option<Group>,
@@ -166,7 +165,6 @@ impl<C: Crypto> Server<C> {
         Ok(())
     }
 
-    /// Says ServerKeyExchange.
     fn say_exchange(
         &mut self,
         common: &mut Common,
@@ -296,7 +294,6 @@ impl<C: Crypto> Server<C> {
     }
 }
 
-/// The key of an identity.
 fn find<C>(
     common: &mut Common,
     context: &Context<'_, C>,
@@ -364,7 +361,6 @@ fn group<C>(context: &Context<'_, C>, hello: &ClientHello<'_>) -> Option<Group> 
     context.settings.groups.iter().copied().find(has)
 }
 
-/// Says ServerHello.
 fn say_hello(common: &mut Common, hello: &ClientHello<'_>, suite: Suite) {
     let asked = &hello.extensions;
     let agreement = &common.agreement;

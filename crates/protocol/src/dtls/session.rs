@@ -34,13 +34,12 @@ impl Session {
         &self.identity
     }
 
-    /// Returns true if it can be resumed.
     pub(super) const fn is_resumable(&self) -> bool {
         !self.id.is_empty() || !self.ticket.is_empty()
     }
 }
 
-/// Its secret is nobody's to read.
+/// Hides the secret.
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")

@@ -25,7 +25,7 @@ pub struct Settings {
     /// possible: a shared key needs a few hundred, a chain of certificates a few thousand. A piece of a
     /// message for which there is no room counts as lost, so that a handshake with a message longer than
     /// this ends as [`Fault::TimedOut`]. A whole handshake that is longer than twice this fails as
-    /// [`Fault::TooLong`], and the peer is told by the alert handshake_failure.
+    /// [`Fault::TooLong`], with the alert handshake_failure.
     ///
     /// [`Fault::TimedOut`]: super::Fault::TimedOut
     /// [`Fault::TooLong`]: super::Fault::TooLong
@@ -72,8 +72,8 @@ pub struct Timing {
     pub most: Micros,
     /// So long after its beginning a handshake has failed.
     pub give_up: Micros,
-    /// So long the end that speaks last remembers its last flight, to say it again if the other
-    /// has not heard it; less if that is clear earlier.
+    /// Time that the end that sends last keeps its last flight, for a repetition if the other end has
+    /// not received it; less if the other end shows earlier that it has.
     pub linger: Micros,
 }
 

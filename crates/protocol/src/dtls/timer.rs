@@ -15,7 +15,6 @@ pub(super) struct Timer {
     quiet_until: Micros,
     /// Instant at which the handshake has failed or, once it is over, waiting ends.
     end_at: Micros,
-    /// Cause of the failure at that instant.
     fault: Fault,
     is_lingering: bool,
 }
@@ -32,14 +31,12 @@ impl Timer {
         }
     }
 
-    /// A new flight was said.
     pub(super) const fn said(&mut self, timing: &Timing, now: Micros) {
         self.interval = timing.first;
         self.again_at = Some(later(now, timing.first));
         self.be_quiet(timing, now);
     }
 
-    /// The flight has just been said.
     const fn be_quiet(&mut self, timing: &Timing, now: Micros) {
         self.quiet_until = later(now, Micros(timing.first.0 / 2));
     }
@@ -61,7 +58,6 @@ impl Timer {
         self.is_lingering = true;
     }
 
-    /// The handshake fails at once.
     pub(super) const fn fail(&mut self, fault: Fault, now: Micros) {
         self.end_at = now;
         self.fault = fault;

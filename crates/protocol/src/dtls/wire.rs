@@ -2,7 +2,6 @@
 
 use super::Fault;
 
-/// Reads from the front of some bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a>(&'a [u8]);
 
@@ -46,19 +45,16 @@ impl<'a> Cursor<'a> {
         self.take(usize::from(length))
     }
 
-    /// A vector whose length is two bytes.
     pub(super) fn vec16(&mut self) -> Result<&'a [u8], Fault> {
         let length = self.u16()?;
         self.take(usize::from(length))
     }
 
-    /// A vector whose length is three bytes.
     pub(super) fn vec24(&mut self) -> Result<&'a [u8], Fault> {
         let length = self.u24()?;
         self.take(length)
     }
 
-    /// Nothing may follow.
     pub(super) fn end(self) -> Result<(), Fault> {
         if self.is_empty() {
             Ok(())
@@ -82,7 +78,6 @@ pub(super) fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// A number of three bytes.
 pub(super) fn put_u24(out: &mut Vec<u8>, value: usize) {
     out.extend_from_slice(&(value as u32).to_be_bytes()[1..]);
 }

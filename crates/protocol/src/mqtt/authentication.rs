@@ -56,7 +56,6 @@ impl Authentication {
         self.began
     }
 
-    /// The client is about to begin another.
     pub(super) const fn begin_again(&mut self, now: Micros) {
         self.began = now;
     }
@@ -65,7 +64,6 @@ impl Authentication {
         self.is_under_way
     }
 
-    /// The CONNACK has ended the exchange.
     pub(super) const fn finish(&mut self) {
         self.is_under_way = false;
     }

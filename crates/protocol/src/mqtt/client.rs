@@ -42,7 +42,6 @@ pub struct Subscribe<'a> {
     pub user_properties: &'a [(&'a str, &'a str)],
 }
 
-/// State of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// No transport, or one on which CONNECT was not sent.
@@ -178,8 +177,8 @@ impl Client {
         self.session.outbound.forget(token)
     }
 
-    /// Drops all that is in flight, because the server did not go on with the session; `each`
-    /// hears of every publish that was not forgotten.
+    /// Drops all that is in flight, because the server did not go on with the session; calls `each`
+    /// for every publish that was not forgotten.
     pub fn drop_inflight(&mut self, mut each: impl FnMut(Token, Stage)) {
         self.session.outbound.drop_all(|token, wait| match wait {
             Wait::Pubcomp => each(token, Stage::Accepted),
@@ -339,7 +338,7 @@ impl Client {
         Ok(())
     }
 
-    /// Pings, beside the pings that keep-alive sends. Does nothing without a connection.
+    /// Pings, in addition to keep-alive. Does nothing without a connection.
     pub fn ping(&mut self, now: Micros, out: &mut Vec<u8>) {
         if self.begin_sending(now).is_ok() {
             out.extend_from_slice(&PINGREQ);
@@ -426,7 +425,7 @@ impl Client {
     }
 
     /// Something is about to be sent. If that ends a silence of one and a half keep-alives, answers
-    /// to what was sent before do not tell whether the server has let it pass.
+    /// to what was sent before do not show that the server accepted the silence.
     #[inline]
     fn end_silence(&mut self, now: Micros) {
         if self.keep_alive.is_overslept(now) {
@@ -434,7 +433,6 @@ impl Client {
         }
     }
 
-    /// An answer with this packet id came.
     #[inline]
     fn note_answer(&mut self, packet_id: u16) {
         if self.keep_alive.is_in_doubt() && self.session.outbound.is_recent(packet_id) {
@@ -448,7 +446,6 @@ impl Client {
         is_open.then_some(()).ok_or(Refused::NotConnected)
     }
 
-    /// Checks that the connection is open, for something that is sent now.
     #[inline]
     fn begin_sending(&mut self, now: Micros) -> Result<(), Refused> {
         self.check_open()?;

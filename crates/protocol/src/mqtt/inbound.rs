@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::property::find;
 use super::{Malformed, Properties, Qos, Topic};
 
-/// Progress of a received publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// QoS 1, PUBACK is due.
@@ -28,18 +27,16 @@ struct Received {
     is_counted: bool,
 }
 
-/// Kind of a received publish with a packet id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrived {
-    /// One to be told.
+    /// One to report.
     Fresh,
-    /// At QoS 2 one that was told before; it waits for the caller's answer.
+    /// At QoS 2 one that was reported before; it waits for the caller's answer.
     Undecided,
-    /// At QoS 2 one that was told and answered before; PUBREC goes out again.
+    /// At QoS 2 one that was reported and answered before; PUBREC is sent again.
     Answered,
 }
 
-/// Topic of an alias.
 #[derive(Debug, Clone)]
 struct Alias {
     topic: Arc<str>,
@@ -61,7 +58,7 @@ pub(super) struct Inbound {
 
 impl Inbound {
     /// The connection is gone: aliases end with it (section 3.3.2.3.4), and what the caller had
-    /// not answered will come again and be told again.
+    /// not answered will come again and be reported again.
     pub(super) fn closed(&mut self) {
         for alias in self.aliases.iter_mut().flatten() {
             alias.is_given = false;
@@ -74,7 +71,6 @@ impl Inbound {
         self.used = 0;
     }
 
-    /// The session is a new one.
     pub(super) fn forget(&mut self) {
         self.received.clear();
         self.used = 0;
@@ -111,7 +107,6 @@ impl Inbound {
         Ok(arrived)
     }
 
-    /// Returns how many publishes of this connection are not settled.
     pub(super) const fn used(&self) -> u16 {
         self.used
     }
@@ -129,7 +124,6 @@ impl Inbound {
         }
     }
 
-    /// Notes a PUBREL; whether its publish was known.
     pub(super) fn released(&mut self, id: u16) -> bool {
         let Ok(at) = self.position(id) else {
             return false;
@@ -202,7 +196,6 @@ impl Inbound {
             .binary_search_by_key(&id, |received| received.id)
     }
 
-    /// Classifies a publish with an id in use.
     fn again(&self, at: usize, due: Stage) -> Result<Arrived, Malformed> {
         let Received { id, stage, .. } = self.received[at];
         match (stage, due) {
@@ -234,7 +227,6 @@ impl Inbound {
     }
 }
 
-/// The topic alias a publish brings.
 #[inline]
 pub(super) fn alias_of(properties: Properties<'_>) -> Option<u16> {
     find!(properties, TopicAlias)

@@ -44,7 +44,6 @@ pub(super) struct Entry {
 
 /// The connection it was sent on is gone, and it has to be sent again.
 const LOST: u8 = 1;
-/// The caller no longer waits for it.
 const FORGOTTEN: u8 = 2;
 /// Flag: sent on this connection and counted in the window.
 const COUNTED: u8 = 4;
@@ -86,7 +85,6 @@ impl Entry {
         self.marks |= LOST;
     }
 
-    /// Marks it as not to be sent again.
     pub(super) const fn find(&mut self) {
         self.marks &= !(LOST | OFFERED);
     }
@@ -161,7 +159,6 @@ impl InFlight {
         id != 0 && id <= self.last_id
     }
 
-    /// Returns the position of an id.
     #[inline]
     pub(super) fn position(&self, id: u16) -> Option<usize> {
         let first = self.entries.front()?.id;

@@ -21,8 +21,8 @@ pub enum Malformed {
         /// The maximum packet size that the receiver announced.
         maximum: u32,
     },
-    /// The packet is larger than this side receives, which the sender was not told: no fault of
-    /// the sender.
+    /// The packet is larger than this side receives, which was not announced: no fault of the
+    /// sender.
     #[error("a packet of {size} bytes, and this side receives at most {maximum}, unannounced")]
     BeyondOwnLimit {
         /// Bytes of the whole packet.
@@ -101,7 +101,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// The same fault on a connection whose sender heard of no maximum packet size.
+    /// The same fault on a connection where no maximum packet size was announced.
     pub(super) const fn unless_announced(self, is_announced: bool) -> Self {
         if let (Self::TooLarge { size, maximum }, false) = (self, is_announced) {
             Self::BeyondOwnLimit { size, maximum }

@@ -99,7 +99,6 @@ impl Outbound {
         self.resend = 0;
     }
 
-    /// Marks all in flight as sent before a silence.
     #[cold]
     pub(super) fn age(&mut self) {
         self.inflight.retain(|entry| {
@@ -118,7 +117,6 @@ impl Outbound {
         self.inflight.len()
     }
 
-    /// The peer of this or the last connection.
     pub(super) const fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -234,7 +232,7 @@ impl Outbound {
         }
     }
 
-    /// Drops all publishes; `each` hears of those the caller still waits for.
+    /// Drops all publishes; calls `each` for those the caller still waits for.
     pub(super) fn drop_all(&mut self, mut each: impl FnMut(Token, Wait)) {
         self.inflight.retain(|entry| {
             let is_request = entry.wait.is_request();
@@ -326,7 +324,6 @@ impl Outbound {
         Ok(answer)
     }
 
-    /// Appends an answer without properties.
     #[inline]
     pub(super) fn acknowledge(&self, packet_kind: u8, id: u16, reason: u8, out: &mut Vec<u8>) {
         Acknowledge::new(id, reason).write_short(self.peer.version, packet_kind, out);
@@ -372,7 +369,6 @@ impl Outbound {
         self.inflight.remove(at);
     }
 
-    /// An entry need not be sent again.
     #[inline]
     fn found(&mut self, at: usize) {
         if let Some(entry) = self.inflight.get_mut(at)

@@ -245,7 +245,6 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The ids allowed here, as bits.
     const fn allowed(self) -> u64 {
         match self {
             Self::Connect => bits(&[17, 21, 22, 23, 25, 33, 34, 38, 39]),
@@ -380,7 +379,6 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Returns true if every text and datum fits its length field.
     #[inline]
     pub(super) fn fits(&self) -> bool {
         match self.0 {
@@ -397,7 +395,6 @@ impl<'a> Properties<'a> {
         self.put_values(out);
     }
 
-    /// Appends the list without its length.
     #[inline]
     pub(super) fn put_values(&self, out: &mut Vec<u8>) {
         match self.0 {

@@ -44,7 +44,7 @@ pub struct Publish<'a> {
 }
 
 impl<'a> Publish<'a> {
-    /// A message at QoS 0 without anything beside.
+    /// A message at QoS 0 without properties.
     pub const fn new(topic: &'a str, payload: &'a [u8]) -> Self {
         Self {
             topic,

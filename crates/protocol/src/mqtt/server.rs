@@ -60,7 +60,6 @@ pub struct ServerCounts {
     pub stray: u32,
 }
 
-/// State of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// CONNECT is due.
@@ -79,7 +78,6 @@ enum Phase {
 #[derive(Debug)]
 pub struct Server {
     session: Session,
-    /// Version and limits of the client.
     peer: Peer,
     limits: ServerLimits,
     counts: ServerCounts,
@@ -185,8 +183,8 @@ impl Server {
         }
     }
 
-    /// Answers a publish with PUBACK or PUBREC, as often as it is called; in MQTT 3.1.1 a refusal
-    /// cannot be told and is written as an acceptance. Does nothing without a connection.
+    /// Answers a publish with PUBACK or PUBREC, as often as it is called. MQTT 3.1.1 has no refusal:
+    /// it is written as an acceptance. Does nothing without a connection.
     #[inline]
     pub fn ack(&mut self, pending: Pending, reason: u8, out: &mut Vec<u8>) {
         if self.phase != Phase::Open {

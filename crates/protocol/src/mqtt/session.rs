@@ -14,7 +14,6 @@ use super::{Malformed, Refused, Topic, reason};
 /// Publishes in both directions and authentication, over connections one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// Publishes and requests sent and not settled.
     pub(super) outbound: Outbound,
     /// Publishes received and not settled; boxed, since many sessions receive none.
     inbound: Option<Box<Inbound>>,
@@ -47,7 +46,6 @@ impl Session {
         }
     }
 
-    /// The connection is gone.
     pub(super) fn closed(&mut self) {
         self.outbound.closed();
         if let Some(inbound) = &mut self.inbound {
@@ -70,7 +68,6 @@ impl Session {
         }
     }
 
-    /// Publishes received and not settled.
     #[inline]
     pub(super) fn inbound(&mut self) -> &mut Inbound {
         self.inbound.get_or_insert_default()
@@ -90,7 +87,6 @@ impl Session {
         inbound.topic(publish.topic, publish.properties, maximum)
     }
 
-    /// Answers a PUBREL.
     pub(super) fn release(&mut self, release: &Acknowledge<'_>, out: &mut Vec<u8>) {
         let id = release.packet_id;
         let inbound = self.inbound.as_mut();
@@ -138,7 +134,6 @@ impl Session {
         Ok(auth)
     }
 
-    /// Appends a step of ours.
     pub(super) fn put_step(&mut self, step: Step<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let known = self.authentication_mut();
         known.ok_or(Refused::Authentication)?.put(step, out)

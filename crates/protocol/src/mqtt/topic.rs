@@ -83,7 +83,7 @@ pub enum FilterError {
     /// `#` that is not the whole last level (MQTT-4.7.1-1).
     #[error("`#` must be the last level, alone in it")]
     Hash,
-    /// `+` beside other characters in its level (MQTT-4.7.1-2).
+    /// `+` together with other characters in its level (MQTT-4.7.1-2).
     #[error("`+` must be alone in its level")]
     Plus,
     /// `$share/` without a group, or with `+` or `#` in it (MQTT-4.8.2-1, MQTT-4.8.2-2).

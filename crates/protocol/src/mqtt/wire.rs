@@ -8,7 +8,6 @@ pub(super) const VARINT_MAXIMUM: usize = 268_435_455;
 /// Longest text or binary data: its length has two bytes (section 1.5.4).
 pub(super) const TEXT_MAXIMUM: usize = u16::MAX as usize;
 
-/// Takes fields off the front of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -27,7 +26,6 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Checks that the packet ends here.
     pub(super) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() {
             Ok(())
@@ -111,7 +109,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the size of a variable byte integer.
 #[inline]
 pub(super) const fn varint_size(value: usize) -> usize {
     match value {

@@ -15,7 +15,6 @@ const OWN_FIELDS: [&str; 5] = [
     "content-length",
     "transfer-encoding",
 ];
-/// Prefix of our other own fields.
 const OWN_PREFIX: &str = "sec-websocket-";
 
 /// A client's request for an upgrade.
@@ -54,7 +53,6 @@ impl<'a> Upgrade<'a> {
         self.fields.iter().try_for_each(check_field)
     }
 
-    /// The request, with this nonce.
     fn render(&self, nonce: &str) -> Vec<u8> {
         let Self { host, path, fields } = self;
         let mut text = format!(
@@ -104,7 +102,6 @@ fn check_field(&(name, value): &(&str, &str)) -> Result<(), UpgradeError> {
     Ok(())
 }
 
-/// Returns true if every character is ASCII, visible and no space.
 fn is_graphic(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }

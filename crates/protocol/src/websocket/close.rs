@@ -2,15 +2,12 @@
 
 use super::Fault;
 
-/// The purpose is fulfilled.
 pub(super) const NORMAL: u16 = 1000;
-/// The peer broke the protocol.
 pub(super) const PROTOCOL_ERROR: u16 = 1002;
 /// The peer sent data of a type that is not taken.
 pub(super) const UNSUPPORTED_DATA: u16 = 1003;
 /// The peer sent data that is not of its type, such as text that is not UTF-8.
 pub(super) const INVALID_DATA: u16 = 1007;
-/// The peer sent more than is taken.
 pub(super) const TOO_BIG: u16 = 1009;
 
 /// The status code of a close frame's payload; none where it gives none.

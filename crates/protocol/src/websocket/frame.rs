@@ -33,7 +33,6 @@ pub(super) enum ControlKind {
     Pong = 0xa,
 }
 
-/// Kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Bytes for the side above, of a message that ends here or goes on.
@@ -42,24 +41,20 @@ pub(super) enum Kind {
     Control(ControlKind),
 }
 
-/// The head of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) kind: Kind,
-    /// Bytes of payload.
     pub(super) length: u32,
     /// The masking key; zeros where there is none, which unmask to the same bytes.
     pub(super) key: [u8; 4],
 }
 
-/// Rules for the head of the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rules {
     /// True if the peer is a client, whose frames have to be masked.
     pub(super) is_masked: bool,
     /// True if the last fragment was not the last of its message.
     pub(super) in_message: bool,
-    /// Most bytes of payload.
     pub(super) maximum: u32,
 }
 
@@ -101,7 +96,6 @@ impl Head {
     }
 }
 
-/// Reads the kind from the first byte.
 #[inline]
 fn kind(first: u8, in_message: bool) -> Result<Kind, Fault> {
     if first & RESERVED != 0 {

@@ -69,14 +69,12 @@ pub(super) fn collect(
     Ok(false)
 }
 
-/// Returns true if the bytes cannot begin an answer.
 pub(super) fn is_no_answer(head: &[u8]) -> bool {
     Response::new(&mut [EMPTY_HEADER; FIELDS_MAX])
         .parse(head)
         .is_err()
 }
 
-/// Returns true if the bytes cannot begin a request.
 pub(super) fn is_no_request(head: &[u8]) -> bool {
     Request::new(&mut [EMPTY_HEADER; FIELDS_MAX])
         .parse(head)
@@ -122,19 +120,16 @@ fn is_whole(head: &[u8], parsed: httparse::Result<usize>) -> Result<(), Fault> {
     }
 }
 
-/// The fields of a head.
 #[derive(Debug)]
 pub(super) struct Fields<'a>(&'a [Header<'a>]);
 
 impl<'a> Fields<'a> {
-    /// Every value of a field.
     fn values(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let named = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
         let fields = self.0.iter().filter(named);
         fields.map(|field| field.value.trim_ascii())
     }
 
-    /// Returns true if the head has the field.
     pub(super) fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()
     }
@@ -148,7 +143,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The members of a field that is a list.
     fn members(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let values = self.values(name);
         values.flat_map(|value| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
@@ -160,7 +154,6 @@ impl<'a> Fields<'a> {
             .any(|member| member.eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// Returns true if the list has exactly the word.
     pub(super) fn lists_exactly(&self, name: &str, word: &str) -> bool {
         self.members(name).any(|member| member == word.as_bytes())
     }

@@ -9,7 +9,6 @@ use super::frame::{CONTROL_MAX, ControlKind, HEAD_MAX, Head, Kind, Rules, mask, 
 #[derive(Debug)]
 pub(super) struct Cut<'a> {
     bytes: &'a mut [u8],
-    /// The first byte not yet read.
     from: usize,
     /// One behind the last plain byte.
     to: usize,
@@ -26,7 +25,6 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Returns the bytes that are not yet read.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.from..]
@@ -38,7 +36,6 @@ impl<'a> Cut<'a> {
         self.from += count;
     }
 
-    /// Returns the number of plain bytes.
     #[inline]
     pub(super) const fn plain(&self) -> usize {
         self.to
@@ -57,11 +54,10 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// A control frame, as far as it has come.
+/// A control frame, whole or in part.
 #[derive(Debug, Clone)]
 pub(super) struct Control {
     pub(super) kind: ControlKind,
-    /// Bytes of its whole payload.
     length: u8,
     have: u8,
     bytes: [u8; CONTROL_MAX],
@@ -77,7 +73,6 @@ impl Control {
         }
     }
 
-    /// The payload.
     pub(super) fn body(&self) -> &[u8] {
         &self.bytes[..usize::from(self.have)]
     }
@@ -93,21 +88,18 @@ impl Control {
     }
 }
 
-/// The reading half of one end.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// A control frame of which a part has come.
+    /// A control frame that has come in part.
     control: Option<Box<Control>>,
     /// Bytes of the data frame that have not come.
     left: u32,
     /// The key of the frame's next byte.
     key: [u8; 4],
-    /// Most bytes of a data frame.
     maximum: u32,
-    /// The head of a frame of which a part has come.
+    /// The head of a frame that has come in part.
     head: [u8; HEAD_MAX],
     head_length: u8,
-    /// True if the peer is a client.
     is_masked: bool,
     /// True if the last data frame was not the last of its message.
     in_message: bool,
@@ -209,8 +201,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// A control frame once it is complete; until then it is kept in a place of its own, since
-    /// hardly any is ever cut.
+    /// A control frame once it is complete; until then it is boxed, since hardly any is ever cut.
     fn collect(&mut self, mut control: Control, cut: &mut Cut<'_>) -> Option<Control> {
         if !control.fill(cut) {
             self.control = Some(Box::new(control));

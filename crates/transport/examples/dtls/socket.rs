@@ -1,4 +1,4 @@
-//! One session of DTLS over a blocking UDP socket, and how the examples are told what to do.
+//! One session of DTLS over a blocking UDP socket, and the arguments of the examples.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Write};
@@ -49,7 +49,7 @@ impl Arguments {
         self.options.contains_key(name)
     }
 
-    /// A number; what stands in if it is not given.
+    /// A number, with its default.
     pub(crate) fn number(&self, name: &str, otherwise: u64) -> u64 {
         self.get(name)
             .map_or(otherwise, |text| text.parse().expect("a number"))
@@ -200,7 +200,7 @@ impl Link {
     }
 
     /// A datagram that came.
-    pub(crate) fn hear(&mut self, means: &mut Means, datagram: &mut [u8], from: SocketAddr) {
+    pub(crate) fn receive(&mut self, means: &mut Means, datagram: &mut [u8], from: SocketAddr) {
         let now = self.micros();
         let mut input = Incoming::new(datagram);
         let mut context = means.context();
@@ -235,7 +235,7 @@ impl Link {
                 .set_read_timeout(Some(wait))
                 .expect("a time-out");
             match self.socket.recv_from(&mut buffer) {
-                Ok((length, from)) => self.hear(means, &mut buffer[..length], from),
+                Ok((length, from)) => self.receive(means, &mut buffer[..length], from),
                 Err(error) => assert!(
                     matches!(
                         error.kind(),

@@ -9,7 +9,7 @@
 //!
 //! SUITE is `ccm8` or `gcm`, or for a client also `ccm8-id`, with a connection id. In memory both ends take turns on
 //! one thread, and the client's part is timed. A client over sockets prints a line of JSON with its processor time,
-//! system calls and the opening of sockets included; `just bench dtls` sets the crate `rtc-dtls` beside it.
+//! system calls and the opening of sockets included; `just bench dtls` compares it with the crate `rtc-dtls`.
 //!
 //! `cargo run --release -p muster-transport --example dtls_cost`
 
@@ -31,7 +31,7 @@ use means::Means;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Rounds of each measurement; the best is told.
+/// Rounds of each measurement; the best is printed.
 const ROUNDS: usize = 5;
 /// Handshakes of a round.
 const HANDSHAKES: usize = 2_000;
@@ -91,14 +91,14 @@ fn shake(
         for datagram in &mut up {
             server = server.or_else(|| theirs.welcome(datagram, b"peer"));
             if let Some(server) = &mut server {
-                theirs.hear(server, datagram);
+                theirs.receive(server, datagram);
             }
         }
         let mut down: Vec<_> = theirs.out.iter().map(<[u8]>::to_vec).collect();
         theirs.out.clear();
         let began = cpu();
         for datagram in &mut down {
-            ours.hear(&mut client, datagram);
+            ours.receive(&mut client, datagram);
         }
         spent += cpu() - began;
         if up.is_empty() && down.is_empty() {
@@ -140,7 +140,7 @@ fn records(suite: Suite) {
             bytes.clear();
             bytes.extend_from_slice(&[7; 100]);
             assert!(client.wrap(&mut bytes, 0));
-            theirs.hear(&mut server, &mut bytes);
+            theirs.receive(&mut server, &mut bytes);
         }
         f64::from(RECORDS) / (cpu() - began).as_secs_f64()
     });

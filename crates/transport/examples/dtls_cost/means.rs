@@ -66,7 +66,7 @@ impl Means {
         (context, &mut self.out)
     }
 
-    pub(super) fn hear(&mut self, dtls: &mut Dtls<AwsLc>, datagram: &mut [u8]) {
+    pub(super) fn receive(&mut self, dtls: &mut Dtls<AwsLc>, datagram: &mut [u8]) {
         let (mut context, out) = self.parts();
         let mut input = Incoming::new(datagram);
         while dtls.poll(NOW, &mut context, &mut input, out).is_some() {}

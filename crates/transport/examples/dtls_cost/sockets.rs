@@ -45,7 +45,7 @@ pub(super) fn shake(
     Ok(())
 }
 
-/// Some handshakes at once, each on a socket of its own.
+/// Some handshakes at once, each on its own socket.
 fn storm(ours: &mut Means, server: SocketAddr, has_id: bool) -> std::io::Result<()> {
     let id = has_id.then_some(&b""[..]);
     let mut links = Vec::with_capacity(PENDING);
@@ -61,7 +61,7 @@ fn storm(ours: &mut Means, server: SocketAddr, has_id: bool) -> std::io::Result<
     while links.iter().any(|(_, dtls)| !dtls.is_open()) {
         for (socket, dtls) in links.iter_mut().filter(|(_, dtls)| !dtls.is_open()) {
             let length = socket.recv(&mut buffer)?;
-            ours.hear(dtls, &mut buffer[..length]);
+            ours.receive(dtls, &mut buffer[..length]);
             send(ours, socket)?;
         }
     }
@@ -90,7 +90,7 @@ fn answer(socket: &UdpSocket, suite: Suite) -> std::io::Result<()> {
             sessions.insert(from, dtls);
         }
         if let Some(dtls) = sessions.get_mut(&from) {
-            means.hear(dtls, datagram);
+            means.receive(dtls, datagram);
         }
         for datagram in means.out.iter() {
             // Whoever has gone meanwhile hears nothing.

@@ -27,8 +27,8 @@ pub struct DtlsCertificates {
 }
 
 impl DtlsCertificates {
-    /// Our own certificate, if there is one; whom we trust as a server, as for TLS; and who vouches
-    /// for clients.
+    /// Our own certificate, if there is one; the servers that we trust, as for TLS; and the issuers
+    /// of clients' certificates.
     ///
     /// # Errors
     /// [`TransportError`] if a file cannot be used.

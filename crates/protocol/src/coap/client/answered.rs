@@ -1,4 +1,4 @@
-//! The last answers on a socket, by which a second answer is recognized (RFC 7252 section 4.5).
+//! The last answers on a socket, which make a second answer known for one (RFC 7252 section 4.5).
 //!
 //! Message ids go round in their order, and so do the places: one in each slot, whosever it is.
 

@@ -10,7 +10,6 @@ use crate::coap::slab::Slab;
 /// needs no memory for one.
 const FEW: usize = 8;
 
-/// Finds an exchange by its message id.
 #[derive(Debug, Default)]
 pub(super) struct ById(
     /// Slots by message id, once there were more than a few exchanges.

@@ -44,7 +44,7 @@ pub enum ClientEvent<'a> {
         /// The server's code; none for a reset.
         code: Option<Code>,
     },
-    /// A response that came again (section 4.5). One in a message of its own was acknowledged again;
+    /// A response that came again (section 4.5). A separate response was acknowledged again;
     /// one in an acknowledgement is known for a second one as long as its socket sent no more requests
     /// since than devices share it, and only if the request was sent once: each copy of it may have an answer.
     Duplicate {
@@ -101,7 +101,7 @@ pub struct Response<'a> {
     pub payload: &'a [u8],
     /// The block of the body in the payload; none if the body is not in blocks.
     pub block: Option<Block>,
-    /// True if it came in a message of its own and not in the acknowledgement (section 5.2.2).
+    /// True if it did not come in the acknowledgement (a separate response, section 5.2.2).
     pub is_separate: bool,
 }
 

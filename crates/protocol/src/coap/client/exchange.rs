@@ -40,7 +40,6 @@ pub(super) struct Exchange {
     pub(super) ticket: Ticket,
     /// Instant at which it ends in any case.
     pub(super) expires: Micros,
-    /// Time-out of the last copy.
     pub(super) timeout: Micros,
     /// The first byte of the request's body in the block that was sent last, or is due.
     up: u32,
@@ -59,7 +58,6 @@ pub(super) struct Exchange {
     marks: u8,
 }
 
-/// Effect of a response on an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The response, or the last block of it.
@@ -114,7 +112,6 @@ impl Exchange {
         }
     }
 
-    /// Returns the time-out instant of the copy that is sent now.
     #[inline]
     pub(super) fn next_copy(&self, now: Micros) -> Micros {
         (now + self.timeout).min(self.expires)
@@ -164,7 +161,6 @@ impl Exchange {
         write_merged(request.options.iter().copied(), own, payload, out);
     }
 
-    /// The header of the message that is due.
     pub(super) fn header(&self, code: Code) -> Header {
         Header {
             kind: Kind::of(self.is(CONFIRMABLE)),
@@ -194,7 +190,6 @@ impl Exchange {
         is_asked.then(block).flatten()
     }
 
-    /// Returns the effect of a response.
     #[inline]
     pub(super) fn answer(&mut self, message: &Message<'_>, settings: &ClientSettings) -> Step {
         let blocks = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];

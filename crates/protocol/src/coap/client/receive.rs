@@ -7,7 +7,7 @@ use super::{Again, ClientEvent, Endpoint, Failure, Response, SLOT_BYTES, SocketS
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
 
 impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
-    /// Takes one datagram; tells what it means, if it means something.
+    /// Takes one datagram; returns its meaning, if it has one.
     #[inline]
     pub fn receive<'d>(
         &mut self,
@@ -123,8 +123,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         }
     }
 
-    /// A response in a message of its own (section 5.2.2): a CON is acknowledged, and rejected where nobody
-    /// waits for it or it cannot be accepted.
+    /// A separate response (section 5.2.2): a CON is acknowledged, and rejected where nobody waits
+    /// for it or it cannot be accepted.
     fn separate<'d>(
         &mut self,
         now: Micros,
@@ -173,7 +173,6 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         seen.keep(usize::from(self.settings.remembered_max));
     }
 
-    /// Handles a response for its exchange.
     #[inline]
     fn answer<'d>(
         &mut self,
@@ -248,7 +247,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         Some(ClientEvent::Failed { ticket, cause })
     }
 
-    /// 5.03 may say for how long the server wants to hear nothing (section 5.9.3.4).
+    /// 5.03 may ask the device for silence, by its Max-Age (section 5.9.3.4).
     fn hold(&mut self, now: Micros, ticket: Ticket, message: &Message<'_>) {
         if message.code != Code::SERVICE_UNAVAILABLE || !self.settings.obeys_max_age {
             return;

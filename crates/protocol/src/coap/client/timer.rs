@@ -7,7 +7,7 @@ use super::{Again, ClientEvent, Endpoint, Failure, SocketSlot};
 use crate::coap::{ExchangeKey, Header, Kind};
 
 impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
-    /// Tells what is due, one thing a call; none if nothing is.
+    /// Does what is due, one thing a call; none if nothing is.
     #[inline]
     pub fn wake(&mut self, now: Micros, out: &mut Vec<u8>) -> Option<ClientEvent<'static>> {
         loop {
@@ -47,7 +47,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         Some(ClientEvent::Again { ticket, key, cause })
     }
 
-    /// The exchange is over without an answer; nobody hears it of one that was forgotten.
+    /// The exchange is over without an answer; the end of a forgotten one is no event.
     fn give_up(&mut self, key: ExchangeKey) -> Option<ClientEvent<'static>> {
         let ended = self.end(key)?;
         let is_unheard = ended.stage == Stage::Sent && ended.is(CONFIRMABLE);

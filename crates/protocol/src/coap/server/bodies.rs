@@ -10,7 +10,6 @@ use crate::coap::{Block, Code};
 
 /// A body that takes memory until it is over.
 pub(super) trait Underway {
-    /// Returns its number of bytes.
     fn bytes(&self) -> usize;
 
     /// Returns true if its other end misses nothing, so that it may go without a loss.
@@ -38,7 +37,6 @@ pub(super) struct Bodies<T> {
 /// Bound on the bodies in flight in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// Most bodies.
     pub(super) bodies: u16,
     /// Most bytes of all of them together, but for one alone.
     pub(super) bytes: u32,
@@ -52,7 +50,6 @@ struct Table<T> {
     /// first of all here does.
     touched: VecDeque<(u64, u64)>,
     touches: u64,
-    /// Of the bodies.
     bytes: usize,
 }
 
@@ -84,7 +81,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Underway> Table<T> {
-    /// Touches that may be over beside each that counts.
+    /// Touches beyond two for each body at which those that count no longer are dropped.
     const SLACK: usize = 8;
 
     fn put(&mut self, resource: u64, expires: Micros, value: T) {
@@ -134,7 +131,6 @@ impl<T: Underway> Table<T> {
         }
     }
 
-    /// The body that was touched longest ago, and when it expires.
     fn oldest(&self) -> Option<(u64, Micros)> {
         let (_, resource) = *self.touched.front()?;
         let body = self.by_resource.get(&resource)?;
@@ -182,8 +178,7 @@ impl<T: Underway> Bodies<T> {
         self.table.as_ref()?.oldest()
     }
 
-    /// Gives up the oldest until there is room for so many bytes more, or that of `resource` is the
-    /// oldest.
+    /// Gives up the oldest until there is room for `more` bytes, or that of `resource` is the oldest.
     fn make_room(&mut self, resource: u64, more: usize, most: u32) {
         while let Some(table) = &self.table
             && table.bytes + more > most as usize
@@ -229,13 +224,11 @@ impl<T: Underway> Bodies<T> {
         }
     }
 
-    /// Returns when the next one expires.
     pub(super) fn deadline(&self) -> Option<Micros> {
         self.oldest().map(|(_, expires)| expires)
     }
 }
 
-/// Result of a block of a request's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined {
     /// Taken, and more follow.
@@ -246,14 +239,11 @@ pub(super) enum Joined {
     Refused(Code),
 }
 
-/// Joins a body from its blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joining {
     pub(super) resource: u64,
     pub(super) expires: Micros,
-    /// Bytes of the longest body.
     pub(super) maximum: u32,
-    /// Bound on bodies in flight.
     pub(super) bound: Bound,
 }
 
@@ -299,7 +289,6 @@ impl Bodies<Vec<u8>> {
         Joined::Whole(self.take(resource).unwrap_or_default())
     }
 
-    /// Bytes of a body that are there.
     fn length(&self, resource: u64) -> Option<usize> {
         let body = self.table.as_ref()?.by_resource.get(&resource)?;
         Some(body.value.len())

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::coap::{Block, Code, Options, Token};
 
-/// Something that happened. What is not told was answered already: duplicates, pings, messages that
-/// cannot be taken, blocks before the last.
+/// Something that happened. Duplicates, pings, messages that cannot be taken and blocks before the
+/// last are no events: the session has answered them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent<'a> {
     /// A request, once: answer it with [`super::Server::respond`], at once or after
@@ -56,7 +56,7 @@ pub struct Pending {
     pub(super) number: u32,
     pub(super) id: u16,
     pub(super) is_confirmable: bool,
-    /// True if it was acknowledged, so that its answer is a message of its own.
+    /// True if it was acknowledged, so that its answer is a separate message.
     pub(super) is_separate: bool,
     pub(super) wants_size: bool,
     /// Classes of responses that are not wanted, as No-Response has them (RFC 7967 section 2.1).

@@ -16,7 +16,7 @@ use crate::coap::{
 type Blocks = (Option<Block>, Option<Block>);
 
 impl Server {
-    /// Takes one datagram; tells what it means, if it means something.
+    /// Takes one datagram; returns its meaning, if it has one.
     #[inline]
     pub fn receive<'d>(
         &mut self,
@@ -108,7 +108,6 @@ impl Server {
         self.whole_request(now, message, pending, out)
     }
 
-    /// Answers a duplicate as its first copy was.
     fn repeat(&mut self, id: u16, answered: Answered, out: &mut Vec<u8>) {
         self.counts.duplicates += 1;
         let is_there = match answered {
@@ -123,7 +122,7 @@ impl Server {
         self.counts.unrepeatable += u32::from(!is_there);
     }
 
-    /// Tells a request once its body is whole, unless it is for a block of an answer that is kept.
+    /// Reports a request once its body is whole, unless it is for a block of an answer that is kept.
     #[inline]
     fn whole_request<'d>(
         &mut self,
@@ -189,8 +188,8 @@ impl Server {
         }
     }
 
-    /// A body that cannot be taken; one that is too long hears how long it may be (RFC 7959
-    /// section 2.9.3).
+    /// A body that cannot be taken; the answer to one that is too long says how long it may be
+    /// (RFC 7959 section 2.9.3).
     fn refuse_body(&mut self, now: Micros, pending: &Pending, code: Code, out: &mut Vec<u8>) {
         self.counts.rejected += 1;
         let maximum = Uint::of(self.settings.body_max);
@@ -288,8 +287,8 @@ fn blocks(options: &Options<'_>) -> Result<Blocks, ReservedSize> {
     Ok((block1, options.block(OptionNumber::BLOCK2)?))
 }
 
-/// A number for the method and all options that tell one resource from another: those of the cache
-/// key (section 5.6), less the ones that only say how it travels (RFC 7959 section 2.4).
+/// A number for the method and all options that distinguish resources: those of the cache key
+/// (section 5.6), less the ones that only say how it travels (RFC 7959 section 2.4).
 #[inline]
 fn resource(message: &Message<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -21,7 +21,6 @@ struct Mark {
     length: u32,
 }
 
-/// Position of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     at: u32,
@@ -54,7 +53,7 @@ impl Replies {
     }
 
     /// Drops replies to requests that are not known any more, and gives memory back where there is far
-    /// more than so many marks and the bytes left need.
+    /// more than `marks` and the bytes left need.
     pub(super) fn drop_forgotten(&mut self, marks: usize, mut is_known: impl FnMut(u32) -> bool) {
         self.drop_while(|_, request| !is_known(request));
         self.marks.shrink_to(2 * marks);
@@ -73,7 +72,7 @@ impl Replies {
         self.bytes.len()
     }
 
-    /// Drops the oldest while it is told to, by the bytes that are kept and the oldest's request.
+    /// Drops the oldest while `is_due` of the bytes that are kept and the oldest's request.
     #[inline]
     fn drop_while(&mut self, mut is_due: impl FnMut(usize, u32) -> bool) {
         while let Some(mark) = self.marks.front()

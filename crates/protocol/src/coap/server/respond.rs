@@ -35,7 +35,6 @@ impl Underway for Kept {
     }
 }
 
-/// Form of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
     pub(super) kind: Kind,
@@ -79,11 +78,11 @@ impl Server {
     }
 
     /// Answers a request: in its acknowledgement, or, where that was sent or the request is NON,
-    /// in a message of its own.
+    /// in a separate message.
     ///
     /// # Errors
-    /// [`Refused::OptionOrder`]; [`Refused::NoMessageId`] and [`Refused::Full`] for a message of
-    /// its own.
+    /// [`Refused::OptionOrder`]; [`Refused::NoMessageId`] and [`Refused::Full`] for a separate
+    /// message.
     #[inline]
     pub fn respond(
         &mut self,
@@ -273,7 +272,6 @@ impl Server {
         self.counts.bodies_given_up += self.going.take_given_up();
     }
 
-    /// Keeps a reply for duplicates of its request.
     #[inline]
     fn keep_reply(&mut self, pending: &Pending, reply: &[u8]) {
         let bound = self.settings.replies_max;

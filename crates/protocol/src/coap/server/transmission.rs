@@ -14,7 +14,6 @@ const SPARE_BYTES: usize = 2_048;
 /// Messages that there is room for as long as none waits.
 const SPARE_ROOM: usize = 64;
 
-/// One message that waits.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) id: u16,
@@ -34,7 +33,6 @@ pub(super) struct Waiting {
     bytes: usize,
 }
 
-/// A due action.
 #[derive(Debug)]
 pub(super) enum Due {
     /// A copy, which was appended.
@@ -54,7 +52,8 @@ impl Waiting {
         self.bytes + of_ids + self.messages.capacity() * Slab::<Message>::ENTRY_BYTES
     }
 
-    /// Keeps no more than so many, and gives memory back beyond twice as many; how many were given up.
+    /// Keeps no more than `most`, and gives memory back beyond twice as many; returns how many were
+    /// given up.
     pub(super) fn keep(&mut self, most: usize) -> u32 {
         let before = self.len();
         if before <= most && self.messages.capacity() <= 2 * most {
@@ -74,7 +73,6 @@ impl Waiting {
         self.messages.first().map(|(_, deadline)| deadline)
     }
 
-    /// A message was sent.
     pub(super) fn sent(
         &mut self,
         now: Micros,
@@ -109,7 +107,6 @@ impl Waiting {
         self.end(key).map(|message| message.ticket)
     }
 
-    /// Returns the due action of one message.
     pub(super) fn due(
         &mut self,
         now: Micros,

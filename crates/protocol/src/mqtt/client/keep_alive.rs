@@ -9,7 +9,7 @@ const OWN_DELAY: Micros = Micros::from_millis(100);
 ///
 /// A ping is due once nothing was sent, or nothing was received, for a keep-alive, so that a peer
 /// that hangs is found by a client that never stops sending, too. After a silence of one and a half
-/// keep-alives one is due at once: its answer tells that the server has let the silence pass.
+/// keep-alives one is due at once: its answer shows that the server has accepted the silence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeepAlive {
     /// Instant of the last packet rendered.
@@ -29,7 +29,7 @@ pub(super) struct KeepAlive {
 enum Silence {
     /// No silence, or one that the server accepted, as its answer to a later packet shows.
     Passed,
-    /// The server may end the connection for it. A ping will tell, whatever else is sent.
+    /// The server may end the connection for it. The answer to a ping would show that it does not.
     Missed,
     /// The same, and a ping was sent since.
     Asked,
@@ -47,7 +47,6 @@ impl KeepAlive {
         }
     }
 
-    /// CONNECT was sent with this keep-alive.
     pub(super) fn begin(&mut self, now: Micros, interval_s: u16) {
         *self = Self {
             sent: now,
@@ -68,7 +67,6 @@ impl KeepAlive {
         self.interval_s = seconds;
     }
 
-    /// A packet was rendered.
     #[inline]
     pub(super) fn sent(&mut self, now: Micros) {
         if self.is_overslept(now) {
@@ -113,12 +111,10 @@ impl KeepAlive {
         }
     }
 
-    /// Returns when the last bytes came; none while a ping has no answer.
     pub(super) fn last_received(&self) -> Option<Micros> {
         (!self.is_pinged).then_some(self.since)
     }
 
-    /// Returns when something is due next.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Micros> {
         match (self.ping_due(), self.answer_due()) {
@@ -127,7 +123,6 @@ impl KeepAlive {
         }
     }
 
-    /// Returns when the next ping is due.
     #[inline]
     fn ping_due(&self) -> Option<Micros> {
         if self.silence == Silence::Missed {

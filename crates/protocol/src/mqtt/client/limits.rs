@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 
-/// Bounds of a client beside those that it announces in its [`Connect`](super::Connect).
+/// Bounds of a client in addition to those that its [`Connect`](super::Connect) announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Bytes of the largest packet that is received. A CONNECT of MQTT 5 can announce it; MQTT

@@ -74,7 +74,6 @@ impl<'a> Connack<'a> {
         Ok(())
     }
 
-    /// The remaining length.
     pub(in crate::mqtt) fn remaining(&self, version: Version) -> usize {
         2 + properties_size(version, self.properties)
     }

@@ -77,7 +77,6 @@ impl<'a> Auth<'a> {
         write(kind::AUTH, self.reason, self.properties, out)
     }
 
-    /// The remaining length.
     pub(in crate::mqtt) fn remaining(&self) -> usize {
         remaining(self.reason, self.properties)
     }

@@ -112,7 +112,6 @@ impl<'a> Publish<'a> {
         out.extend_from_slice(self.payload);
     }
 
-    /// The first byte.
     #[inline]
     const fn first(&self) -> u8 {
         (kind::PUBLISH << 4) | ((self.dup as u8) << 3) | (self.qos.bits() << 1) | self.retain as u8
@@ -124,7 +123,6 @@ impl<'a> Publish<'a> {
 pub(in crate::mqtt) struct Size {
     /// All after the fixed header.
     pub(in crate::mqtt) remaining: usize,
-    /// The properties without their length.
     properties: usize,
 }
 

@@ -53,7 +53,6 @@ impl<'a> Suback<'a> {
         Ok(())
     }
 
-    /// The remaining length.
     pub(in crate::mqtt) fn remaining(&self, version: Version, packet_kind: u8) -> usize {
         let codes = self.codes(version, packet_kind);
         2 + properties_size(version, self.properties) + codes.len()

@@ -301,7 +301,6 @@ impl<'a, T: Entry<'a>> Request<'a, T> {
         Ok(())
     }
 
-    /// The remaining length.
     pub(in crate::mqtt) fn remaining(&self, version: Version) -> usize {
         let options = |entry: &T| usize::from(entry.options(version).is_some());
         let entries = self.filters.iter();
