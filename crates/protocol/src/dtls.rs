@@ -26,7 +26,7 @@
 //! # Session of a datagram
 //!
 //! The caller finds the session of a datagram: by address, or by connection id with [`peek`]. A
-//! server asks [`greet`] about datagrams that are for no session of its own.
+//! server asks [`greet`] about datagrams that are for none of its sessions.
 
 mod agreement;
 mod client;

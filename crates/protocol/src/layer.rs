@@ -1,7 +1,7 @@
 //! The seam between a socket's bytes and a session's: the place of TLS and WebSocket.
 //!
 //! *Wire* is what the side below carries, *plain* what the side above says. A [`Layer`] turns one
-//! into the other, both ways, without a clock, a socket or a buffer of its own; [`Stack`] puts one
+//! into the other, both ways, with no clock, socket or buffer; [`Stack`] puts one
 //! on another, as in `Stack<WebSocket, Tls>`; [`Plain`] is none at all.
 //!
 //! # Why in place
