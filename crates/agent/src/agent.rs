@@ -1,7 +1,5 @@
 //! The threads of one process and what they tell.
 
-mod links;
-
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -12,7 +10,7 @@ use muster_conduct::{
     Afterlife, DISPATCHES_MAX, Diagnostic, Dispatch, FactWriter, Handover, Order, Progress, Pulse,
     Slice, ThreadPulse, recorder_plan, schedules,
 };
-use muster_fleet::{ShardError, ShardSpec};
+use muster_fleet::{ShardError, ShardSpec, shard_loop};
 use muster_judge::{Incident, IncidentKind};
 use muster_load::ScheduleError;
 use muster_model::Micros;
@@ -24,7 +22,7 @@ use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 
 use crate::consuming::consumer_threads;
 use crate::facts::FactsTally;
-use crate::{Assignment, FactsLog, LayersError, News, link_lines};
+use crate::{Assignment, FactsLog, LayersError, News, link_drivers};
 
 /// Interval at which the process looks at itself.
 const PULSE_EVERY: Micros = Micros::from_secs(1);
@@ -96,24 +94,20 @@ pub enum AgentError {
 
 type Ready = Result<(Waker, ThreadId), AgentError>;
 
-/// Channels of a thread: the writer of its facts, and its mailbox.
-pub(crate) type CommandSink = (Option<Box<dyn FactWriter>>, Mailbox<Order, Box<Dispatch>>);
-
 /// Makes the writer of a thread's facts; none where nobody wants them.
-pub type Scribes<'a> = &'a dyn Fn() -> Option<Box<dyn FactWriter>>;
+pub type Writers<'a> = &'a dyn Fn() -> Option<Box<dyn FactWriter>>;
 
 /// Parts that the channels of all threads are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Office<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
-    writer: Scribes<'a>,
+    pub(crate) writer: Writers<'a>,
 }
 
 impl Office<'_> {
-    fn sink(self, thread: usize) -> (SyncSender<Order>, CommandSink) {
+    fn mailbox(self, thread: usize) -> (SyncSender<Order>, Mailbox<Order, Box<Dispatch>>) {
         let (orders, inbox) = sync_channel(ORDERS_MAX);
-        let mailbox = Mailbox::new(thread, inbox, self.outbox.clone());
-        (orders, ((self.writer)(), mailbox))
+        (orders, Mailbox::new(thread, inbox, self.outbox.clone()))
     }
 }
 
@@ -132,7 +126,7 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
-    pub fn start_with(assignment: Assignment, writer: Scribes<'_>) -> Result<Self, AgentError> {
+    pub fn start_with(assignment: Assignment, writer: Writers<'_>) -> Result<Self, AgentError> {
         let clock = Clock::agreed(assignment.t0_ns, assignment.wall_ms_at_t0);
         let threads = slices(&assignment).count() + consumer_threads(&assignment);
         let (outbox, inbox) = sync_channel(threads * DISPATCHES_MAX);
@@ -217,13 +211,14 @@ impl Agent {
                 run: assignment.run,
                 slice,
                 clock: self.clock,
+                targets: assignment.targets.clone(),
                 gateways: assignment.gateways.clone(),
                 trial: assignment.trial,
             };
-            let lines = link_lines(&plan, spec.slice)?;
-            let work = (spec, assignment.targets.clone());
-            let place = (Role::Shard, shard);
-            self.start_links(place, office, work, lines)?;
+            let drivers = link_drivers(&plan, slice, office.writer)?;
+            self.start_thread((Role::Shard, shard), office, move |mailbox| {
+                Ok(shard_loop(&spec, drivers, mailbox)?)
+            })?;
         }
         let spec = ConsumersSpec {
             plan,
@@ -242,9 +237,9 @@ impl Agent {
         &mut self,
         (role, index): (Role, u16),
         office: Office<'_>,
-        make: impl FnOnce(CommandSink) -> Result<Loop<H>, AgentError> + Send + 'static,
+        make: impl FnOnce(Mailbox<Order, Box<Dispatch>>) -> Result<Loop<H>, AgentError> + Send + 'static,
     ) -> Result<(), AgentError> {
-        let (orders, sink) = office.sink(self.threads.len());
+        let (orders, mailbox) = office.mailbox(self.threads.len());
         let (ready, is_ready) = sync_channel::<Ready>(1);
         let name = format!(
             "{}-{index}",
@@ -255,7 +250,7 @@ impl Agent {
             }
         );
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            run_loop(make(sink), &ready);
+            run_loop(make(mailbox), &ready);
             thread_cpu_us()
         })?;
         let (waker, id) = is_ready.recv().map_err(|_| AgentError::Silent)??;
@@ -475,6 +470,7 @@ mod tests {
 
     use muster_conduct::Trial;
     use muster_model::RunId;
+    use muster_platform::Protocol;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
@@ -495,7 +491,7 @@ mod tests {
             t0_ns: clock.t0_ns(),
             wall_ms_at_t0: clock.wall_ms_at_t0(),
             shards: 1,
-            targets: vec![SocketAddr::from(([127, 0, 0, 1], 5683))],
+            targets: vec![(Protocol::Coap, SocketAddr::from(([127, 0, 0, 1], 5683)))],
             seats: Vec::new(),
             gateways: Vec::new(),
             trial: Trial {

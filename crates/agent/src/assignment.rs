@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use muster_conduct::{Slice, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_plan::Plan;
+use muster_platform::Protocol;
 use serde::{Deserialize, Serialize};
 
 /// The share of a run that one process carries.
@@ -25,9 +26,9 @@ pub struct Assignment {
     pub wall_ms_at_t0: u64,
     /// Device shards, one thread each; at least 1 where there are links.
     pub shards: u32,
-    /// Addresses that devices connect to.
+    /// Addresses that devices connect to, each with the protocol of its devices.
     #[serde(with = "scoped::targets")]
-    pub targets: Vec<SocketAddr>,
+    pub targets: Vec<(Protocol, SocketAddr)>,
     /// The consumers: of which backend, which number, and where each connects.
     #[serde(with = "scoped::seats")]
     pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
@@ -59,20 +60,27 @@ mod scoped {
     }
 
     pub(super) mod targets {
+        use muster_platform::Protocol;
+
         use super::*;
 
+        type Target = (Protocol, SocketAddr);
+
         pub(in super::super) fn serialize<S: Serializer>(
-            targets: &[SocketAddr],
+            targets: &[Target],
             serializer: S,
         ) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(targets.iter().map(|target| Scoped(*target)))
+            let targets = targets.iter();
+            serializer.collect_seq(targets.map(|(protocol, target)| (protocol, Scoped(*target))))
         }
 
         pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
             deserializer: D,
-        ) -> Result<Vec<SocketAddr>, D::Error> {
-            let targets = Vec::<Scoped>::deserialize(deserializer)?;
-            Ok(targets.into_iter().map(|Scoped(target)| target).collect())
+        ) -> Result<Vec<Target>, D::Error> {
+            let targets = Vec::<(Protocol, Scoped)>::deserialize(deserializer)?.into_iter();
+            Ok(targets
+                .map(|(protocol, Scoped(target))| (protocol, target))
+                .collect())
         }
     }
 

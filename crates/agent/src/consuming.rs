@@ -34,7 +34,8 @@ impl Agent {
         for (index, consumer) in (1..).zip(&kafka) {
             let spec = of(std::slice::from_ref(consumer));
             let place = (Role::Consumer, index);
-            self.start_thread(place, office, move |(writer, mailbox)| {
+            let writer = (office.writer)();
+            self.start_thread(place, office, move |mailbox| {
                 Ok(kafka_loop(&spec, writer, mailbox)?)
             })?;
         }
@@ -43,7 +44,8 @@ impl Agent {
         }
         let layers = layers_of(&spec.plan, &mqtt)?;
         let spec = of(&mqtt);
-        self.start_thread((Role::Consumer, 0), office, move |(writer, mailbox)| {
+        let writer = (office.writer)();
+        self.start_thread((Role::Consumer, 0), office, move |mailbox| {
             Ok(consumers_loop(&spec, layers, writer, mailbox)?)
         })
     }

@@ -1,15 +1,21 @@
 //! Layers between the sockets and the sessions of a plan.
 
-use muster_conduct::{Slice, directory};
-use muster_fleet::LinkCertificates;
+use std::sync::Arc;
+
+use muster_conduct::{FactWriter, Slice, directory};
+use muster_device::{Coap, Mqtt, SharedSockets};
+use muster_fleet::{Datagrams, LinkCertificates, MakeDriver, Secured, ShardSpec, Streams, driver};
 use muster_load::Template;
 use muster_model::mix;
 use muster_plan::{
     BackendPlan, Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, TlsPlan, TlsVersions,
 };
+use muster_platform::Protocol;
 use muster_transport::{
-    ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, TlsSpec, TransportError, Versions,
+    AwsLc, ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, TlsSpec, TransportError, Versions,
 };
+
+use crate::Writers;
 
 /// Name of HTTP over TLS (RFC 7301): a server that speaks more than HTTP wants to know.
 const HTTP: &str = "http/1.1";
@@ -25,11 +31,6 @@ pub enum LayersError {
         /// Fault of the settings.
         error: TransportError,
     },
-    /// A fleet that the addresses of the platform do not fit: no loop would carry it.
-    #[error(
-        "fleet `{0}` does not speak the protocol of the platform's addresses; give it a scenario of its own"
-    )]
-    Protocol(String),
     /// A device's certificate or key cannot be used.
     #[error("device `{device}`: {error}")]
     Credential {
@@ -40,44 +41,84 @@ pub enum LayersError {
     },
 }
 
-/// Kind of line between the sockets of links and their sessions.
-#[derive(Debug)]
-pub enum LinkLines {
-    /// Streams of bytes, with these layers.
-    Streams(Box<Clients>),
-    /// Datagrams as they are.
-    Datagrams,
-    /// DTLS, with these certificates.
-    Secured(LinkCertificates),
-}
+/// Makes the driver of the links of a share of a plan that speak a protocol; the writer receives every fact.
+type Links = fn(&Plan, Slice, Option<Box<dyn FactWriter>>) -> Result<MakeDriver, LayersError>;
 
-/// Returns the lines between the sockets and the sessions of a share of a plan's links.
+/// The protocols of devices, and the drivers of their links: a further protocol is a further line.
+static PROTOCOLS: [(Protocol, Links); 2] = [
+    (Protocol::Mqtt, streams::<Mqtt>),
+    (Protocol::Coap, datagrams::<Coap>),
+];
+
+/// Makes the drivers of a share of a plan's links, one for each protocol of its fleets. Certificates and
+/// keys are read at once.
 ///
 /// # Errors
 /// [`LayersError`], which names the device and the file.
-pub fn link_lines(plan: &Plan, slice: Slice) -> Result<LinkLines, LayersError> {
-    let scheme = plan.platform.scheme();
-    let is_other = |fleet: &&FleetPlan| fleet.client.coap().is_some() != scheme.is_coap();
-    if let Some(fleet) = plan.fleets.iter().find(is_other) {
-        return Err(LayersError::Protocol(fleet.name.clone()));
+pub fn link_drivers(
+    plan: &Plan,
+    slice: Slice,
+    writer: Writers<'_>,
+) -> Result<Vec<MakeDriver>, LayersError> {
+    let is_used = |protocol| {
+        let mut fleets = plan.fleets.iter();
+        fleets.any(|fleet| fleet.client.protocol() == protocol)
+    };
+    let used = PROTOCOLS.iter().filter(|(protocol, _)| is_used(*protocol));
+    used.map(|(_, links)| links(plan, slice, writer()))
+        .collect()
+}
+
+/// Links over TCP. The layers are chosen once, so that a link pays for its own only.
+fn streams<P: SharedSockets + 'static>(
+    plan: &Plan,
+    slice: Slice,
+    writer: Option<Box<dyn FactWriter>>,
+) -> Result<MakeDriver, LayersError> {
+    let own = own_certificates(plan, slice, P::PROTOCOL)?;
+    let layers = Clients::new(&spec_of(plan, P::PROTOCOL), own).map_err(of_devices)?;
+    Ok(match layers {
+        Clients::Plain(on) => driver::<P, _>(move |_| Streams(on), writer),
+        Clients::WebSocket(on) => driver::<P, _>(move |_| Streams(on), writer),
+        Clients::Tls(on) => driver::<P, _>(move |_| Streams(on), writer),
+        Clients::Both(on) => driver::<P, _>(move |_| Streams(on), writer),
+    })
+}
+
+/// Links over UDP, as it is or with DTLS.
+fn datagrams<P: SharedSockets + 'static>(
+    plan: &Plan,
+    slice: Slice,
+    writer: Option<Box<dyn FactWriter>>,
+) -> Result<MakeDriver, LayersError> {
+    if !plan
+        .platform
+        .scheme_of(P::PROTOCOL)
+        .is_some_and(Scheme::is_dtls)
+    {
+        return Ok(driver::<P, _>(|_| Datagrams, writer));
     }
-    if !scheme.is_coap() {
-        let own = own_certificates(plan, slice)?;
-        let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
-        let layers = Clients::new(&spec, own).map_err(of_devices)?;
-        return Ok(LinkLines::Streams(Box::new(layers)));
-    }
-    if !scheme.is_dtls() {
-        return Ok(LinkLines::Datagrams);
-    }
-    Ok(LinkLines::Secured(link_certificates(plan, slice)?))
+    let certificates = link_certificates(plan, slice, P::PROTOCOL)?;
+    let lines =
+        move |spec: &ShardSpec| Secured::new(Arc::clone(&spec.plan), AwsLc::new(), certificates);
+    Ok(driver::<P, _>(lines, writer))
+}
+
+/// The settings of the addresses that a protocol's devices connect to.
+fn spec_of(plan: &Plan, protocol: Protocol) -> ClientSpec {
+    let endpoints: Vec<&Endpoint> = plan.platform.endpoints_of(protocol).collect();
+    spec(&endpoints, &plan.platform.tls, plan.seed)
 }
 
 /// By whom servers are judged, and what links show of themselves.
-fn link_certificates(plan: &Plan, slice: Slice) -> Result<LinkCertificates, LayersError> {
-    let spec = spec(&plan.platform.endpoints, &plan.platform.tls, plan.seed);
+fn link_certificates(
+    plan: &Plan,
+    slice: Slice,
+    protocol: Protocol,
+) -> Result<LinkCertificates, LayersError> {
+    let spec = spec_of(plan, protocol);
     let common = DtlsCertificates::new(None, &spec.tls, None).map_err(of_devices)?;
-    let own = own_certificates(plan, slice)?.into_iter();
+    let own = own_certificates(plan, slice, protocol)?.into_iter();
     let own = own.map(|(link, own)| (link, Box::new(common.of(own)) as _));
     let own = own.collect();
     Ok(LinkCertificates::new(Box::new(common), own))
@@ -91,9 +132,14 @@ fn of_devices(error: TransportError) -> LayersError {
 }
 
 /// The links of a share of a plan that show a certificate, with what they show.
-fn own_certificates(plan: &Plan, slice: Slice) -> Result<Vec<(u32, Own)>, LayersError> {
+fn own_certificates(
+    plan: &Plan,
+    slice: Slice,
+    protocol: Protocol,
+) -> Result<Vec<(u32, Own)>, LayersError> {
     let mut own = Vec::new();
-    for fleet in &plan.fleets {
+    let fleets = plan.fleets.iter();
+    for fleet in fleets.filter(|fleet| fleet.client.protocol() == protocol) {
         if let Credential::Certificate { cert, key } = &fleet.credential {
             credentials(plan, fleet, [cert, key], slice, &mut own)?;
         }
@@ -114,8 +160,7 @@ pub fn consumer_layers(
         let own = backend.tls.own.as_ref();
         let own = own.map(|(cert, key)| Own::new(&pem(cert), &pem(key.expose())));
         let own = own.transpose()?;
-        let endpoint = std::slice::from_ref(&backend.endpoint);
-        let spec = spec(endpoint, &backend.tls, !plan.seed);
+        let spec = spec(&[&backend.endpoint], &backend.tls, !plan.seed);
         let consumers = consumers.into_iter();
         Clients::new(
             &spec,
@@ -139,7 +184,8 @@ fn credentials(
     let directory = directory(plan, fleet, 0);
     let mut name = String::new();
     let [mut cert, mut key] = [String::new(), String::new()];
-    let is_dtls = plan.platform.scheme().is_dtls();
+    let scheme = plan.platform.scheme_of(fleet.client.protocol());
+    let is_dtls = scheme.is_some_and(Scheme::is_dtls);
     for link in slice.cut(fleet.first_link.0, fleet.links) {
         let device = fleet.first_device_of(muster_model::LinkId(link));
         fleet.render_link_name(muster_model::LinkId(link), &directory, &mut name);
@@ -158,7 +204,7 @@ fn credentials(
     Ok(())
 }
 
-fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
+fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
     let scheme = endpoints.first().map_or(Scheme::Mqtt, |first| first.scheme);
     let alpn = tls.alpn.clone();
     let peers = endpoints.iter().map(|endpoint| Peer {
@@ -190,31 +236,4 @@ fn spec(endpoints: &[Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
 
 fn pem(file: &PemFile) -> Pem {
     Pem::new(&file.name, file.text.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use muster_scenario::{NoFiles, Overrides, Source, parse};
-
-    use super::*;
-
-    fn plan(platform: &str) -> Plan {
-        let text = format!(
-            "name: t\nplatform: {{ {platform} }}\nfleet: [ {{ name: a, tenant: t1, streams: [ {{ rate: 1/s }} ] }}, {{ name: b, \
-             tenant: t1, streams: [ {{ rate: 1/s }} ] }} ]\nphases: {{ measure: 1s }}\n"
-        );
-        let (name, text) = ("t.yaml", text.as_str());
-        parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap()
-    }
-
-    #[test]
-    fn a_fleet_of_another_protocol_is_refused_by_name() {
-        let coap = plan("kind: hono, devices: [ 'coap://127.0.0.1' ]");
-        let mut mqtt = plan("kind: mqtt, devices: [ 'mqtt://127.0.0.1' ]");
-        assert!(link_lines(&coap, Slice::WHOLE).is_ok());
-        assert!(link_lines(&mqtt, Slice::WHOLE).is_ok());
-        mqtt.fleets[1].client = coap.fleets[1].client.clone();
-        let refused = link_lines(&mqtt, Slice::WHOLE).unwrap_err();
-        assert!(refused.to_string().contains("fleet `b`"), "{refused}");
-    }
 }

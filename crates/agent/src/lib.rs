@@ -13,10 +13,10 @@ mod layers;
 mod news;
 mod worker;
 
-pub use agent::{Agent, AgentError, Scribes};
+pub use agent::{Agent, AgentError, Writers};
 pub use assignment::Assignment;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
-pub use layers::{LayersError, LinkLines, consumer_layers, link_lines};
+pub use layers::{LayersError, consumer_layers, link_drivers};
 pub use news::News;
 pub use worker::serve;

@@ -11,10 +11,11 @@ use std::time::Duration;
 use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop};
 use muster_conduct::{Dispatch, Order, Slice, Trial, recorder_plan, schedules};
 use muster_device::Mqtt;
-use muster_fleet::{ShardSpec, Streams, shard_loop};
+use muster_fleet::{ShardSpec, Streams, driver, shard_loop};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 use muster_plan::Plan;
+use muster_platform::Protocol;
 use muster_protocol::layer::Plain;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_transport::Clients;
@@ -117,9 +118,17 @@ struct Thread {
 }
 
 impl Thread {
-    fn run<H: Handler + Send + 'static>(mut driver: Loop<H>, orders: SyncSender<Order>) -> Self {
-        let waker = driver.parts().1.waker();
-        std::thread::spawn(move || driver.run());
+    fn run<H: Handler>(
+        orders: SyncSender<Order>,
+        make: impl FnOnce() -> Loop<H> + Send + 'static,
+    ) -> Self {
+        let (ready, is_ready) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut driver = make();
+            ready.send(driver.parts().1.waker()).expect("it is awaited");
+            driver.run()
+        });
+        let waker = is_ready.recv().expect("the driver stands");
         Self { orders, waker }
     }
 
@@ -156,15 +165,19 @@ impl Line {
         };
         let (to_consumers, mailbox) = sink(0);
         let spec = consumers(&plan, target, clock);
-        let consumers = consumers_loop(&spec, vec![Clients::Plain(Plain)], None, mailbox)
-            .expect("they can be set up");
+        let consumers = Thread::run(to_consumers, move || {
+            consumers_loop(&spec, vec![Clients::Plain(Plain)], None, mailbox)
+                .expect("they can be set up")
+        });
         let (to_devices, mailbox) = sink(1);
-        let spec = devices(&plan, clock);
-        let devices = shard_loop::<Mqtt, _>(&spec, vec![target], Streams(Plain), None, mailbox)
-            .expect("it can be placed");
+        let spec = devices(&plan, target, clock);
+        let devices = Thread::run(to_devices, move || {
+            let driver = driver::<Mqtt, _>(|_| Streams(Plain), None);
+            shard_loop(&spec, vec![driver], mailbox).expect("it can be placed")
+        });
         Self {
-            consumers: Thread::run(consumers, to_consumers),
-            devices: Thread::run(devices, to_devices),
+            consumers,
+            devices,
             dispatches,
             told: Told::default(),
         }
@@ -205,7 +218,7 @@ fn consumers(plan: &Arc<Plan>, target: SocketAddr, clock: Clock) -> ConsumersSpe
     }
 }
 
-fn devices(plan: &Arc<Plan>, clock: Clock) -> ShardSpec {
+fn devices(plan: &Arc<Plan>, target: SocketAddr, clock: Clock) -> ShardSpec {
     let (run, schedules) = (RunId(1), schedules(plan).expect("the plan was checked"));
     ShardSpec {
         plan: Arc::clone(plan),
@@ -214,6 +227,7 @@ fn devices(plan: &Arc<Plan>, clock: Clock) -> ShardSpec {
         run,
         slice: Slice::WHOLE,
         clock,
+        targets: vec![(Protocol::Mqtt, target)],
         gateways: Vec::new(),
         trial: Trial {
             slots: 1 << 16,

@@ -7,6 +7,7 @@ use muster_conduct::{Part, Trial};
 use muster_model::{BackendId, ConsumerId, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
+use muster_platform::Protocol;
 
 /// Spread of a run over processes and threads.
 #[derive(Debug, Clone)]
@@ -21,8 +22,8 @@ pub struct Spread {
     pub processes: u32,
     /// Device shards of each process.
     pub shards: u32,
-    /// Addresses for devices.
-    pub targets: Vec<SocketAddr>,
+    /// Addresses for devices, each with the protocol of its devices.
+    pub targets: Vec<(Protocol, SocketAddr)>,
     /// Addresses for each backend's consumers; the index is the `BackendId`.
     pub backends: Vec<Vec<SocketAddr>>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.

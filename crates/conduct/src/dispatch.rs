@@ -38,6 +38,20 @@ pub struct Handover {
     pub account: Account,
 }
 
+impl Dispatch {
+    /// Adds what another shard of the thread reports.
+    pub fn merge(&mut self, other: Self) {
+        self.progress = Progress::united([self.progress, other.progress]);
+        self.windows.merge(&other.windows);
+        self.diagnostics.extend(other.diagnostics);
+        match (&mut self.handover, other.handover) {
+            (Some(handover), Some(other)) => handover.merge(*other),
+            (handover @ None, other) => *handover = other,
+            (Some(_), None) => {}
+        }
+    }
+}
+
 impl Handover {
     /// Adds what another thread or process leaves behind.
     pub fn merge(&mut self, other: Self) {

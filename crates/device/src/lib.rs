@@ -43,7 +43,7 @@ pub use recording::Recording;
 pub use refusals::{Note, Refusals};
 pub use session::coap::Coap;
 pub use session::mqtt::{Hello, Mqtt};
-pub use session::{Further, Interaction, Session, SharedSockets, SocketSlot, Transport};
+pub use session::{Further, Session, SharedSockets, SocketSlot, Transport};
 pub use shard::{Shard, ShardPlan, Then};
 pub use sink::Sink;
 pub use token::SLOT_MAX;

@@ -13,7 +13,7 @@ use std::fmt::{Debug, Display};
 use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, StreamId};
 use muster_plan::ClientPlan;
-use muster_platform::CommandCopy;
+use muster_platform::{CommandCopy, Protocol};
 use muster_protocol::mqtt::Topic;
 
 pub(crate) use self::rendering::{Rendering, Scratch};
@@ -24,15 +24,6 @@ use crate::fleets::FleetLinks;
 use crate::refusals::Refusals;
 use crate::slots::SlotId;
 use crate::token::Token;
-
-/// The way in which devices and the platform talk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interaction {
-    /// Devices publish and subscribe; the platform publishes to them.
-    Publishes,
-    /// Devices ask, and what the platform has for them comes in its answers.
-    Asks,
-}
 
 /// The carrier of a session's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +45,8 @@ pub trait Session: Debug + Default {
     /// The reason why a message can never go on a session.
     type Unfit: Debug + Copy + PartialEq + Display;
 
-    /// The way in which devices and the platform talk.
-    const INTERACTION: Interaction;
+    /// The protocol.
+    const PROTOCOL: Protocol;
     /// The carrier of the bytes.
     const TRANSPORT: Transport;
 

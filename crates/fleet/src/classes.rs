@@ -1,5 +1,6 @@
 //! Parts that a shard is made from.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, Trial};
@@ -9,6 +10,7 @@ use muster_measure::RecorderPlan;
 use muster_model::RunId;
 use muster_net::Clock;
 use muster_plan::Plan;
+use muster_platform::Protocol;
 
 /// Parts that a shard is made from.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct ShardSpec {
     pub slice: Slice,
     /// The clock of the run.
     pub clock: Clock,
+    /// Addresses that devices connect to, each with the protocol of its devices.
+    pub targets: Vec<(Protocol, SocketAddr)>,
     /// The processes of an embedded gateway, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// Settings that only tests change.

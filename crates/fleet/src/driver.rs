@@ -1,17 +1,16 @@
 //! Drives the links of a shard over an event loop.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use muster_conduct::{Dispatch, FactWriter, Order, RecordingSink};
 use muster_device::{Further, Shard, SharedSockets, Then};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
-use muster_net::{
-    Closed, ConnectError, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, TimerId, WaitsOf,
-};
+use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, TimerId};
 use muster_protocol::layer::Ended;
 
 use crate::classes::{ShardError, ShardSpec};
+use crate::shards::LinkDriver;
+use crate::tags::{Owner, Tags};
 
 mod lines;
 #[cfg(test)]
@@ -45,6 +44,7 @@ const CONNECTS_PER_TURN: u32 = 16;
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
 pub struct Driver<P: SharedSockets, L: Lines> {
+    tags: Tags,
     shard: Shard<P, RecordingSink>,
     keys: Vec<Option<Key>>,
     timers: Vec<Option<(Micros, TimerId)>>,
@@ -61,52 +61,6 @@ pub struct Driver<P: SharedSockets, L: Lines> {
     out: Vec<u8>,
     is_ramping: bool,
     untaken: ShedCause,
-    is_over: bool,
-}
-
-/// A shard on its own event loop, to be run on its own thread. Orders are read when the loop's
-/// waker is called. `lines` is what lies between sockets and sessions.
-///
-/// # Errors
-/// [`ShardError`] if the plan cannot be placed or the loop cannot start.
-pub fn shard_loop<P: SharedSockets, L: Lines>(
-    spec: &ShardSpec,
-    targets: Vec<SocketAddr>,
-    lines: L,
-    writer: Option<Box<dyn FactWriter>>,
-    mailbox: Mailbox<Order, Box<Dispatch>>,
-) -> Result<Loop<Driver<P, L>>, ShardError> {
-    let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-    let shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
-    let links = shard.fleets().links() as usize;
-    let shared = Shared::of(shard.session().sockets(), shard.connects().ramps());
-    let driver = Driver {
-        shard,
-        keys: vec![None; links],
-        timers: vec![None; links],
-        lines,
-        each: (0..links).map(|_| L::Line::default()).collect(),
-        shared,
-        held: BTreeMap::new(),
-        targets: Targets::new(targets, &spec.plan),
-        reports: Reports::new(mailbox),
-        waiting: BTreeMap::new(),
-        out: Vec::new(),
-        is_ramping: false,
-        untaken: ShedCause::GeneratorLate,
-        is_over: false,
-    };
-    let config = LoopConfig {
-        buffers_max: spec.trial.buffers,
-        ..LoopConfig::default()
-    };
-    let config = config.with_packets_of(spec.plan.receive_limit());
-    let mut event_loop = Loop::new(spec.clock, &config, driver)?;
-    event_loop.parts().1.watch_cpu_wait(WaitsOf {
-        gateways: spec.gateways.clone(),
-        library: None,
-    });
-    Ok(event_loop)
 }
 
 impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
@@ -115,73 +69,48 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     }
 
     fn opened(&mut self, io: &mut Io, key: Key) {
-        if let Some(socket) = self.shared_socket(io, key) {
-            return self.shared.opened(socket);
+        match Owner::of(io.tag(key)) {
+            Owner::Link(link) => self.link_opened(io, link),
+            Owner::SharedSocket(socket) => self.shared.opened(socket),
         }
-        self.link_opened(io, io.tag(key));
     }
 
-    fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
-        // A shard listens on nothing; whatever came is none of its business.
-        io.close(key);
-    }
+    fn accepted(&mut self, _io: &mut Io, _key: Key, _listener: ListenerId) {}
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
-        if let Some(socket) = self.shared_socket(io, key) {
-            self.received_at(io, socket, bytes);
-            return bytes.len();
+        match Owner::of(io.tag(key)) {
+            Owner::Link(link) => self.link_received(io, link, bytes),
+            Owner::SharedSocket(socket) => {
+                self.received_at(io, socket, bytes);
+                bytes.len()
+            }
         }
-        self.link_received(io, io.tag(key), bytes)
     }
 
     fn flushed(&mut self, io: &mut Io, key: Key) {
-        if let Some(socket) = self.shared_socket(io, key) {
-            return self.flushed_at(io, socket);
+        match Owner::of(io.tag(key)) {
+            Owner::Link(link) => self.link_flushed(io, link, key),
+            Owner::SharedSocket(socket) => self.flushed_at(io, socket),
         }
-        let link = io.tag(key);
-        let now = io.fresh_now();
-        self.tell_flushed(io, link, key, now);
-        if let Some(waiting) = self.waiting.remove(&link) {
-            self.out.extend_from_slice(&waiting);
-            self.send(io, link);
-        }
-        self.arm(io, link);
-        self.pump(io, link);
     }
 
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
-        if let Some(socket) = self.shared_socket(io, key) {
-            return self.closed_at(io, socket, why);
+        match Owner::of(io.tag(key)) {
+            Owner::Link(link) => self.link_closed(io, link, why),
+            Owner::SharedSocket(socket) => self.closed_at(io, socket, why),
         }
-        self.link_closed(io, io.tag(key), why);
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
-        if let Some(socket) = shared::socket_of_timer(token) {
-            return self.time_passed_at(io, socket);
-        }
-        let link = token as u32;
-        let now = io.heard();
-        self.timers[link as usize] = None;
-        let then = self.time_passed(link, now);
-        self.send(io, link);
-        self.follow(io, link, then);
-        self.arm(io, link);
-        if L::IN_DATAGRAMS {
-            self.go_on(io, link);
+        match Owner::of(token as u32) {
+            Owner::Link(link) => self.link_timer(io, link),
+            Owner::SharedSocket(socket) => self.time_passed_at(io, socket),
         }
     }
 
-    fn woken(&mut self, io: &mut Io) {
-        while let Some(order) = self.reports.next_order() {
-            self.obey(io, order);
-        }
-    }
+    fn woken(&mut self, _io: &mut Io) {}
 
     fn turn(&mut self, io: &mut Io) -> Option<Micros> {
-        if self.is_over {
-            return None;
-        }
         // An answer that has come is never overdue: what is not read yet may be one.
         while let Some(link) = self.shard.expire(io.heard()) {
             self.arm(io, link);
@@ -193,13 +122,8 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
         let connects_left = self.is_ramping && self.connect(io);
         let due_left = self.take_due(io);
         let shared_left = L::IN_DATAGRAMS && self.turn_of_shared(io);
-        let now = io.now();
-        if now >= self.reports.next_dispatch() {
-            self.reports
-                .dispatch(io, now, &mut self.shard, &self.targets);
-        }
         if connects_left || due_left || shared_left {
-            return Some(now);
+            return Some(io.now());
         }
         let connect = self.shard.connects().next().filter(|_| self.is_ramping);
         let wanted = [
@@ -207,39 +131,11 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
             self.shard.traffic().next_expiry(),
             connect,
         ];
-        let next = wanted.into_iter().flatten().min();
-        Some(next.map_or(self.reports.next_dispatch(), |next| {
-            next.min(self.reports.next_dispatch())
-        }))
+        wanted.into_iter().flatten().min()
     }
 }
 
-impl<P: SharedSockets, L: Lines> Driver<P, L> {
-    /// Opens a link once its socket stands.
-    fn link_opened(&mut self, io: &mut Io, link: u32) {
-        let now = io.fresh_now();
-        if let Err(error) = self.open(link, now) {
-            let then = self.ended(link, now, Ended::Failed(error));
-            self.follow(io, link, then);
-        }
-        self.send(io, link);
-        if L::IN_DATAGRAMS {
-            self.arm(io, link);
-            self.go_on(io, link);
-        }
-    }
-
-    /// Bytes came to a link: how many are used up.
-    #[inline]
-    fn link_received(&mut self, io: &mut Io, link: u32, bytes: &mut [u8]) -> usize {
-        let now = io.fresh_now();
-        let (used, then) = self.read(link, now, bytes);
-        self.send(io, link);
-        self.follow(io, link, then);
-        self.go_on(io, link);
-        used
-    }
-
+impl<P: SharedSockets, L: Lines> LinkDriver for Driver<P, L> {
     fn obey(&mut self, io: &mut Io, order: Order) {
         let now = io.fresh_now();
         match order {
@@ -265,6 +161,105 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         }
     }
 
+    fn dispatch(&mut self, io: &mut Io, now: Micros) -> Box<Dispatch> {
+        if L::IN_DATAGRAMS {
+            self.reports.report_datagrams(io, &self.targets);
+        }
+        let plan = self.targets.plan();
+        self.reports.dispatch(now, &mut self.shard, plan)
+    }
+
+    fn hand_over(&mut self, io: &mut Io) -> Box<Dispatch> {
+        if L::IN_DATAGRAMS {
+            let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
+            links.counters.icmp_errors = counts.icmp_errors.into();
+            links.counters.datagrams_refused = counts.datagrams_refused.into();
+        }
+        let account = std::mem::take(self.shard.recording().account());
+        self.shard.recording().sink().hand_over(account)
+    }
+}
+
+impl<P: SharedSockets, L: Lines> Driver<P, L> {
+    /// The driver at a place of its loop, with every link down.
+    pub(crate) fn new(
+        spec: &ShardSpec,
+        place: usize,
+        lines: L,
+        writer: Option<Box<dyn FactWriter>>,
+    ) -> Result<Self, ShardError> {
+        let recorder = muster_measure::Recorder::new(spec.recorder.clone());
+        let shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
+        let links = shard.fleets().links() as usize;
+        let shared = Shared::of(shard.session().sockets(), shard.connects().ramps());
+        Ok(Self {
+            tags: Tags::new(place),
+            shard,
+            keys: vec![None; links],
+            timers: vec![None; links],
+            lines,
+            each: (0..links).map(|_| L::Line::default()).collect(),
+            shared,
+            held: BTreeMap::new(),
+            targets: Targets::new::<P>(spec),
+            reports: Reports::default(),
+            waiting: BTreeMap::new(),
+            out: Vec::new(),
+            is_ramping: false,
+            untaken: ShedCause::GeneratorLate,
+        })
+    }
+
+    /// The kernel has taken all that a link's own socket held.
+    fn link_flushed(&mut self, io: &mut Io, link: u32, key: Key) {
+        let now = io.fresh_now();
+        self.tell_flushed(io, link, key, now);
+        if let Some(waiting) = self.waiting.remove(&link) {
+            self.out.extend_from_slice(&waiting);
+            self.send(io, link);
+        }
+        self.arm(io, link);
+        self.pump(io, link);
+    }
+
+    /// A timer of a link ran out.
+    fn link_timer(&mut self, io: &mut Io, link: u32) {
+        let now = io.heard();
+        self.timers[link as usize] = None;
+        let then = self.time_passed(link, now);
+        self.send(io, link);
+        self.follow(io, link, then);
+        self.arm(io, link);
+        if L::IN_DATAGRAMS {
+            self.go_on(io, link);
+        }
+    }
+
+    /// Opens a link once its socket stands.
+    fn link_opened(&mut self, io: &mut Io, link: u32) {
+        let now = io.fresh_now();
+        if let Err(error) = self.open(link, now) {
+            let then = self.ended(link, now, Ended::Failed(error));
+            self.follow(io, link, then);
+        }
+        self.send(io, link);
+        if L::IN_DATAGRAMS {
+            self.arm(io, link);
+            self.go_on(io, link);
+        }
+    }
+
+    /// Bytes came to a link: how many are used up.
+    #[inline]
+    fn link_received(&mut self, io: &mut Io, link: u32, bytes: &mut [u8]) -> usize {
+        let now = io.fresh_now();
+        let (used, then) = self.read(link, now, bytes);
+        self.send(io, link);
+        self.follow(io, link, then);
+        self.go_on(io, link);
+        used
+    }
+
     /// Begins the connects whose turn has come; whether more are due at once.
     fn connect(&mut self, io: &mut Io) -> bool {
         for _ in 0..CONNECTS_PER_TURN {
@@ -281,7 +276,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             let (target, source) = self.targets.of(self.shard.fleets(), link, sockets);
             match L::connect(io, target, source) {
                 Ok(key) => {
-                    io.set_tag(key, link);
+                    io.set_tag(key, self.tags.link(link));
                     self.keys[link as usize] = Some(key);
                     self.shard.opening(link, now);
                     self.arm(io, link);
@@ -402,7 +397,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             }
             io.cancel_timer(timer);
         }
-        let timer = io.set_timer(later(io, deadline), u64::from(link));
+        let token = u64::from(self.tags.link(link));
+        let timer = io.set_timer(later(io, deadline), token);
         self.timers[link as usize] = Some((deadline, timer));
     }
 
@@ -416,16 +412,6 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             self.follow(io, link, then);
         }
         self.close_shared(io);
-        self.reports
-            .dispatch(io, now, &mut self.shard, &self.targets);
-        let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
-        links.counters.icmp_errors = counts.icmp_errors.into();
-        links.counters.datagrams_refused = counts.datagrams_refused.into();
-        let account = std::mem::take(self.shard.recording().account());
-        let last = self.shard.recording().sink().hand_over(account);
-        self.reports.post_last(last);
-        self.is_over = true;
-        io.stop();
     }
 }
 

@@ -8,32 +8,34 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_conduct::{Part, directory};
-use muster_gateway::{
-    ChildGateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, ManagementConfig, User,
-};
-use muster_model::{LinkId, Micros};
+use muster_conduct::Part;
+use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, ManagementConfig, User};
+use muster_model::Micros;
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_plan::{
-    ApiCredential, Credential, Endpoint, FleetPlan, PemFile, Plan, PlatformKind, ProvisionMode,
-    Secret, WebAddress,
+    ApiCredential, Endpoint, Plan, PlatformKind, ProvisionMode, Scheme, Secret, WebAddress,
 };
+use muster_platform::Protocol;
 use muster_scenario::Needs;
-use muster_transport::throwaway;
 
 mod answering;
+mod embedded;
 
 use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
+use embedded::{listening, met_at, own_tls};
 use muster_report::Event;
 use muster_result::NotedTarget;
+
+/// An address that devices connect to, and their protocol.
+pub(crate) type DeviceAddress = (Protocol, SocketAddr);
 
 /// The addresses of devices and consumers.
 #[derive(Debug, Clone)]
 pub(crate) struct Addresses {
-    /// The devices' addresses; links are spread over them.
-    pub(crate) devices: Vec<SocketAddr>,
+    /// The devices' addresses; the links of a protocol are spread over its own.
+    pub(crate) devices: Vec<DeviceAddress>,
     /// Each backend's addresses.
     pub(crate) backends: Vec<Vec<SocketAddr>>,
 }
@@ -42,7 +44,8 @@ impl Addresses {
     /// True if any of them is on this machine: whoever serves devices or consumers there is
     /// another process, which takes its CPU from the same machine.
     pub(crate) fn is_co_located(&self) -> bool {
-        let mut all = self.devices.iter().chain(self.backends.iter().flatten());
+        let devices = self.devices.iter().map(|(_, address)| address);
+        let mut all = devices.chain(self.backends.iter().flatten());
         all.any(|address| is_local(*address))
     }
 }
@@ -202,14 +205,13 @@ impl Target {
         let processes = gateway_processes(plan, needs, descriptors)?;
         let management = management(plan, processes)?;
         let northbound = northbound(plan)?;
-        let listen = addresses.devices[0];
-        let scheme = plan.platform.scheme();
-        let own = own_tls(plan, listen.ip())?;
+        let own = own_tls(plan, addresses.devices[0].1.ip())?;
+        let scheme = plan.platform.scheme_of(Protocol::Mqtt);
         let config = GatewayConfig {
             threads: gateway_threads(processes),
             dialect,
-            websocket: scheme.is_websocket(),
-            tls: own.clone().filter(|_| scheme.is_tls()),
+            websocket: scheme.is_some_and(Scheme::is_websocket),
+            tls: own.clone().filter(|_| scheme.is_some_and(Scheme::is_tls)),
             behaviour: *behaviour,
             max_payload,
             seed: plan.seed,
@@ -217,17 +219,18 @@ impl Target {
             expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
-            ..listening(plan, listen, own)
+            ..listening(plan, &addresses.devices, own)
         };
         let parts = (0..processes).map(|index| config.part(index, processes));
         let gateways = parts.map(|part| GatewayProcess::start(&part));
         let gateways = gateways.collect::<Result<Vec<_>>>()?;
         introduce(plan, &gateways, &northbound, management);
         let addresses = met_at(plan, &gateways);
-        let devices = addresses.devices.iter();
-        let names: Vec<String> = devices
-            .map(|addr| format!("{}://{addr}", scheme.name()))
-            .collect();
+        let name = |(protocol, addr): &DeviceAddress| {
+            let scheme = plan.platform.scheme_of(*protocol);
+            format!("{}://{addr}", scheme.map_or("", Scheme::name))
+        };
+        let names: Vec<String> = addresses.devices.iter().map(name).collect();
         let endpoints = format!("embedded gateway, {}", names.join(", "));
         Ok(Self {
             addresses,
@@ -306,97 +309,6 @@ fn gateway_processes(plan: &Plan, needs: &Needs, descriptors: u64) -> Result<u32
         );
     }
     Ok(processes)
-}
-
-/// The listeners of the embedded gateway, and its users.
-fn listening(plan: &Plan, listen: SocketAddr, own: Option<GatewayTls>) -> GatewayConfig {
-    let scheme = plan.platform.scheme();
-    let is_coap = scheme.is_coap();
-    // Beside CoAP the business application has a port of its own.
-    let northbound = SocketAddr::new(listen.ip(), 0);
-    GatewayConfig {
-        listen: if is_coap { northbound } else { listen },
-        coap: (is_coap && !scheme.is_dtls()).then_some(listen),
-        coaps: scheme.is_dtls().then_some(GatewayDtls {
-            listen,
-            connection_id: true,
-            secret: None,
-            certificate: own,
-        }),
-        users: shared_keys(plan),
-        ..GatewayConfig::default()
-    }
-}
-
-/// The addresses of the embedded gateway for devices and consumers.
-fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
-    let at = |scheme: &str| -> Vec<SocketAddr> {
-        let addresses = gateways.iter().map(|process| process.gateway.addresses());
-        addresses.filter_map(|at| at.get(scheme)).collect()
-    };
-    let (scheme, brokers) = (plan.platform.scheme(), at("mqtt"));
-    let devices = match scheme.is_coap() {
-        true => at(scheme.name()),
-        false => brokers.clone(),
-    };
-    let backends = plan.backends.iter().map(|_| brokers.clone()).collect();
-    Addresses { devices, backends }
-}
-
-/// The keys that the links of a plan share with the embedded gateway, and the identities they go by.
-fn shared_keys(plan: &Plan) -> Vec<User> {
-    let mut users = Vec::new();
-    for fleet in &plan.fleets {
-        let Credential::Psk { identity, secret } = &fleet.credential else {
-            continue;
-        };
-        let directory = directory(plan, fleet, 0);
-        let mut name = String::new();
-        for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
-            let device = fleet.first_device_of(LinkId(link));
-            let (mut called, mut key) = (Vec::new(), Vec::new());
-            fleet.render_link_name(LinkId(link), &directory, &mut name);
-            directory.render_octets(identity, device, &name, &mut called);
-            directory.render_octets(secret.expose(), device, &name, &mut key);
-            // An identity that is no text is no device's to the gateway, as it is to Hono.
-            if let Ok(name) = String::from_utf8(called) {
-                let password = key;
-                users.push(User { name, password });
-            }
-        }
-    }
-    users
-}
-
-/// The embedded gateway's certificate, made for this run, which then trusts it.
-fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
-    let scheme = plan.platform.scheme();
-    let shares_no_key = |fleet: &FleetPlan| !matches!(fleet.credential, Credential::Psk { .. });
-    let is_dtls = scheme.is_dtls() && plan.fleets.iter().any(shares_no_key);
-    if !scheme.is_tls() && !is_dtls {
-        return Ok(None);
-    }
-    let host = plan.platform.endpoints[0].host_name().to_owned();
-    let server_name = plan.platform.tls.server_name.clone();
-    let names = [Some(host), Some(listen.to_string()), server_name];
-    let made = throwaway(&names.into_iter().flatten().collect::<Vec<_>>())?;
-    let ca = PemFile {
-        name: made.ca.name.clone(),
-        text: made.ca.text().to_vec(),
-    };
-    for backend in &mut plan.backends {
-        backend.tls.ca = Some(ca.clone());
-    }
-    plan.platform.tls.ca = Some(ca);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let client_ca = plan.platform.tls.client_ca.as_ref();
-    Ok(Some(GatewayTls {
-        cert: text(made.cert.text()),
-        key: text(made.key.text()),
-        client_ca: client_ca.map(|ca| text(&ca.text)),
-        // Over TLS consumers come to the same address, and show none.
-        needs_client_cert: is_dtls && client_ca.is_some(),
-    }))
 }
 
 /// Notes the addresses and users of the embedded gateway in the plan.
@@ -526,7 +438,8 @@ mod tests {
         // Kept for documentation (RFC 5737): no machine has it.
         let there = SocketAddr::from(([192, 0, 2, 1], 1883));
         let is_co_located = |devices: SocketAddr, backend: SocketAddr| {
-            let (devices, backends) = (vec![devices], vec![vec![backend]]);
+            let devices = vec![(Protocol::Mqtt, devices)];
+            let backends = vec![vec![backend]];
             Addresses { devices, backends }.is_co_located()
         };
         assert!(is_co_located(there, here));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use muster_judge::Rules;
 use muster_measure::Cold;
 use muster_model::{DeviceId, LinkId, Micros, StreamId};
-use muster_platform::Dialect;
+use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
 mod coap;
@@ -100,6 +100,19 @@ impl Plan {
     /// Sockets of all links: as many as links, but where these share some.
     pub fn device_sockets(&self) -> u32 {
         self.fleets.iter().map(FleetPlan::sockets).sum()
+    }
+
+    /// Sockets of the links that speak a protocol.
+    pub fn sockets_of(&self, protocol: Protocol) -> u32 {
+        let fleets = self.fleets.iter();
+        let fleets = fleets.filter(|fleet| fleet.client.protocol() == protocol);
+        fleets.map(FleetPlan::sockets).sum()
+    }
+
+    /// The scheme of the addresses that the devices of a fleet connect to.
+    pub fn scheme_of(&self, fleet: &FleetPlan) -> Scheme {
+        let scheme = self.platform.scheme_of(fleet.client.protocol());
+        scheme.unwrap_or_else(|| self.platform.scheme())
     }
 
     /// Every stream with its fleet, in the order of `StreamId`.

@@ -2,7 +2,9 @@
 
 use muster_model::{DeviceId, LinkId, Micros};
 
-use crate::{ClientPlan, Plan, SocketUse};
+use muster_platform::Protocol;
+
+use crate::{ClientPlan, Plan, Scheme, SocketUse};
 
 /// The most handshakes of a fleet under way at once.
 const PENDING_MAX: u32 = 256;
@@ -14,7 +16,7 @@ impl Plan {
     /// devices. Consumers join no group of MQTT. A link of CoAP without security asks for a sign of life.
     pub fn only_connecting(&self) -> Self {
         let mut plan = self.clone();
-        let is_plain = !plan.platform.scheme().is_dtls();
+        let is_plain = plan.platform.scheme_of(Protocol::Coap) != Some(Scheme::Coaps);
         for fleet in &mut plan.fleets {
             (fleet.reconnect.min, fleet.reconnect.max) = (NO_SECOND_TRY, NO_SECOND_TRY);
             (fleet.connect.lifetime, fleet.offline) = (None, None);

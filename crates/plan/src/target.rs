@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
-use muster_platform::{Dialect, KafkaRecords};
+use muster_platform::{Dialect, KafkaRecords, Protocol};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,8 @@ use crate::{Endpoint, Scheme, Secret, TlsPlan};
 pub struct PlatformPlan {
     /// Its kind.
     pub kind: PlatformKind,
-    /// Addresses that devices connect to; several are spread over the links. Never empty.
-    /// All of one scheme.
+    /// Addresses that devices connect to; several of a protocol are spread over its links. Never empty.
+    /// Those of a protocol have one scheme.
     pub endpoints: Vec<Endpoint>,
     /// True if links are spread over all addresses of a name, and not only over the names.
     pub uses_all_addresses: bool,
@@ -53,7 +53,19 @@ impl PlatformPlan {
 }
 
 impl PlatformPlan {
-    /// The scheme of all addresses of the devices.
+    /// The addresses of devices that speak a protocol.
+    pub fn endpoints_of(&self, protocol: Protocol) -> impl Iterator<Item = &Endpoint> {
+        let endpoints = self.endpoints.iter();
+        endpoints.filter(move |endpoint| endpoint.scheme.protocol() == protocol)
+    }
+
+    /// The scheme of these addresses; none if there are none.
+    pub fn scheme_of(&self, protocol: Protocol) -> Option<Scheme> {
+        let first = self.endpoints_of(protocol).next();
+        first.map(|endpoint| endpoint.scheme)
+    }
+
+    /// The scheme of the first address of the devices.
     pub fn scheme(&self) -> Scheme {
         let first = self.endpoints.first();
         first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)

@@ -2,8 +2,10 @@
 
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 /// A protocol of devices, whatever it is secured by and carried in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Protocol {
     /// MQTT 3.1.1 or 5.
     Mqtt,

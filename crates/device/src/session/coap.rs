@@ -11,13 +11,13 @@ mod sockets;
 use muster_measure::LinkAccount;
 use muster_model::{ConnectFailure, Micros};
 use muster_plan::{ClientPlan, CoapSettings, SocketUse};
+use muster_platform::Protocol;
 use muster_protocol::coap::{self, ExchangeKey};
 
 use self::blocks::{BlockDue, Bodies};
 use self::sockets::Sockets;
 use super::{
-    Context, Event, Further, Input, Interaction, Outgoing, Session, SharedSockets, Transport,
-    Unsent, View,
+    Context, Event, Further, Input, Outgoing, Session, SharedSockets, Transport, Unsent, View,
 };
 use crate::client::Client;
 use crate::fleets::FleetLinks;
@@ -56,7 +56,7 @@ impl Session for Coap {
     type Key = ExchangeKey;
     type Unfit = coap::Refused;
 
-    const INTERACTION: Interaction = Interaction::Asks;
+    const PROTOCOL: Protocol = Protocol::Coap;
     const TRANSPORT: Transport = Transport::Datagrams;
 
     fn settings(client: &ClientPlan) -> Option<&CoapSettings> {

@@ -12,17 +12,14 @@ mod takeover;
 use muster_measure::LinkAccount;
 use muster_model::{Cause, ConnectFailure, Micros};
 use muster_plan::{ClientPlan, MqttSettings};
-use muster_platform::{PROPERTY_NAME, SUBSCRIPTIONS_MAX, UplinkScratch};
+use muster_platform::{PROPERTY_NAME, Protocol, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
 use rustc_hash::FxHashMap;
 
 pub use self::connect::Hello;
 
 use self::announcing::Announced;
-use super::{
-    Context, Downlink, Event, Input, Interaction, Outgoing, Session, SharedSockets, Transport,
-    Unsent,
-};
+use super::{Context, Downlink, Event, Input, Outgoing, Session, SharedSockets, Transport, Unsent};
 use crate::Qos;
 use crate::class::Class;
 use crate::client::Client;
@@ -63,7 +60,7 @@ impl Session for Mqtt {
     type Key = ();
     type Unfit = mqtt::Refused;
 
-    const INTERACTION: Interaction = Interaction::Publishes;
+    const PROTOCOL: Protocol = Protocol::Mqtt;
     const TRANSPORT: Transport = Transport::Stream;
 
     fn settings(client: &ClientPlan) -> Option<&MqttSettings> {

@@ -12,7 +12,7 @@ use crate::agenda::DueMessage;
 use crate::class::{Class, Kind};
 use crate::links::{Link, State};
 use crate::messages::Forgotten;
-use crate::session::{Interaction, Session};
+use crate::session::Session;
 use crate::sink::Sink;
 use crate::slots::{Admission, SlotId};
 use crate::token::Token;
@@ -69,7 +69,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         };
         if is_absent || link.state() != State::Up {
             Presence::Offline
-        } else if P::INTERACTION == Interaction::Asks && asks() {
+        } else if P::PROTOCOL.asks && asks() {
             Presence::Waiting
         } else if link.ups() > 1 && now - link.since() < RECENT {
             Presence::Reconnected
@@ -233,7 +233,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             outcome: Answering::of(outcome),
             own: self.own.until(slot.own, slot.due, at),
         };
-        if P::INTERACTION == Interaction::Asks {
+        if P::PROTOCOL.asks {
             self.reply_paths.release(request);
         }
         self.recording.command(stream, Command::Answer(answer));

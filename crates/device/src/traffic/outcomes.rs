@@ -6,7 +6,7 @@ use super::Traffic;
 use crate::class::Qos;
 use crate::links::Links;
 use crate::messages::Forgotten;
-use crate::session::{Interaction, Session};
+use crate::session::Session;
 use crate::sink::Sink;
 use crate::slots::{SlotId, Stage};
 use crate::token::{Token, stream_of};
@@ -100,7 +100,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     pub(crate) fn answered_late(&mut self, stream: StreamId, is_accepted: bool, now: Micros) {
         let of = self.fleets.stream(stream);
         // The answer to a request is the last word on it.
-        let is_last = P::INTERACTION == Interaction::Asks;
+        let is_last = P::PROTOCOL.asks;
         let is_acknowledged = !is_last && (of.is_acknowledged() || of.is_query());
         let counts = self.recording.counts(stream, now);
         if !is_acknowledged {

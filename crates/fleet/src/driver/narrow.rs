@@ -2,7 +2,7 @@
 //! sockets, which lack room as UDP over loopback never does.
 
 use std::cell::{Cell, RefCell};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
@@ -10,13 +10,15 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use muster_conduct::{Diagnostic, Dispatch, FactWriter, Slice, Trial, recorder_plan, schedules};
 use muster_device::{Coap, Route, SharedSockets};
 use muster_model::{Attempt, Fact, Outcome, RunId};
-use muster_net::{Clock, Written};
+use muster_net::{Clock, Loop, Mailbox, Written};
+use muster_platform::Protocol;
 use muster_protocol::layer::{Ended, LayerError};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use super::lines::{Read, Who};
 use super::writing::send_each;
 use super::*;
+use crate::shards::{Shards, loop_of};
 
 /// Longer than the kernel takes in one datagram.
 const TOO_LONG: usize = 1 << 20;
@@ -115,7 +117,7 @@ impl FactWriter for Told {
 
 /// A shard whose turns are the test's.
 pub(super) struct Rig<L: Lines> {
-    pub(super) shard: Loop<Driver<Coap, L>>,
+    pub(super) shard: Loop<Shards<Driver<Coap, L>>>,
     told: Receiver<Attempt>,
     dispatches: Receiver<(usize, Box<Dispatch>)>,
     attempts: Vec<Attempt>,
@@ -148,6 +150,7 @@ impl<L: Lines> Rig<L> {
             run,
             slice: Slice::WHOLE,
             clock,
+            targets: vec![(Protocol::Coap, target)],
             gateways: Vec::new(),
             trial: Trial {
                 slots: 1_000,
@@ -159,9 +162,10 @@ impl<L: Lines> Rig<L> {
         let ((_, inbox), (outbox, dispatches)) = (sync_channel(1), sync_channel(10_000));
         let mailbox = Mailbox::new(0, inbox, outbox);
         let writer = Some(Box::new(Told(told)) as Box<dyn FactWriter>);
-        let shard = shard_loop(&spec, vec![target], lines, writer, mailbox);
+        let driver = Driver::new(&spec, 0, lines, writer).expect("it can be placed");
+        let shard = loop_of(&spec, vec![Box::new(driver)], mailbox);
         let mut rig = Self {
-            shard: shard.expect("it can be placed"),
+            shard: shard.expect("it can start"),
             told: attempts,
             dispatches,
             attempts: Vec::new(),
@@ -176,12 +180,12 @@ impl<L: Lines> Rig<L> {
     }
 
     pub(super) fn driver(&mut self) -> &mut Driver<Coap, L> {
-        self.shard.parts().0
+        &mut self.shard.parts().0.drivers[0]
     }
 
     fn obey(&mut self, order: Order) {
-        let (driver, io) = self.shard.parts();
-        driver.obey(io, order);
+        let (shards, io) = self.shard.parts();
+        shards.obey(io, order);
     }
 
     pub(super) fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
@@ -282,7 +286,7 @@ fn a_copy_on_a_shared_socket_for_which_no_buffer_is_left_is_a_trouble_and_does_n
     let to = SocketAddr::from(([127, 0, 0, 1], 5683));
     let key = Narrow::connect(io, to, None).expect("a socket");
     // It opens once more what is open.
-    io.set_tag(key, 1 << 31);
+    io.set_tag(key, Tags::new(0).socket(0));
     fill();
     let mut taken = Written::Busy;
     rig.until(|rig| {
@@ -315,8 +319,8 @@ fn what_waits_behind_a_flight_that_is_held_is_not_sent() {
     fill();
     let before = rig.sent();
     rig.driver().lines.0.push(b"a flight".to_vec());
-    let (driver, io) = rig.shard.parts();
-    driver.send(io, 0);
+    let (shards, io) = rig.shard.parts();
+    shards.drivers[0].send(io, 0);
     // Much falls due meanwhile.
     let origin = rig.shard.parts().1.now();
     rig.until(|rig| rig.shard.parts().1.now() > origin + Micros::from_millis(100));

@@ -28,16 +28,10 @@ fn came(rig: &mut Rig<Datagrams>) -> u64 {
 
 /// Numbers of drops that the next dispatch reports.
 fn dropped(rig: &mut Rig<Datagrams>) -> Vec<u64> {
-    let (driver, io) = rig.shard.parts();
+    let (shards, io) = rig.shard.parts();
     let now = io.now();
-    let Driver {
-        reports,
-        shard,
-        targets,
-        ..
-    } = driver;
-    reports.dispatch(io, now, shard, targets);
-    let diagnostics = rig.diagnostics().into_iter();
+    let dispatch = shards.drivers[0].dispatch(io, now);
+    let diagnostics = rig.diagnostics().into_iter().chain(dispatch.diagnostics);
     let drops = diagnostics.filter_map(|diagnostic| {
         if let Diagnostic::ReceiveDrop(count) = diagnostic {
             Some(count)
@@ -83,12 +77,12 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
     for links in [1, 2_000] {
         let (mut rig, _peer) = rig(&format!("count: {links}, sockets: shared, {NON}"));
         let wanted = muster_plan::shared_receive_buffer(links);
-        let (driver, io) = rig.shard.parts();
-        let key = driver.shared.sockets[0].key.expect("it stands");
+        let (shards, io) = rig.shard.parts();
+        let key = shards.drivers[0].shared.sockets[0].key.expect("it stands");
         assert_eq!(io.receive_buffer(key), Some(wanted.min(most)), "{links}");
         assert_eq!(tells_less(&mut rig, (wanted, most)), most < wanted);
-        let (driver, io) = rig.shard.parts();
-        driver.ask_for_buffer(io, key, TOO_MUCH);
+        let (shards, io) = rig.shard.parts();
+        shards.drivers[0].ask_for_buffer(io, key, TOO_MUCH);
         assert!(tells_less(&mut rig, (TOO_MUCH, most)));
     }
 }

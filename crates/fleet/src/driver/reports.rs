@@ -2,10 +2,10 @@
 
 use std::io::ErrorKind;
 
-use muster_conduct::{DISPATCH_EVERY, Diagnostic, Dispatch, Order, Progress, RecordingSink};
+use muster_conduct::{Diagnostic, Dispatch, Progress, RecordingSink};
 use muster_device::{Note, Shard, SharedSockets};
 use muster_model::Micros;
-use muster_net::{Io, Mailbox};
+use muster_net::Io;
 use muster_plan::Plan;
 use muster_protocol::layer::LayerError;
 
@@ -15,10 +15,8 @@ use super::targets::Targets;
 const TOLD_MAX: usize = 64;
 
 /// The reports of a shard, and what they told once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reports {
-    mailbox: Mailbox<Order, Box<Dispatch>>,
-    next_dispatch: Micros,
     diagnostics: Vec<Diagnostic>,
     /// Failures of lines that were told with all that is known of them.
     told: Vec<LayerError>,
@@ -33,33 +31,6 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(mailbox: Mailbox<Order, Box<Dispatch>>) -> Self {
-        Self {
-            mailbox,
-            next_dispatch: Micros::ZERO,
-            diagnostics: Vec::new(),
-            told: Vec::new(),
-            declined: 0,
-            dropped: 0,
-            refusing: false,
-            unroutable: false,
-        }
-    }
-
-    pub(super) fn next_order(&mut self) -> Option<Order> {
-        self.mailbox.next_order()
-    }
-
-    /// Instant at which the next dispatch is due.
-    pub(super) fn next_dispatch(&self) -> Micros {
-        self.next_dispatch
-    }
-
-    /// Posts the last dispatch.
-    pub(super) fn post_last(&mut self, last: Box<Dispatch>) {
-        let _ = self.mailbox.post(last);
-    }
-
     /// A peer declined what a link on a shared socket cannot do without.
     pub(super) fn count_declined(&mut self) {
         self.declined += 1;
@@ -74,17 +45,20 @@ impl Reports {
         is_first
     }
 
-    pub(super) fn dispatch<P: SharedSockets>(
-        &mut self,
-        io: &Io,
-        now: Micros,
-        shard: &mut Shard<P, RecordingSink>,
-        targets: &Targets,
-    ) {
-        self.next_dispatch = now + DISPATCH_EVERY;
+    /// Reports what happened to datagrams of the loop.
+    pub(super) fn report_datagrams(&mut self, io: &Io, targets: &Targets) {
         self.report_dropped(io.counts().datagrams_dropped);
         self.report_unreachable(io, targets);
-        self.report_unsendable(shard, targets.plan());
+    }
+
+    /// Returns the records since the last dispatch.
+    pub(super) fn dispatch<P: SharedSockets>(
+        &mut self,
+        now: Micros,
+        shard: &mut Shard<P, RecordingSink>,
+        plan: &Plan,
+    ) -> Box<Dispatch> {
+        self.report_unsendable(shard, plan);
         let progress = Progress {
             links_declined: self.declined,
             ..Progress::of(shard, now)
@@ -100,10 +74,7 @@ impl Reports {
             });
         }
         let sink = shard.recording().sink();
-        let dispatch = sink.dispatch(progress, &mut self.diagnostics);
-        if !self.mailbox.post(dispatch) {
-            self.diagnostics.push(Diagnostic::unheard());
-        }
+        sink.dispatch(progress, &mut self.diagnostics)
     }
 
     /// Reports what the kernel dropped because our own buffers were full: no loss of the target's.

@@ -8,7 +8,7 @@ use muster_conduct::directory;
 use muster_device::{Route, SharedSockets, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
-use muster_plan::{Credential, FleetPlan, Plan};
+use muster_plan::{Credential, FleetPlan, Plan, Scheme};
 use muster_platform::Directory;
 use muster_protocol::dtls::{
     Certificates, Context, Counts, Crypto, Datagrams, Dtls, Event, Fault, Incoming, Opening, Psk,
@@ -96,6 +96,7 @@ impl<C: Crypto> Secured<C> {
     pub fn new(plan: Arc<Plan>, crypto: C, certificates: LinkCertificates) -> Self {
         let named = plan.platform.tls.server_name.as_ref();
         let endpoints = plan.platform.endpoints.iter();
+        let endpoints = endpoints.filter(|endpoint| endpoint.scheme.is_dtls());
         let server_names = endpoints.map(|endpoint| match named {
             Some(name) => name.clone(),
             None => endpoint.host_name().to_owned(),
@@ -105,7 +106,7 @@ impl<C: Crypto> Secured<C> {
                 give_up: NEVER,
                 ..Timing::default()
             },
-            resumption: plan.platform.tls.resumes(plan.platform.scheme()),
+            resumption: plan.platform.tls.resumes(Scheme::Coaps),
             ..Settings::default()
         };
         Self {

@@ -12,10 +12,6 @@ use super::stale_handshakes::StaleHandshakes;
 use super::writing::Gathered;
 use super::{Driver, Lines};
 
-/// In the tag of a socket, and in the token of a timer: that it is a shared socket's.
-const OF_SOCKET: u32 = 1 << 31;
-const TIMER_OF_SOCKET: u64 = 1 << 32;
-
 /// Links that are opened on a socket in one turn.
 const OPENED_PER_TURN: u32 = 16;
 /// Batches that are sent in one turn before the sockets are looked at again.
@@ -102,21 +98,7 @@ impl<K> Shared<K> {
     }
 }
 
-/// The shared socket that a timer is of, if it is of one.
-pub(super) fn socket_of_timer(token: u64) -> Option<u32> {
-    (token & TIMER_OF_SOCKET != 0).then_some(token as u32)
-}
-
 impl<P: SharedSockets, L: Lines> Driver<P, L> {
-    #[inline]
-    pub(super) fn shared_socket(&self, io: &Io, key: Key) -> Option<u32> {
-        if !L::IN_DATAGRAMS {
-            return None;
-        }
-        let tag = io.tag(key);
-        (tag & OF_SOCKET != 0).then_some(tag & !OF_SOCKET)
-    }
-
     #[inline]
     pub(super) fn is_shared(&self, link: u32) -> bool {
         L::IN_DATAGRAMS && self.shard.seat(link).is_some()
@@ -149,7 +131,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let (target, source) = self.targets.of(self.shard.fleets(), first, sockets);
         match L::connect(io, target, source) {
             Ok(key) => {
-                io.set_tag(key, OF_SOCKET | socket);
+                io.set_tag(key, self.tags.socket(socket));
                 let wanted = shared_receive_buffer(self.shard.session().lanes_of(socket));
                 self.ask_for_buffer(io, key, wanted);
                 self.shared.sockets[socket as usize].key = Some(key);
@@ -352,7 +334,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             }
             io.cancel_timer(timer);
         }
-        let timer = io.set_timer(super::later(io, deadline), TIMER_OF_SOCKET | u64::from(at));
+        let token = u64::from(self.tags.socket(at));
+        let timer = io.set_timer(super::later(io, deadline), token);
         socket.timer = Some((deadline, timer));
     }
 

@@ -3,11 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use muster_device::Fleets;
+use muster_device::{Fleets, Session};
 use muster_net::limits;
 use muster_plan::{FleetPlan, Plan};
 
-/// The addresses of a plan.
+use crate::classes::ShardSpec;
+
+/// The addresses of a shard.
 #[derive(Debug)]
 pub(super) struct Targets {
     targets: Vec<SocketAddr>,
@@ -17,11 +19,16 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn new(targets: Vec<SocketAddr>, plan: &Arc<Plan>) -> Self {
+    /// The targets of the fleets that speak `P`.
+    pub(super) fn new<P: Session>(spec: &ShardSpec) -> Self {
+        let targets = spec.targets.iter();
+        let targets = targets.filter(|(protocol, _)| *protocol == P::PROTOCOL);
+        let fleets = spec.plan.fleets.iter();
+        let fleets = fleets.filter(|fleet| P::settings(&fleet.client).is_some());
         Self {
-            targets,
-            sources: plan.fleets.iter().map(sources).collect(),
-            plan: Arc::clone(plan),
+            targets: targets.map(|(_, target)| *target).collect(),
+            sources: fleets.map(sources).collect(),
+            plan: Arc::clone(&spec.plan),
         }
     }
 

@@ -6,18 +6,19 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use muster_conduct::{Dispatch, FactWriter, Order, Slice, Trial, recorder_plan, schedules};
-use muster_device::{Mqtt, SharedSockets};
-use muster_fleet::{Lines, ShardSpec, Streams, shard_loop};
+use muster_device::Mqtt;
+use muster_fleet::{MakeDriver, ShardSpec, Streams, driver, shard_loop};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_plan::Plan;
+use muster_platform::Protocol;
 use muster_protocol::layer::Plain;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 /// Far longer than a test takes, so that only a shard that hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn plan(text: &str) -> Plan {
+pub(crate) fn plan(text: &str) -> Plan {
     let source = Source {
         name: "shard.yaml",
         text,
@@ -39,25 +40,19 @@ impl Shard {
         target: SocketAddr,
         writer: Option<Box<dyn FactWriter>>,
     ) -> Self {
-        Self::start_over::<Mqtt, _>(scenario, target, writer, |_| Streams(Plain))
+        let driver = driver::<Mqtt, _>(|_| Streams(Plain), writer);
+        let targets = vec![(Protocol::Mqtt, target)];
+        Self::start_over(plan(scenario), targets, vec![driver])
     }
 
-    /// With other lines between its sockets and its sessions.
-    pub(crate) fn start_over<P, L>(
-        scenario: &str,
-        target: SocketAddr,
-        writer: Option<Box<dyn FactWriter>>,
-        lines: impl FnOnce(Arc<Plan>) -> L,
-    ) -> Self
-    where
-        P: SharedSockets<Settings: Send + Sync, State: Send, Key: Send, Unfit: Send>
-            + Send
-            + 'static,
-        L: Lines<Line: Send> + Send + 'static,
-    {
-        let (plan, run, clock) = (Arc::new(plan(scenario)), RunId(1), Clock::start());
+    /// With other drivers, one for each protocol of the plan.
+    pub(crate) fn start_over(
+        plan: Plan,
+        targets: Vec<(Protocol, SocketAddr)>,
+        drivers: Vec<MakeDriver>,
+    ) -> Self {
+        let (plan, run, clock) = (Arc::new(plan), RunId(1), Clock::start());
         let schedules = schedules(&plan).expect("the plan was checked");
-        let lines = lines(Arc::clone(&plan));
         let spec = ShardSpec {
             recorder: recorder_plan(&plan, run, &schedules),
             plan,
@@ -65,6 +60,7 @@ impl Shard {
             run,
             slice: Slice::WHOLE,
             clock,
+            targets,
             gateways: Vec::new(),
             trial: Trial {
                 slots: 16,
@@ -75,10 +71,13 @@ impl Shard {
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let mut shard = shard_loop::<P, L>(&spec, vec![target], lines, writer, mailbox)
-            .expect("it can be placed");
-        let waker = shard.parts().1.waker();
-        std::thread::spawn(move || shard.run());
+        let (ready, is_ready) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut shards = shard_loop(&spec, drivers, mailbox).expect("it can be placed");
+            ready.send(shards.parts().1.waker()).expect("it is awaited");
+            shards.run()
+        });
+        let waker = is_ready.recv().expect("the shards stand");
         Self {
             orders,
             dispatches,

@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use muster_conduct::{FactWriter, Order};
 use muster_device::Coap;
-use muster_fleet::{LinkCertificates, Secured};
+use muster_fleet::{LinkCertificates, Secured, ShardSpec, driver};
 use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
 use muster_net::Clock;
+use muster_platform::Protocol;
 use muster_protocol::dtls::{
     Context, CookieSecret, Datagrams, Dtls, Event, Found, Greeting, Incoming, Keys, Settings, greet,
 };
 use muster_transport::{AwsLc, DtlsCertificates, TlsSpec};
 use zeroize::Zeroizing;
 
-use crate::rig::Shard;
+use crate::rig::{Shard, plan};
 
 const LINKS: usize = 10;
 const SCENARIO: &str = "
@@ -80,13 +81,12 @@ fn start(scenario: &str, socket: &UdpSocket) -> (Shard, Receiver<LinkFact>, Arc<
     });
     let judge =
         DtlsCertificates::new(None, &TlsSpec::default(), None).expect("whom the host trusts");
-    let shard = Shard::start_over::<Coap, _>(scenario, target, Some(writer), |plan| {
-        Secured::new(
-            plan,
-            AwsLc::new(),
-            LinkCertificates::new(Box::new(judge), Vec::new()),
-        )
-    });
+    let lines = |spec: &ShardSpec| {
+        let certificates = LinkCertificates::new(Box::new(judge), Vec::new());
+        Secured::new(Arc::clone(&spec.plan), AwsLc::new(), certificates)
+    };
+    let driver = driver::<Coap, _>(lines, Some(writer));
+    let shard = Shard::start_over(plan(scenario), vec![(Protocol::Coap, target)], vec![driver]);
     shard.order(Order::Connect);
     (shard, happened, over)
 }

@@ -7,13 +7,13 @@ mod whole_loop;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use muster_agent::{consumer_layers, link_lines};
+use muster_agent::{consumer_layers, link_drivers};
 use muster_backend::{Look, kafka_is_built, look};
 use muster_conduct::Slice;
 use muster_model::{BackendId, LinkId, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_plan::{Northbound, Plan, PlatformKind, ProvisionMode};
+use muster_plan::{FleetPlan, Northbound, Plan, PlatformKind, ProvisionMode};
 use muster_provision::{distinct, provisioner};
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 
@@ -73,7 +73,7 @@ fn print(mark: &str, text: &str) {
 /// Certificates and keys that cannot be used are an error of the scenario, found before anything is
 /// started or opened.
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
-    link_lines(plan, Slice::WHOLE).context("set up the devices' links")?;
+    link_drivers(plan, Slice::WHOLE, &|| None).context("set up the devices' links")?;
     for backend in &plan.backends {
         match backend.northbound {
             Northbound::Mqtt(_) => {
@@ -112,9 +112,9 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
         match target::addresses_of(plan, endpoint) {
             Ok(addresses) => {
                 let is_one = addresses.len() == 1;
-                labels.extend(addresses.iter().map(|address| match is_one {
-                    true => endpoint.to_string(),
-                    false => format!("{endpoint} ({address})"),
+                labels.extend(addresses.iter().map(|(protocol, address)| match is_one {
+                    true => (*protocol, endpoint.to_string()),
+                    false => (*protocol, format!("{endpoint} ({address})")),
                 }));
                 targets.extend(addresses);
                 reached.platform.endpoints.push(endpoint.clone());
@@ -125,7 +125,11 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
             }
         }
     }
-    if targets.is_empty() {
+    let is_reached = |fleet: &FleetPlan| {
+        let scheme = reached.platform.scheme_of(fleet.client.protocol());
+        scheme.is_some()
+    };
+    if !plan.fleets.iter().all(is_reached) {
         return Ok(code);
     }
     let first = reached.clone().with_first_links(targets.len() as u32);
@@ -137,6 +141,9 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
     .links(Slice::WHOLE)?;
     for fleet in &first.fleets {
         let name_of = names(&first, fleet);
+        let labels = labels.iter();
+        let labels = labels.filter(|(protocol, _)| *protocol == fleet.client.protocol());
+        let labels: Vec<_> = labels.map(|(_, label)| label).collect();
         for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {
             let name = name_of(link);
             let found = links.of(fleet, link, &name);

@@ -16,7 +16,7 @@ use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{
-    Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, TlsPlan,
+    Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, Scheme, TlsPlan,
 };
 use muster_report::{Report, RunResult, html, text};
 use muster_result::{Archive, Fixed, Header, Live, encoded};
@@ -417,7 +417,8 @@ fn header(
     let here = Environment::read();
     let machine = serde_json::to_value(&here).unwrap_or_default();
     let about = plan.platform.about.as_ref();
-    let addresses = target.addresses.devices.iter().map(ToString::to_string);
+    let addresses = target.addresses.devices.iter();
+    let addresses = addresses.map(|(_, address)| address.to_string());
     let environment = json!({
         "target": target.name(),
         "addresses": addresses.collect::<Vec<_>>(),
@@ -443,11 +444,16 @@ fn header(
 
 /// The check of certificates, if there were any.
 fn tls(plan: &Plan) -> Option<serde_json::Value> {
-    let scheme = plan.platform.scheme();
+    let schemes = || plan.platform.endpoints.iter().map(|it| it.scheme);
+    let is_secure = |scheme: &Scheme| scheme.is_tls() || scheme.is_dtls();
+    let scheme = schemes().find(is_secure);
+    let scheme = scheme.unwrap_or_else(|| plan.platform.scheme());
     // Who shares a key with the server looks at no certificate.
     let mut fleets = plan.fleets.iter();
-    let without_key = |fleet: &FleetPlan| !matches!(fleet.credential, Credential::Psk { .. });
-    let is_shown = scheme.is_tls() || scheme.is_dtls() && fleets.any(without_key);
+    let looks = |fleet: &FleetPlan| {
+        plan.scheme_of(fleet).is_dtls() && !matches!(fleet.credential, Credential::Psk { .. })
+    };
+    let is_shown = schemes().any(Scheme::is_tls) || fleets.any(looks);
     let backends = plan.backends.iter();
     let mut shown: Vec<&TlsPlan> = backends
         .filter(|backend| backend.endpoint.scheme.is_tls())
@@ -456,7 +462,7 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
     shown.extend(is_shown.then_some(&plan.platform.tls));
     let provision = plan.provision.as_ref();
     let trusts_any_api = provision.is_some_and(ProvisionPlan::trusts_anybody);
-    let is_any = scheme.is_dtls() || trusts_any_api || !shown.is_empty();
+    let is_any = schemes().any(Scheme::is_dtls) || trusts_any_api || !shown.is_empty();
     is_any.then(|| {
         json!({
             "scheme": scheme.name(),

@@ -6,30 +6,33 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use muster_plan::{Endpoint, Plan};
 
-use super::{address, bare, found, now, patience};
+use super::{DeviceAddress, address, bare, found, now, patience};
 
-/// The addresses to which a plan's devices connect.
-pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<SocketAddr>> {
+/// The addresses to which a plan's devices connect, each with their protocol.
+pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<DeviceAddress>> {
     let endpoints = plan.platform.endpoints.iter();
     let all: Result<Vec<_>> = endpoints.map(|it| addresses_of(plan, it)).collect();
     Ok(all?.concat())
 }
 
 /// The addresses of one endpoint to which a plan's devices connect.
-pub(crate) fn addresses_of(plan: &Plan, endpoint: &Endpoint) -> Result<Vec<SocketAddr>> {
+pub(crate) fn addresses_of(plan: &Plan, endpoint: &Endpoint) -> Result<Vec<DeviceAddress>> {
     let within = patience(plan);
-    if plan.platform.uses_all_addresses && !plan.platform.scheme().is_coap() {
-        return Ok(all_that_answer(&found(endpoint)?, within));
-    }
-    Ok(vec![address(endpoint, within)?])
+    let addresses = match plan.platform.uses_all_addresses && !endpoint.scheme.is_coap() {
+        true => all_that_answer(&found(endpoint)?, within),
+        false => vec![address(endpoint, within)?],
+    };
+    let protocol = endpoint.scheme.protocol();
+    Ok(addresses.into_iter().map(|at| (protocol, at)).collect())
 }
 
 /// The addresses that a plan's endpoints spell out, which nobody needs to look up.
-pub(crate) fn literal_addresses(plan: &Plan) -> Vec<SocketAddr> {
+pub(crate) fn literal_addresses(plan: &Plan) -> Vec<DeviceAddress> {
     let endpoints = plan.platform.endpoints.iter();
     let literal = endpoints.filter_map(|endpoint| {
         let address: IpAddr = endpoint.host_name().parse().ok()?;
-        Some(SocketAddr::new(address, endpoint.port))
+        let address = SocketAddr::new(address, endpoint.port);
+        Some((endpoint.scheme.protocol(), address))
     });
     literal.collect()
 }
@@ -65,7 +68,7 @@ fn all_that_answer(found: &[SocketAddr], within: Duration) -> Vec<SocketAddr> {
 }
 
 /// Refuses source addresses that are none of this machine's, or of another family than a target.
-pub(crate) fn check_sources(plan: &Plan, targets: &[SocketAddr]) -> Result<()> {
+pub(crate) fn check_sources(plan: &Plan, targets: &[DeviceAddress]) -> Result<()> {
     for fleet in plan.fleets.iter().filter(|of| !of.connect.from.is_empty()) {
         let key = format!("fleet.{}.connect.from", fleet.name);
         let mut sources = Vec::new();
@@ -87,7 +90,10 @@ pub(crate) fn check_sources(plan: &Plan, targets: &[SocketAddr]) -> Result<()> {
                 .iter()
                 .any(|source| source.is_ipv4() == target.is_ipv4())
         };
-        if let Some(target) = targets.iter().find(|target| !fits(target)) {
+        let protocol = fleet.client.protocol();
+        let targets = targets.iter().filter(|(of, _)| *of == protocol);
+        let mut targets = targets.map(|(_, target)| target);
+        if let Some(target) = targets.find(|target| !fits(target)) {
             let family = if target.is_ipv4() { "IPv4" } else { "IPv6" };
             bail!(
                 "reach {target} from `{key}`: none of its addresses is one of {family}; add one, or \

@@ -16,6 +16,7 @@ use muster_plan::{FleetPlan, Plan, Scheme, Security};
 
 use super::Found;
 use crate::outcome;
+use crate::target::DeviceAddress;
 
 /// The wait for news before the clock is looked at again.
 const WAIT: Duration = Duration::from_millis(10);
@@ -66,7 +67,7 @@ impl FactWriter for Listener {
 /// The links and consumers of a plan that only connects, and where they do so.
 pub(super) struct Connecting<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) targets: &'a [SocketAddr],
+    pub(super) targets: &'a [DeviceAddress],
 }
 
 impl<'a> Connecting<'a> {
@@ -204,7 +205,7 @@ impl<'a> Links<'a> {
             }
             Err(failure) => *failure,
         };
-        let (code, mark) = kind(failure, self.plan.platform.scheme());
+        let (code, mark) = kind(failure, self.plan.scheme_of(fleet));
         Some(Found::new(code, mark, self.text(failure, fleet, name)))
     }
 
@@ -223,7 +224,7 @@ impl<'a> Links<'a> {
     }
 
     fn text(&self, failure: ConnectFailure, fleet: &FleetPlan, name: &str) -> String {
-        let security = Security::of_devices(self.plan.platform.scheme());
+        let security = Security::of_devices(self.plan.scheme_of(fleet));
         let detail = self.own_detail(name);
         let detail = detail.or_else(|| self.details.get(&failure.to_string()).cloned());
         match (failure, detail) {

@@ -1,0 +1,124 @@
+//! The embedded gateway's listeners, keys and certificate, from the plan.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::Result;
+use muster_conduct::directory;
+use muster_gateway::{GatewayConfig, GatewayDtls, GatewayTls, User};
+use muster_model::LinkId;
+use muster_plan::{Credential, FleetPlan, PemFile, Plan, Scheme};
+use muster_platform::Protocol;
+use muster_transport::throwaway;
+
+use super::{Addresses, DeviceAddress, GatewayProcess};
+
+/// Name of the gateway's address for MQTT, over whatever it is carried.
+const BROKER: &str = "mqtt";
+
+/// The listeners of the embedded gateway, and its users.
+pub(super) fn listening(
+    plan: &Plan,
+    devices: &[DeviceAddress],
+    own: Option<GatewayTls>,
+) -> GatewayConfig {
+    let address_of = |protocol| {
+        let mut devices = devices.iter();
+        let found = devices.find(|(of, _)| *of == protocol);
+        found.map(|(_, address)| *address)
+    };
+    let coap = address_of(Protocol::Coap);
+    let is_dtls = plan.platform.scheme_of(Protocol::Coap) == Some(Scheme::Coaps);
+    // If no device speaks MQTT, the business application has a port of its own.
+    let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
+    GatewayConfig {
+        listen: address_of(Protocol::Mqtt).unwrap_or_else(northbound),
+        coap: coap.filter(|_| !is_dtls),
+        coaps: coap.filter(|_| is_dtls).map(|listen| GatewayDtls {
+            listen,
+            connection_id: true,
+            secret: None,
+            certificate: own,
+        }),
+        users: shared_keys(plan),
+        ..GatewayConfig::default()
+    }
+}
+
+/// The addresses of the embedded gateway for devices and consumers.
+pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
+    let at = |name: &str| -> Vec<SocketAddr> {
+        let addresses = gateways.iter().map(|process| process.gateway.addresses());
+        addresses.filter_map(|at| at.get(name)).collect()
+    };
+    let endpoints = plan.platform.endpoints.iter();
+    let devices = endpoints.flat_map(|endpoint| {
+        let protocol = endpoint.scheme.protocol();
+        let addresses = match protocol {
+            Protocol::Mqtt => at(BROKER),
+            Protocol::Coap => at(endpoint.scheme.name()),
+        };
+        addresses.into_iter().map(move |at| (protocol, at))
+    });
+    let devices = devices.collect();
+    let backends = plan.backends.iter().map(|_| at(BROKER)).collect();
+    Addresses { devices, backends }
+}
+
+/// The keys that the links of a plan share with the embedded gateway, and the identities they go by.
+fn shared_keys(plan: &Plan) -> Vec<User> {
+    let mut users = Vec::new();
+    for fleet in &plan.fleets {
+        let Credential::Psk { identity, secret } = &fleet.credential else {
+            continue;
+        };
+        let directory = directory(plan, fleet, 0);
+        let mut name = String::new();
+        for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
+            let device = fleet.first_device_of(LinkId(link));
+            let (mut called, mut key) = (Vec::new(), Vec::new());
+            fleet.render_link_name(LinkId(link), &directory, &mut name);
+            directory.render_octets(identity, device, &name, &mut called);
+            directory.render_octets(secret.expose(), device, &name, &mut key);
+            // An identity that is no text is no device's to the gateway, as it is to Hono.
+            if let Ok(name) = String::from_utf8(called) {
+                let password = key;
+                users.push(User { name, password });
+            }
+        }
+    }
+    users
+}
+
+/// The embedded gateway's certificate, made for this run, which then trusts it.
+pub(super) fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
+    let shares_no_key = |fleet: &FleetPlan| {
+        let is_secured = plan.scheme_of(fleet).is_dtls();
+        is_secured && !matches!(fleet.credential, Credential::Psk { .. })
+    };
+    let is_dtls = plan.fleets.iter().any(shares_no_key);
+    let mut endpoints = plan.platform.endpoints.iter();
+    if !endpoints.any(|endpoint| endpoint.scheme.is_tls()) && !is_dtls {
+        return Ok(None);
+    }
+    let host = plan.platform.endpoints[0].host_name().to_owned();
+    let server_name = plan.platform.tls.server_name.clone();
+    let names = [Some(host), Some(listen.to_string()), server_name];
+    let made = throwaway(&names.into_iter().flatten().collect::<Vec<_>>())?;
+    let ca = PemFile {
+        name: made.ca.name.clone(),
+        text: made.ca.text().to_vec(),
+    };
+    for backend in &mut plan.backends {
+        backend.tls.ca = Some(ca.clone());
+    }
+    plan.platform.tls.ca = Some(ca);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let client_ca = plan.platform.tls.client_ca.as_ref();
+    Ok(Some(GatewayTls {
+        cert: text(made.cert.text()),
+        key: text(made.key.text()),
+        client_ca: client_ca.map(|ca| text(&ca.text)),
+        // Over TLS consumers come to the same address, and show none.
+        needs_client_cert: is_dtls && client_ca.is_some(),
+    }))
+}
