@@ -24,7 +24,8 @@ pub enum Dialect {
     SapEdge,
     /// ThingsBoard over MQTT: data of devices that are known by their access token.
     Thingsboard,
-    /// Eclipse Hono over CoAP: each message a request, commands in the answers.
+    /// Eclipse Hono: over CoAP each message is a request, with commands in the answers; over MQTT devices
+    /// publish.
     Hono,
 }
 

@@ -1,4 +1,4 @@
-//! Eclipse Hono: its protocol adapters, southbound over CoAP.
+//! Eclipse Hono: its protocol adapters, southbound over CoAP, and over MQTT without commands.
 //!
 //! A device uploads with POST on `telemetry` or `event` (short: `t`, `e`) what is its own by its
 //! credentials; a gateway, or a device without credentials, with PUT on `telemetry/<tenant>/<device>`,
@@ -45,8 +45,8 @@ use muster_model::{Micros, Promise};
 use crate::kafka::Kafka;
 use crate::request::RequestLimits;
 use crate::spec::{
-    Application, Defaults, Handover, PLAIN, PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures,
-    Requests, Server, Spec, UplinkTopic,
+    Application, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, PLAIN_TOPIC, Promises,
+    PublishedFigures, Publishing, Requests, Server, Spec, UplinkTopic,
 };
 
 /// The tenant that Hono's own examples have.
@@ -93,6 +93,12 @@ pub(crate) static HONO: Spec = Spec {
         write_notice: northbound::write_notice,
         ..PLAIN_SERVER
     },
+    // The adapter of MQTT refuses QoS 2. Devices take their commands over CoAP only.
+    mqtt: Some(Publishing {
+        has_free_client_ids: true,
+        qos_maximum: 1,
+        ..PLAIN_PUBLISHING
+    }),
     coap: Some(Requests {
         limits: Some(RequestLimits {
             body: 2_048,

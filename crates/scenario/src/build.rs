@@ -64,13 +64,11 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);
     if let Some(platform) = &platform {
         let views = root.list("fleet");
-        transport::certificates_are_shown(&views, &fleets, platform.scheme())?;
+        transport::certificates_are_shown(&views, &fleets, platform)?;
         transport::warn_of_full_handshakes(&views, &fleets, platform);
         let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-        for (view, fleet) in views.iter().zip(&fleets) {
-            if is_embedded && platform.scheme().is_dtls() {
-                transport::gateway_knows(view, fleet, platform.tls.client_ca.is_some())?;
-            }
+        if is_embedded {
+            transport::gateway_knows(&views, &fleets, platform)?;
         }
     }
     let provision = match &platform {
@@ -212,20 +210,19 @@ fn fleets(
     }
     let platform = root.get("platform")?;
     let is_embedded = platform.text_of("kind") == "gateway";
-    let scheme = target::scheme(&platform);
-    let request_limits = hono::request_limits(&platform, dialect);
     let mut next = Next::default();
     let mut fleets = Vec::new();
     for (number, view) in views.iter().enumerate() {
         let Ok(id) = u8::try_from(number).map(FleetId) else {
             return view.refuse("this is the 257th fleet", "at most 256 fleets");
         };
+        let scheme = transport::scheme_of(&platform, view)?;
         let context = fleet::FleetContext {
             id,
             dialect,
             scheme,
             is_embedded,
-            request_limits,
+            request_limits: hono::request_limits(&platform, dialect, scheme),
             device: next.device,
             link: next.link,
             stream: next.stream,

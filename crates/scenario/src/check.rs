@@ -70,8 +70,8 @@ impl Check<'_> {
             );
             return;
         }
-        let outer = self.given;
-        self.given = outer.within(object, node);
+        let within = self.given.clone().within(object, node);
+        let outer = std::mem::replace(&mut self.given, within);
         let stray = self.given.stray(object, node, (self.sources, path));
         self.findings.strays.extend(stray);
         for entry in node.entries() {

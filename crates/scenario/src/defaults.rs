@@ -21,13 +21,14 @@ use crate::units;
 pub(crate) fn fill(root: &mut Node) {
     short::lengthen(root);
     let dialect = dialect(root);
-    let protocol = protocol(root);
-    if protocol.asks {
-        requests::fill(root, dialect, protocol);
-    }
-    match protocol {
-        Protocol::Mqtt => {}
-        Protocol::Coap => coap::fill(root),
+    let first = schemes(root).next().unwrap_or(Scheme::Mqtt).protocol();
+    for fleet in list_mut(root, "fleet") {
+        let protocol = protocol_of(fleet, first);
+        requests::fill(fleet, dialect, protocol);
+        match protocol {
+            Protocol::Mqtt => {}
+            Protocol::Coap => coap::fill(fleet),
+        }
     }
     fill_dialect(root, dialect);
     stamps::leave_out(root, dialect);
@@ -54,16 +55,19 @@ fn dialect(root: &Node) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
-/// The protocol of the devices; MQTT where no address is given.
-fn protocol(root: &Node) -> Protocol {
+/// The schemes of the devices' addresses.
+fn schemes(root: &Node) -> impl Iterator<Item = Scheme> {
     let devices = root.get("platform").and_then(|it| it.get("devices"));
-    let first = devices.and_then(|devices| devices.items().first());
-    let scheme = first
-        .and_then(Node::text)
-        .and_then(|url| url.split_once("://"));
-    let named = |name| Scheme::ALL.into_iter().find(|it| it.name() == name);
-    let scheme = scheme.and_then(|(name, _)| named(name));
-    scheme.unwrap_or(Scheme::Mqtt).protocol()
+    let devices = devices.map_or(&[][..], Node::items).iter();
+    let names = devices.filter_map(|url| Some(url.text()?.split_once("://")?.0));
+    names.filter_map(|name| Scheme::ALL.into_iter().find(|it| it.name() == name))
+}
+
+/// The protocol of a fleet's devices; by default that of the first address.
+fn protocol_of(fleet: &Node, first: Protocol) -> Protocol {
+    let mut protocols = Protocol::ALL.into_iter();
+    let named = protocols.find(|it| it.name.eq_ignore_ascii_case(text(fleet, "protocol")));
+    named.unwrap_or(first)
 }
 
 /// The dialect's own defaults, which go before the language's.
@@ -275,8 +279,8 @@ struct Traffic {
     surfaces: bool,
     /// The newest version of MQTT that a device speaks.
     version: &'static str,
-    /// The protocol of the devices.
-    protocol: Protocol,
+    /// True if the devices have an address of the application's protocol.
+    publishes: bool,
 }
 
 /// Northbound address of an embedded gateway whose devices speak no MQTT.
@@ -321,7 +325,7 @@ impl Traffic {
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
             surfaces: is_surfacing,
             version: if versions.all(is_old) { "3.1.1" } else { "5" },
-            protocol: protocol(root),
+            publishes: schemes(root).any(|it| it.protocol().is_applications),
         }
     }
 }
@@ -333,6 +337,9 @@ fn levels(topic: &str) -> Vec<&str> {
         .take_while(|level| level.ends_with('/') && !level.contains("${"))
         .collect()
 }
+
+/// Beginning of the addresses of CoAP, where no consumer connects.
+const COAP: &str = "coap";
 
 /// Beginning of the addresses of Kafka, whose consumers subscribe to nothing.
 const KAFKA: &str = "kafka";
@@ -360,13 +367,14 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         }
     }
     let is_broker = dialect.is_broker || text(platform, "kind") == "gateway";
-    let devices = platform
-        .get("devices")
-        .and_then(|devices| devices.items().first());
-    let url = devices.filter(|_| is_broker).and_then(Node::text);
+    let devices = platform.get("devices").map_or(&[][..], Node::items).iter();
+    let mut urls = devices.filter_map(Node::text);
+    let url = urls
+        .find(|url| !url.starts_with(COAP))
+        .filter(|_| is_broker);
     // Where the business application cannot connect, the embedded gateway has a broker for it.
     let is_embedded = text(platform, "kind") == "gateway";
-    let url = match is_embedded && !traffic.protocol.is_applications {
+    let url = match is_embedded && !traffic.publishes {
         true => Some(NORTHBOUND.to_owned()),
         false => url.map(str::to_owned),
     };

@@ -5,7 +5,8 @@ use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamS
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
-use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, StreamKind, StreamPlan};
+use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, Scheme, StreamKind, StreamPlan};
+use muster_platform::Protocol;
 
 /// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
@@ -161,10 +162,8 @@ pub fn needs(plan: &Plan) -> Needs {
     let sockets = u64::from(device_sockets) + u64::from(consumers);
     let is_embedded = matches!(plan.platform.kind, PlatformKind::Gateway { .. });
     // The gateway receives the datagrams of all devices at one socket.
-    let accepted = match plan.platform.scheme().protocol().is_in_datagrams {
-        true => u64::from(consumers) + 1,
-        false => sockets,
-    };
+    let in_datagrams = plan.sockets_of(Protocol::Coap);
+    let accepted = sockets - u64::from(in_datagrams) + u64::from(in_datagrams > 0);
     let peaks = || {
         plan.uplinks()
             .map(|(_, stream)| (stream, peak(&stream.schedule)))
@@ -204,8 +203,8 @@ pub fn needs(plan: &Plan) -> Needs {
 
 fn generator_bytes(plan: &Plan) -> u64 {
     let accounts = 1 + plan.backends.len() as u64;
-    let link = USER_BYTES_PER_LINK + layers_bytes(&plan.platform);
     let of_fleet = |fleet: &muster_plan::FleetPlan| {
+        let link = USER_BYTES_PER_LINK + layers_bytes(&plan.platform, plan.scheme_of(fleet));
         let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;
         u64::from(fleet.devices) * ledger + u64::from(fleet.links) * link
     };
@@ -220,8 +219,7 @@ fn lists_bytes(fleet: &muster_plan::FleetPlan) -> u64 {
 }
 
 /// Bytes that the layers of a link hold while it is idle.
-fn layers_bytes(platform: &PlatformPlan) -> u64 {
-    let scheme = platform.scheme();
+fn layers_bytes(platform: &PlatformPlan, scheme: Scheme) -> u64 {
     let tls = if scheme.is_tls() {
         TLS_BYTES_PER_LINK
     } else {
@@ -254,11 +252,13 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
             });
         }
     };
-    let endpoints = plan.platform.endpoints.len() as u32;
-    for (place, endpoint) in (0..).zip(&plan.platform.endpoints) {
-        let sockets = plan.device_sockets();
-        let share = sockets / endpoints;
-        add(endpoint, share + u32::from(place < sockets % endpoints));
+    for protocol in [Protocol::Mqtt, Protocol::Coap] {
+        let endpoints = plan.platform.endpoints_of(protocol).count() as u32;
+        let sockets = plan.sockets_of(protocol);
+        for (place, endpoint) in (0..).zip(plan.platform.endpoints_of(protocol)) {
+            let share = sockets / endpoints;
+            add(endpoint, share + u32::from(place < sockets % endpoints));
+        }
     }
     for backend in &plan.backends {
         add(&backend.endpoint, u32::from(backend.consumers));

@@ -17,6 +17,7 @@ mod nobody;
 mod parts;
 mod processes;
 mod program;
+mod protocols;
 mod provision;
 mod published;
 mod repeat;

@@ -4,7 +4,7 @@
 //! are, where devices are told them; where they ask for them, `hono_commands` has what holds.
 
 use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
-use muster_platform::{CommandScratch, Dialect, OutboundCommand, Protocol};
+use muster_platform::{CommandScratch, Dialect, Handover, OutboundCommand, Protocol};
 
 use crate::truth::{MESSAGES, Truth, count, refusal};
 
@@ -130,9 +130,9 @@ fn at(topic: &str) -> String {
 
 /// The dialects whose devices receive commands without asking.
 fn told_commands() -> impl Iterator<Item = Dialect> {
-    Dialect::ALL
-        .into_iter()
-        .filter(|dialect| dialect.speaks(Protocol::Mqtt) && issues_commands(*dialect))
+    let tells = |dialect: &Dialect| !matches!(dialect.server.handover, Handover::InAnswer);
+    let dialects = Dialect::ALL.into_iter().filter(tells);
+    dialects.filter(|dialect| dialect.speaks(Protocol::Mqtt) && issues_commands(*dialect))
 }
 
 /// True if the application of a dialect has a topic for a command.

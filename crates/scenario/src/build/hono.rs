@@ -1,17 +1,23 @@
 //! Devices of an Eclipse Hono, whatever protocol they speak.
 
 use muster_model::Micros;
-use muster_plan::{Credential, StreamKind, StreamPlan};
+use muster_plan::{Credential, Scheme, StreamKind, StreamPlan};
 use muster_platform::{Carrier, Dialect, Identity, RequestLimits};
 
 use super::requests;
 use super::stream::Class;
-use super::target;
 use crate::view::View;
 
 /// Refuses what Hono takes only if it is acknowledged.
 pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    if class.context.dialect != Dialect::Hono || view.truth("confirmable") != Some(false) {
+    let context = class.context;
+    if context.dialect != Dialect::Hono {
+        return Some(());
+    }
+    if !context.scheme.protocol().asks {
+        return publishes(view, context.is_embedded);
+    }
+    if view.truth("confirmable") != Some(false) {
         return Some(());
     }
     match view.text_of("kind") {
@@ -22,6 +28,24 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         "command" => requests::is_confirmable(view, "Hono takes no reply that is not confirmable"),
         _ => Some(()),
     }
+}
+
+/// Checks what Hono takes over MQTT. The embedded gateway knows a device there by its topic alone.
+fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
+    if view.text_of("kind") == "command" {
+        let what = "devices of hono take commands over CoAP only";
+        return view.refuse_at(
+            "kind",
+            what,
+            "give the fleet `protocol: coap`, or remove it",
+        );
+    }
+    let topic = view.get("topic")?;
+    if is_embedded && Dialect::Hono.surface(topic.text()) != topic.text() {
+        let what = format!("`{}` does not name its device", topic.text());
+        return topic.refuse(what, "such as telemetry/${tenant}/${id}, or remove it");
+    }
+    Some(())
 }
 
 /// Hono is told for how many whole seconds a device waits for a command, and bounds them.
@@ -55,10 +79,12 @@ pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<(
 
 /// Limits of the platform on a request: the embedded gateway's as configured, and those of Hono's
 /// adapter as it comes from its installation.
-pub(super) fn request_limits(platform: &View<'_>, dialect: Dialect) -> Option<RequestLimits> {
-    let usual = dialect
-        .requests(target::scheme(platform).protocol())
-        .limits?;
+pub(super) fn request_limits(
+    platform: &View<'_>,
+    dialect: Dialect,
+    scheme: Scheme,
+) -> Option<RequestLimits> {
+    let usual = dialect.requests(scheme.protocol()).limits?;
     let written = platform.get("max-payload");
     let body = written.and_then(|_| platform.size("max-payload"));
     Some(RequestLimits {

@@ -6,7 +6,7 @@ use muster_plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
     Secret, TlsPlan, all_surface,
 };
-use muster_platform::{Carrier, Dialect, Protocol};
+use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour;
@@ -29,7 +29,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     let endpoints = endpoints(view).filter(|_| speaks(view, dialect).is_some());
     let tls = match view.get("tls") {
         Some(tls) => {
-            transport::fits_datagrams(&tls, scheme(view)).and_then(|()| transport::tls(&tls))
+            transport::fits_datagrams(&tls, &schemes(view)).and_then(|()| transport::tls(&tls))
         }
         None => Some(TlsPlan::default()),
     };
@@ -62,28 +62,25 @@ pub(super) fn dialect(platform: &View<'_>) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
-/// Scheme of the devices' addresses; MQTT where none can be read, which is said elsewhere.
-pub(super) fn scheme(platform: &View<'_>) -> Scheme {
-    let devices = platform.list("devices");
-    let first = devices.first().map(|view| endpoint::read(view.text()));
-    let first = first.and_then(Result::ok);
-    first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
+/// Schemes of the devices' addresses; MQTT where none can be read, which is said elsewhere.
+pub(super) fn schemes(platform: &View<'_>) -> Vec<Scheme> {
+    let devices = platform.list("devices").into_iter();
+    let read = devices.map(|view| endpoint::read(view.text()));
+    let schemes = read.map(|endpoint| endpoint.map_or(Scheme::Mqtt, |it| it.scheme));
+    schemes.collect()
 }
 
-/// Checks that the platform speaks the protocol that the addresses name.
+/// Checks that the platform speaks the protocols that the addresses name.
 fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
-    let scheme = scheme(platform);
-    if dialect.speaks(scheme.protocol()) {
+    let mut schemes = schemes(platform).into_iter().zip(platform.list("devices"));
+    let Some((scheme, address)) = schemes.find(|(it, _)| !dialect.speaks(it.protocol())) else {
         return Some(());
-    }
-    let (what, help) = if dialect.speaks(Protocol::Coap) {
-        ("is not yet spoken", "connect with `coap` or `coaps`")
-    } else {
-        let help = "use `kind: hono`, or `dialect: hono` with `kind: gateway`";
-        ("is not spoken", help)
     };
-    let what = format!("{dialect} {what} over `{}`", scheme.name());
-    platform.list("devices").first()?.refuse(what, help)
+    let what = format!("{dialect} is not spoken over `{}`", scheme.name());
+    address.refuse(
+        what,
+        "use `kind: hono`, or `dialect: hono` with `kind: gateway`",
+    )
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -102,7 +99,7 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
         .iter()
         .map(|item| item.accept(endpoint::read(item.text())))
         .collect::<Option<Vec<_>>>()?;
-    transport::one_scheme(&items, &endpoints)?;
+    transport::one_scheme_a_protocol(&items, &endpoints)?;
     Some(endpoints)
 }
 
@@ -126,13 +123,16 @@ fn gateway(
     (dialect, is_acknowledged): (Dialect, bool),
 ) -> Option<PlatformKind> {
     let list = view.list("devices");
-    if let Some(second) = list.get(1) {
-        return second.refuse(
-            "the embedded gateway listens on one address",
-            "keep one address",
-        );
+    let protocol = |at: usize| endpoints.get(at).map(|it| it.scheme.protocol());
+    for at in 1..list.len() {
+        if (0..at).any(|before| protocol(before) == protocol(at)) {
+            return list[at].refuse(
+                "the embedded gateway listens on one address for each protocol",
+                "keep one address",
+            );
+        }
     }
-    if let (Some(item), Some(endpoint)) = (list.first(), endpoints.first()) {
+    for (item, endpoint) in list.iter().zip(endpoints) {
         let host = endpoint.host.as_str();
         if host != "localhost" && !is_address(host) {
             let what = format!("the embedded gateway cannot listen on `{host}`");
@@ -144,7 +144,7 @@ fn gateway(
     }
     let behaviour = match view.get("behaviour") {
         Some(of) => {
-            has_links(&of, scheme(view))?;
+            has_links(&of, &schemes(view))?;
             behaviour::has_commands(view, &of)?;
             behaviour::behaviour(&of, dialect, is_acknowledged)?
         }
@@ -170,9 +170,10 @@ fn max_payload(platform: &View<'_>) -> Option<Option<u32>> {
 }
 
 /// Refuses `close-links` over addresses where devices have no links.
-fn has_links(behaviour: &View<'_>, scheme: Scheme) -> Option<()> {
+fn has_links(behaviour: &View<'_>, schemes: &[Scheme]) -> Option<()> {
     let stray = behaviour.get("close-links");
-    let Some(stray) = stray.filter(|_| scheme == Scheme::Coap) else {
+    let is_without = schemes.iter().all(|scheme| *scheme == Scheme::Coap);
+    let Some(stray) = stray.filter(|_| is_without) else {
         return Some(());
     };
     stray.refuse(
@@ -315,7 +316,7 @@ fn tls_of(
 
 /// Says so where `tls` stands and nobody speaks it.
 pub(super) fn tls_is_used(platform: &View<'_>, plan: &Plan) {
-    let schemes = [plan.platform.scheme()].into_iter();
+    let schemes = plan.platform.endpoints.iter().map(|it| it.scheme);
     let backends = plan.backends.iter().map(|backend| backend.endpoint.scheme);
     let api = plan.provision.as_ref().and_then(|it| it.api.as_ref());
     let is_for_api = api.is_some_and(|api| api.is_tls);
@@ -331,10 +332,12 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
         return;
     };
     let is_gateway = platform.text_of("kind") == "gateway";
-    let own = platform.list("devices").first().map_or("", View::text);
-    if is_gateway && !scheme(platform).protocol().is_applications {
+    let own = platform.list("devices").into_iter();
+    let mut own = own.filter_map(|url| endpoint::read(url.text()).ok());
+    let own = own.find(|own| own.scheme.protocol().is_applications);
+    if is_gateway && own.is_none() {
         northbound::is_beside(&url, endpoint);
-    } else if is_gateway && endpoint::read(own).is_ok_and(|own| own != *endpoint) {
+    } else if let Some(own) = own.filter(|own| is_gateway && own != endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
         url.wrong(what, "remove `url`");
     } else if !is_gateway && endpoint.port == 0 {

@@ -3,7 +3,9 @@
 use muster_plan::{
     Credential, Endpoint, FleetPlan, PemFile, PlatformPlan, Scheme, Secret, TlsPlan, TlsVersions,
 };
+use muster_platform::Protocol;
 
+use super::target;
 use crate::view::View;
 
 /// Reads a `tls` map.
@@ -79,19 +81,36 @@ fn pem(view: &View<'_>, label: &str, what: &str) -> Option<PemFile> {
     Some(PemFile { name, text })
 }
 
-/// All addresses of the devices are spoken to in one way.
-pub(super) fn one_scheme(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<()> {
-    let first = endpoints.first()?.scheme;
-    let other = endpoints
-        .iter()
-        .zip(views)
-        .find(|(it, _)| it.scheme != first);
-    let Some((endpoint, view)) = other else {
-        return Some(());
+/// Checks that all devices of a protocol connect in one way.
+pub(super) fn one_scheme_a_protocol(views: &[View<'_>], endpoints: &[Endpoint]) -> Option<()> {
+    for (endpoint, view) in endpoints.iter().zip(views) {
+        let protocol = endpoint.scheme.protocol();
+        let mut same = endpoints.iter().map(|it| it.scheme);
+        let first = same.find(|scheme| scheme.protocol() == protocol)?;
+        if endpoint.scheme != first {
+            let (other, first) = (endpoint.scheme.name(), first.name());
+            let what = format!("`{other}` beside `{first}`: all devices connect in one way");
+            return view.refuse(what, "one scheme for all addresses, or a scenario for each");
+        }
+    }
+    Some(())
+}
+
+/// Reads the scheme of a fleet's devices.
+pub(super) fn scheme_of(platform: &View<'_>, fleet: &View<'_>) -> Option<Scheme> {
+    let schemes = target::schemes(platform);
+    let Some(named) = fleet.get("protocol") else {
+        return Some(schemes.first().copied().unwrap_or(Scheme::Mqtt));
     };
-    let (other, first) = (endpoint.scheme.name(), first.name());
-    let what = format!("`{other}` beside `{first}`: all devices connect in one way");
-    view.refuse(what, "one scheme for all addresses, or a scenario for each")
+    let is_coap = named.text() == "coap";
+    let found = schemes
+        .into_iter()
+        .find(|scheme| scheme.is_coap() == is_coap);
+    if found.is_none() {
+        let what = format!("`platform.devices` has no address of `{}`", named.text());
+        named.wrong(what, "add one, or remove `protocol`");
+    }
+    found
 }
 
 /// Keys of TLS stand only where somebody speaks it.
@@ -105,13 +124,14 @@ pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>
 }
 
 /// Over DTLS there is one version, and no ALPN.
-pub(super) fn fits_datagrams(view: &View<'_>, scheme: Scheme) -> Option<()> {
+pub(super) fn fits_datagrams(view: &View<'_>, schemes: &[Scheme]) -> Option<()> {
     let mut of_streams = ["version", "alpn"].into_iter();
     let stray = of_streams.find_map(|key| Some((key, view.written(key)?)));
-    match stray.filter(|_| scheme.is_dtls()) {
+    let is_dtls = schemes.iter().all(|scheme| scheme.is_dtls());
+    match stray.filter(|_| is_dtls) {
         None => Some(()),
         Some((key, stray)) => {
-            let what = format!("`{key}` has no meaning over `{}`", scheme.name());
+            let what = format!("`{key}` has no meaning over `{}`", Scheme::Coaps.name());
             stray.refuse(what, "remove it; devices speak DTLS 1.2")
         }
     }
@@ -124,10 +144,12 @@ pub(super) fn warn_of_full_handshakes(
     fleets: &[FleetPlan],
     platform: &PlatformPlan,
 ) {
-    if !platform.scheme().is_dtls() || platform.tls.resumption.is_some() {
+    let is_dtls = platform.scheme_of(Protocol::Coap) == Some(Scheme::Coaps);
+    if !is_dtls || platform.tls.resumption.is_some() {
         return;
     }
-    for (view, fleet) in views.iter().zip(fleets) {
+    let all = views.iter().zip(fleets);
+    for (view, fleet) in all.filter(|(_, fleet)| fleet.client.coap().is_some()) {
         let ends = match (fleet.connect.lifetime, &fleet.offline) {
             (Some(_), _) => view.get("connect").and_then(|it| it.get("lifetime")),
             (None, Some(_)) => view.get("offline"),
@@ -146,13 +168,14 @@ pub(super) fn warn_of_full_handshakes(
 pub(super) fn certificates_are_shown(
     views: &[View<'_>],
     fleets: &[FleetPlan],
-    scheme: Scheme,
+    platform: &PlatformPlan,
 ) -> Option<()> {
-    let mut stray = views.iter().zip(fleets).filter(|(_, fleet)| {
-        let is_secure = scheme.is_tls() || scheme.is_dtls();
-        matches!(fleet.credential, Credential::Certificate { .. }) && !is_secure
+    let certified = views.iter().zip(fleets).filter_map(|(view, fleet)| {
+        let scheme = platform.scheme_of(fleet.client.protocol())?;
+        matches!(fleet.credential, Credential::Certificate { .. }).then_some((view, scheme))
     });
-    let Some((view, _)) = stray.next() else {
+    let mut plain = certified.filter(|(_, scheme)| !scheme.is_tls() && !scheme.is_dtls());
+    let Some((view, scheme)) = plain.next() else {
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
@@ -161,7 +184,22 @@ pub(super) fn certificates_are_shown(
 
 /// The embedded gateway asks devices over DTLS for a certificate if it knows who vouches for them, and
 /// then lets in nobody without one, but for shared keys.
-pub(super) fn gateway_knows(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> Option<()> {
+pub(super) fn gateway_knows(
+    views: &[View<'_>],
+    fleets: &[FleetPlan],
+    platform: &PlatformPlan,
+) -> Option<()> {
+    for (view, fleet) in views.iter().zip(fleets) {
+        let scheme = platform.scheme_of(fleet.client.protocol());
+        if scheme.is_some_and(Scheme::is_dtls) {
+            is_let_in(view, fleet, platform.tls.client_ca.is_some())?;
+        }
+    }
+    Some(())
+}
+
+/// Checks the credential of a fleet; `asks` if the embedded gateway asks for certificates.
+fn is_let_in(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> Option<()> {
     let (what, help) = match (&fleet.credential, asks) {
         (Credential::Certificate { .. }, true) | (Credential::None, false) => return Some(()),
         (Credential::Psk { .. } | Credential::Password { .. } | Credential::Token { .. }, _) => {

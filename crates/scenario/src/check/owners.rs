@@ -10,10 +10,10 @@ use crate::source::Sources;
 use crate::tree::{Node, Value};
 
 /// The settings that decide which keys have a meaning.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Given {
-    /// The protocol of the devices.
-    devices: &'static str,
+    /// The protocols of the devices, that of the first address first.
+    devices: Vec<&'static str>,
     /// The protocol of the nearest address of a backend.
     backend: &'static str,
     dialect: Dialect,
@@ -26,14 +26,14 @@ impl Given {
     pub(super) fn new(root: &Node) -> Self {
         let of_platform = |key: &str| root.get("platform")?.get(key);
         let word = |key: &str| of_platform(key).and_then(Node::text);
-        let devices = of_platform("devices").and_then(|node| match &node.value {
-            Value::List(items) => items.first(),
-            Value::Scalar { .. } | Value::Map(_) => Some(node),
-        });
+        let devices = match of_platform("devices").map(|node| (node, &node.value)) {
+            Some((_, Value::List(items))) if !items.is_empty() => items.iter().map(Some).collect(),
+            devices => vec![devices.map(|(node, _)| node)],
+        };
         let kind = word("kind").filter(|kind| *kind != "gateway");
         let dialect = kind.or(word("dialect")).and_then(Dialect::named);
         Self {
-            devices: protocol(devices),
+            devices: devices.into_iter().map(protocol).collect(),
             backend: protocol(None),
             dialect: dialect.unwrap_or_default(),
             is_embedded: kind.is_none(),
@@ -48,6 +48,10 @@ impl Given {
             if let Kind::Url(_) = key.kind {
                 self.backend = protocol(node.get(key.name));
             }
+            if key.name == "protocol" {
+                let own = node.get(key.name).map(|word| protocol(Some(word)));
+                self.devices = vec![own.unwrap_or(self.devices[0])];
+            }
             if let ("kind", Kind::Word(words)) = (key.name, &key.kind) {
                 let word = words.iter().find(|word| Some(word.name) == text);
                 self.kind = word.map_or("", |word| word.name);
@@ -58,7 +62,7 @@ impl Given {
 
     fn has(&self, owner: &Owner) -> bool {
         match owner {
-            Owner::Devices(protocols) => protocols.contains(&self.devices),
+            Owner::Devices(protocols) => self.devices.iter().any(|it| protocols.contains(it)),
             Owner::Backend(protocols) => protocols.contains(&self.backend),
             Owner::Kind(kinds) => kinds.contains(&self.kind),
             Owner::Dialect(has) => has(self.dialect),
@@ -90,7 +94,7 @@ impl Given {
             _ => ("are keys", "them"),
         };
         let here = match owner {
-            Owner::Devices(_) => format!("these devices speak {}", self.devices),
+            Owner::Devices(_) => format!("these devices speak {}", self.devices.join(" and ")),
             Owner::Backend(_) => format!("this backend speaks {}", self.backend),
             Owner::Kind(_) => format!("this is `kind: {}`", self.kind),
             Owner::Dialect(_) => format!("this platform is {}", self.dialect),

@@ -8,24 +8,22 @@ use crate::tree::Node;
 use crate::units;
 
 /// Fills in what follows from CoAP, before the defaults of the language.
-pub(super) fn fill(root: &mut Node) {
-    for fleet in list_mut(root, "fleet") {
-        default(fleet, "obey-retry-after", "true");
-        default(fleet, "client", "{}");
-        let Some(client) = fleet.get_mut("client") else {
-            continue;
-        };
-        default(client, "coap", "{}");
-        let Some(coap) = client.get_mut("coap") else {
-            continue;
-        };
-        let derived = derived(coap);
-        default(coap, "exchange-lifetime", &time(derived.exchange_lifetime));
-        default(coap, "non-lifetime", &time(derived.non_lifetime));
-        let lifetimes = ["exchange-lifetime", "non-lifetime"].map(|key| text(coap, key).to_owned());
-        for stream in list_mut(fleet, "streams") {
-            fill_stream(stream, &lifetimes);
-        }
+pub(super) fn fill(fleet: &mut Node) {
+    default(fleet, "obey-retry-after", "true");
+    default(fleet, "client", "{}");
+    let Some(client) = fleet.get_mut("client") else {
+        return;
+    };
+    default(client, "coap", "{}");
+    let Some(coap) = client.get_mut("coap") else {
+        return;
+    };
+    let derived = derived(coap);
+    default(coap, "exchange-lifetime", &time(derived.exchange_lifetime));
+    default(coap, "non-lifetime", &time(derived.non_lifetime));
+    let lifetimes = ["exchange-lifetime", "non-lifetime"].map(|key| text(coap, key).to_owned());
+    for stream in list_mut(fleet, "streams") {
+        fill_stream(stream, &lifetimes);
     }
 }
 

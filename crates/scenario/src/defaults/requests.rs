@@ -1,23 +1,24 @@
 //! Defaults of keys that are left out where devices send requests.
 
-use muster_platform::{Dialect, Endpoint, Protocol, Requests, Who};
+use muster_platform::{Dialect, Endpoint, Protocol, Who};
 
 use super::{default, default_text, list_mut, text};
 use crate::tree::Node;
 
-/// Fills in what follows from a protocol of requests, on a platform that takes them.
-pub(super) fn fill(root: &mut Node, dialect: Dialect, protocol: Protocol) {
-    if dialect.speaks(protocol) {
-        let fleets = list_mut(root, "fleet");
-        fleets.for_each(|fleet| fill_fleet(fleet, dialect.requests(protocol)));
-    }
-}
-
-/// Fills in the topics and identities of devices.
-fn fill_fleet(fleet: &mut Node, requests: &Requests) {
+/// Fills in the topics and identities of a fleet's devices, on a platform that takes requests. Devices that
+/// publish there name themselves in their topics, as requests without a credential do.
+pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
+    let mut protocols = Protocol::ALL
+        .into_iter()
+        .filter(|it| it.asks && dialect.speaks(*it));
+    let Some(asked) = protocols.find(|it| *it == protocol || !protocol.asks) else {
+        return;
+    };
+    let requests = dialect.requests(asked);
     let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));
     let who = match kind {
         "" | "none" => Who::Nobody,
+        _ if !protocol.asks => Who::Nobody,
         _ if fleet.get("gateway").is_some() => Who::Gateway,
         _ => Who::Device,
     };
@@ -35,10 +36,7 @@ fn fill_fleet(fleet: &mut Node, requests: &Requests) {
             "event" => Endpoint::Event,
             _ => Endpoint::Telemetry,
         };
-        default_text(
-            stream,
-            "topic",
-            (requests.resource)(endpoint, who).to_owned(),
-        );
+        let resource = (requests.resource)(endpoint, who);
+        default_text(stream, "topic", resource.to_owned());
     }
 }

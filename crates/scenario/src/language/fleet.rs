@@ -14,6 +14,8 @@ object! { pub(super) FLEET:
     key("tenant", one(Text), "The tenant; with hono by default DEFAULT_TENANT"),
     key("data", one(File), "A table whose columns become variables, one row a device"),
     key("gateway", map(&GATEWAY), "Links that each carry several devices"),
+    key("protocol", words!("mqtt", "coap"),
+        "Protocol of its devices, where `platform.devices` has addresses of several; by default that of the first"),
     key("client", map(&CLIENT), "MQTT session of each link").or("{}"),
     key("credential", map(&CREDENTIAL), "Credential of each link").or("{ kind: none }"),
     key("sockets", words!("per-device", "shared"),
