@@ -18,7 +18,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use muster_platform::Dialect;
+use muster_platform::Rest;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -52,7 +52,7 @@ impl Management {
         };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            if shared.config.dialect == Dialect::Thingsboard {
+            if shared.config.dialect.server.rest == Some(Rest::Stored) {
                 runtime.spawn(counted::each_second(Arc::clone(&shared)));
             }
             runtime.spawn(axum::serve(listener, routes(shared)).into_future());
@@ -86,7 +86,7 @@ impl Drop for Management {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    if shared.config.dialect == Dialect::Thingsboard {
+    if shared.config.dialect.server.rest == Some(Rest::Stored) {
         return counted::routes(shared);
     }
     registered(shared)

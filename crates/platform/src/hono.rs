@@ -45,8 +45,8 @@ use muster_model::{Micros, Promise};
 use crate::kafka::Kafka;
 use crate::request::RequestLimits;
 use crate::spec::{
-    Application, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, PLAIN_TOPIC, Promises,
-    PublishedFigures, Publishing, Requests, Server, Spec, UplinkTopic,
+    Application, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
+    PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Requests, Server, Spec, UplinkTopic,
 };
 
 /// The tenant that Hono's own examples have.
@@ -67,7 +67,7 @@ pub(crate) static HONO: Spec = Spec {
     },
     published_figures: PublishedFigures::BySlot,
     knows_links: true,
-    is_provisioned: true,
+    management: Some(ManagementApi::HonoRegistry),
     counters: Some(counters::COUNTERS),
     topic,
     write_reply: commands::write_reply,

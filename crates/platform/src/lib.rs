@@ -85,8 +85,9 @@ pub use request::{
 };
 pub use server::{Heard, Reply};
 pub use spec::{
-    Announcement, Application, Default, Defaults, Handover, Promises, PublishedFigures, Publishing,
-    Requests, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec, Subscription, SurfaceReply, UplinkTopic,
+    Announcement, Application, Default, Defaults, Handover, ManagementApi, Promises,
+    PublishedFigures, Publishing, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec,
+    Subscription, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

@@ -18,8 +18,8 @@ use crate::downlink::{Acknowledgements, Downlink, Words};
 
 use crate::json::Json;
 use crate::spec::{
-    Application, Defaults, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, PLAIN_TOPIC, Promises,
-    PublishedFigures, Publishing, Server, Spec, Subscription, UplinkTopic,
+    Application, Defaults, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER, PLAIN_TOPIC,
+    Promises, PublishedFigures, Publishing, Rest, Server, Spec, Subscription, UplinkTopic,
 };
 
 pub(crate) static SAP_EDGE: Spec = Spec {
@@ -43,7 +43,7 @@ pub(crate) static SAP_EDGE: Spec = Spec {
     },
     published_figures: PublishedFigures::ByDevice,
     shares_links: false,
-    is_provisioned: true,
+    management: Some(ManagementApi::SapEdge),
     has_northbound: false,
     topic: |_| UplinkTopic {
         is_acknowledged: true,
@@ -55,7 +55,7 @@ pub(crate) static SAP_EDGE: Spec = Spec {
         ..PLAIN.application
     },
     server: Server {
-        has_rest: true,
+        rest: Some(Rest::Devices),
         // The published median. A client that publishes before its subscription is granted, as the
         // published one does, would miss an earlier acknowledgement.
         service_time: Some("2ms"),

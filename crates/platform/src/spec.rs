@@ -38,8 +38,8 @@ pub struct Spec {
     pub knows_links: bool,
     /// True if a link may carry many devices.
     pub shares_links: bool,
-    /// True if devices must be created on the platform first, and Muster can do it.
-    pub is_provisioned: bool,
+    /// API by which Muster creates devices; none if no device must be created first.
+    pub management: Option<ManagementApi>,
     /// True if messages surface northbound where a backend can consume them.
     pub has_northbound: bool,
     /// True if the platform, or a system behind it, writes payloads anew before they surface, so that
@@ -60,6 +60,24 @@ pub struct Spec {
     pub(crate) mqtt: Option<Publishing>,
     /// The ends over CoAP; none where devices do not speak it.
     pub(crate) coap: Option<Requests>,
+}
+
+/// API by which devices are created on a platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManagementApi {
+    /// Hono's device registry, or its database.
+    HonoRegistry,
+    /// SAP Edge's REST API, where a device belongs to a gateway that has a name of its own there.
+    SapEdge,
+}
+
+/// Calls of the reference gateway over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Creates, reads and deletes devices.
+    Devices,
+    /// Reads how many messages were stored.
+    Stored,
 }
 
 /// The values of keys that a scenario of a dialect leaves out, each as it would be written. Those that
@@ -238,8 +256,8 @@ pub struct Application {
 /// The platform's end.
 #[derive(Debug)]
 pub struct Server {
-    /// True if the reference gateway has calls over HTTP beside MQTT.
-    pub has_rest: bool,
+    /// Calls of the reference gateway over HTTP; none if it has none.
+    pub rest: Option<Rest>,
     /// The service time of a message where a scenario does not say one.
     pub service_time: Option<&'static str>,
     /// The code of a yes.
@@ -316,7 +334,7 @@ pub(crate) const PLAIN: Spec = Spec {
     is_broker: false,
     knows_links: false,
     shares_links: true,
-    is_provisioned: false,
+    management: None,
     has_northbound: true,
     rewrites_bodies: false,
     counters: None,
@@ -408,7 +426,7 @@ const PLAIN_APPLICATION: Application = Application {
 
 /// A broker's answers to messages and commands, with codes of MQTT 5.
 pub(crate) const PLAIN_SERVER: Server = Server {
-    has_rest: false,
+    rest: None,
     service_time: None,
     acceptance: 0,
     refusal: Reject::DEFAULT_CODE,

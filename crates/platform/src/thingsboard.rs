@@ -27,7 +27,7 @@ use crate::downlink::{Acknowledgements, Downlink, Words};
 use crate::server::Reply;
 use crate::spec::{
     Announcement, Application, Default, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
-    PLAIN_TOPIC, Promises, Publishing, Server, Spec, UplinkTopic,
+    PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, UplinkTopic,
 };
 
 pub(crate) static THINGSBOARD: Spec = Spec {
@@ -59,7 +59,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         ..PLAIN.application
     },
     server: Server {
-        has_rest: true,
+        rest: Some(Rest::Stored),
         link_name: provisioning::link_name,
         answers_unasked: provisioning::is_provisioning,
         hear: uplinks::hear,

@@ -1,7 +1,7 @@
 //! The seam between those who want devices to be known and the platforms that have to know them.
 
 use muster_plan::{Plan, ProvisionPlan, Secret};
-use muster_platform::Dialect;
+use muster_platform::ManagementApi;
 
 use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;
@@ -71,13 +71,11 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
     let Some(api) = provision.api.as_ref() else {
         return Ok(None);
     };
-    if plan.platform.dialect() == Dialect::Hono {
-        return Ok(Some(Box::new(Registry::new(plan, provision, api)?)));
-    }
-    if plan.platform.dialect() == Dialect::SapEdge {
-        return Ok(Some(Box::new(SapEdge::new(provision, api)?)));
-    }
-    Ok(None)
+    Ok(match plan.platform.dialect().management {
+        Some(ManagementApi::HonoRegistry) => Some(Box::new(Registry::new(plan, provision, api)?)),
+        Some(ManagementApi::SapEdge) => Some(Box::new(SapEdge::new(provision, api)?)),
+        None => None,
+    })
 }
 
 /// Checks that the platform can distinguish the devices of a plan by their logins.
@@ -85,10 +83,10 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
 /// # Errors
 /// [`ProvisionError::SameLogin`] and [`ProvisionError::Identity`], naming devices.
 pub fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
-    if plan.platform.dialect() == Dialect::Hono {
-        return hono::distinct(plan);
+    match plan.platform.dialect().management {
+        Some(ManagementApi::HonoRegistry) => hono::distinct(plan),
+        Some(ManagementApi::SapEdge) | None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(feature = "mongodb")]

@@ -15,7 +15,7 @@ use muster_gateway::{
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_plan::PlatformKind;
-use muster_platform::Protocol;
+use muster_platform::{Protocol, Rest};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::args::GatewayArgs;
@@ -75,7 +75,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         }
     }
     if let Some(address) = at.get("management") {
-        let path = if args.dialect.is_provisioned {
+        let path = if args.dialect.server.rest == Some(Rest::Devices) {
             MANAGEMENT_PATH
         } else {
             "/api"
@@ -160,7 +160,7 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     let Some(listen) = args.rest else {
         return Ok(None);
     };
-    if !args.dialect.server.has_rest {
+    if args.dialect.server.rest.is_none() {
         bail!(
             "serve --rest: {} has no management API; use --dialect sap-edge or thingsboard",
             args.dialect

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_plan::{Plan, PlatformKind};
-use muster_platform::Dialect;
+use muster_platform::{Dialect, ManagementApi};
 use muster_provision::{Journal, ProvisionError, Provisioner, Summary, provisioner};
 
 use crate::args::{Action, ProvisionArgs};
@@ -48,26 +48,24 @@ fn whom(plan: &Plan) -> Result<Box<dyn Provisioner>> {
 
 /// The error for a scenario without a management API.
 fn without_address(dialect: Dialect) -> String {
-    if !dialect.is_provisioned {
-        return format!("{dialect} has no API that creates devices");
-    }
-    let missing = match dialect == Dialect::Hono {
-        true => {
+    let missing = match dialect.management {
+        None => return format!("{dialect} has no API that creates devices"),
+        Some(ManagementApi::HonoRegistry) => {
             "`provision: { url: ... }`, which names the registry's management API, or `provision: { mongodb: \
              ... }`, its database"
         }
-        false => "`provision: { url: ..., gateway: ... }`",
+        Some(ManagementApi::SapEdge) => "`provision: { url: ..., gateway: ... }`",
     };
     format!("the scenario has no {missing}")
 }
 
 /// The error for the embedded gateway, with the remedy.
 fn of_embedded(dialect: Dialect) -> String {
-    let remedy = if dialect.is_provisioned && dialect.server.has_rest {
+    let remedy = if dialect.management.is_some() && dialect.server.rest.is_some() {
         format!(
             "start one with `muster gateway --dialect {dialect} --rest 127.0.0.1:8080` and use `kind: {dialect}`"
         )
-    } else if dialect.is_provisioned {
+    } else if dialect.management.is_some() {
         format!(
             "it takes every device, so there is nothing to create; for a platform use `kind: {dialect}` with \
              `provision: {{ url: ... }}`"

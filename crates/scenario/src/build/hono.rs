@@ -50,15 +50,14 @@ fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
 
 /// Hono is told for how many whole seconds a device waits for a command, and bounds them.
 pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
-    if class.context.dialect != Dialect::Hono {
+    let Some(limits) = class.context.request_limits else {
         return Some(());
-    }
+    };
     if !ttd.get().is_multiple_of(1_000_000) {
         let what = "Hono is told in whole seconds for how long a device waits";
         return view.refuse_at("ttd", what, "such as 1s");
     }
-    let limits = class.context.request_limits;
-    if let Some(limits) = limits.filter(|limits| ttd > limits.ttd) {
+    if ttd > limits.ttd {
         let (who, help) = if class.context.is_embedded {
             ("the embedded gateway", "a shorter `ttd`".to_owned())
         } else {

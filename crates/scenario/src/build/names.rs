@@ -6,7 +6,7 @@ use muster_load::{NameTable, NameTableError, Names, Octets, Table};
 use muster_plan::{
     ClientId, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
 };
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Rest};
 use muster_protocol::mqtt::topic;
 
 use super::fleet::FleetContext;
@@ -340,7 +340,8 @@ pub(super) fn clients_are_registered(
     provision: Option<&ProvisionPlan>,
 ) -> Option<()> {
     let is_embedded = matches!(platform.kind, muster_plan::PlatformKind::Gateway { .. });
-    if !is_embedded || provision.is_none() || platform.dialect() != Dialect::SapEdge {
+    if !is_embedded || provision.is_none() || platform.dialect().server.rest != Some(Rest::Devices)
+    {
         return Some(());
     }
     for (view, fleet) in views.iter().zip(fleets) {

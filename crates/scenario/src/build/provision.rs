@@ -6,7 +6,7 @@ use muster_model::Micros;
 use muster_plan::{
     PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
-use muster_platform::Dialect;
+use muster_platform::{Dialect, ManagementApi};
 
 use self::login::login;
 use super::secret::secret;
@@ -40,12 +40,12 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         _ => ProvisionMode::Auto,
     };
     let dialect = platform.dialect();
-    if !dialect.is_provisioned {
+    if dialect.management.is_none() {
         let why = format!("{dialect} has nobody to be told of devices");
         return nobody(&view, mode, (&why, NO_PROVISION));
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-    if is_embedded && !dialect.server.has_rest {
+    if is_embedded && dialect.server.rest.is_none() {
         let why = "the embedded gateway takes every device";
         return nobody(&view, mode, (why, NO_PROVISION));
     }
@@ -83,7 +83,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
 
 /// Reads the gateway that the devices belong to there, with platforms whose devices do.
 fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
-    if dialect == Dialect::Hono {
+    if dialect.management == Some(ManagementApi::HonoRegistry) {
         return Some(String::new());
     }
     let Some(gateway) = view.get("gateway") else {

@@ -1,7 +1,7 @@
 //! The keys under `platform`, and those around it that are of later work.
 
 use muster_plan::ProvisionPlan;
-use muster_platform::{Dialect, Protocol};
+use muster_platform::{ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
 use super::{Key, Kind, Owner, Word, behaviour, fleet, key, later, map, one, word, work};
@@ -36,11 +36,11 @@ const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     protocols.any(|protocol| of.requests(protocol).limits.is_some())
 });
 /// Platforms that know their devices.
-const PROVISIONED: Owner = Owner::Dialect(|of| of.is_provisioned);
+const PROVISIONED: Owner = Owner::Dialect(|of| of.management.is_some());
 /// Platforms with a registry of Hono.
-const REGISTRY: Owner = Owner::Dialect(|of| of == Dialect::Hono);
+const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::HonoRegistry));
 /// Platforms whose devices belong to gateways that the platform names.
-const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of == Dialect::SapEdge);
+const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::SapEdge));
 
 const KINDS: &[Word] = &[
     word("gateway"),
