@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_platform::{ApplicationId, Dialect, Downlink, Heard};
+use muster_platform::{ApplicationId, DevicePublish, Dialect, Downlink};
 use serde_json::Value;
 
 /// Another reader's result for an array of acknowledgements; none if it is none, or if the two
@@ -51,8 +51,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(!is_broken, "it is an array of acknowledgements");
         assert_eq!(read, expected);
     }
-    if let Heard::Message { id: Some(id), .. } =
-        (Dialect::SapEdge.server.hear)("d", "measures/d", data)
+    if let DevicePublish::Message { id: Some(id), .. } =
+        (Dialect::SapEdge.server.read)("d", "measures/d", data)
     {
         // What is given back is a value of its own, whatever stood around it.
         let mut said = Vec::new();

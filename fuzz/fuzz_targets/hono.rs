@@ -32,7 +32,7 @@ fn request(flags: u8, text: &str) {
     });
     let requests = HONO.requests(Protocol::Coap);
     let (peer, mut topic) = ((flags & 16 != 0).then_some(&PEER), String::new());
-    match (requests.hear)(&came, peer, &mut topic) {
+    match (requests.read)(&came, peer, &mut topic) {
         Wanted::Upload(upload) => {
             assert!(!upload.device.is_empty() && !upload.tenant.is_empty());
             assert!(upload.ttd_s.is_none_or(|ttd_s| (1..=60).contains(&ttd_s)));

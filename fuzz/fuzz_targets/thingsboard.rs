@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_platform::{CommandScratch, Dialect, Downlink, Handing, Handover, Heard, Reply};
+use muster_platform::{CommandScratch, DevicePublish, Dialect, Downlink, Handing, Handover, Reply};
 use serde_json::Value;
 
 const TELEMETRY: &str = "v1/devices/me/telemetry";
@@ -120,8 +120,8 @@ fn is_taken(topic: &str, data: &[u8]) -> bool {
         PROVISION => PROVISIONING,
         _ => "link",
     };
-    match (BOARD.server.hear)(link, topic, data) {
-        Heard::Data(data) => {
+    match (BOARD.server.read)(link, topic, data) {
+        DevicePublish::Data(data) => {
             assert!(data.devices().count() > 0, "data are somebody's");
             for device in data.devices() {
                 let mut surface = String::new();
@@ -130,17 +130,17 @@ fn is_taken(topic: &str, data: &[u8]) -> bool {
             }
             true
         }
-        Heard::Announced { device, is_there } => {
+        DevicePublish::Announced { device, is_there } => {
             assert!(!device.is_empty() && is_there);
             true
         }
-        Heard::Message { device, id } => {
+        DevicePublish::Message { device, id } => {
             assert!(device == "link" || device == PROVISIONING);
             answered(device, id);
             true
         }
-        Heard::Taken => true,
-        Heard::Invalid | Heard::Ignored => false,
+        DevicePublish::Taken => true,
+        DevicePublish::Invalid | DevicePublish::Ignored => false,
         other => panic!("{other:?} on {topic}"),
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use muster_backend::{ConsumerPlan, ConsumersError, ConsumersSpec};
 use muster_conduct::{
-    Afterlife, DISPATCHES_MAX, Diagnostic, Dispatch, FactWriter, Handover, Order, Progress, Pulse,
-    Slice, ThreadPulse, recorder_plan, schedules,
+    Afterlife, DISPATCHES_MAX, Diagnostic, Dispatch, FactWriter, Handover, Order, ProcessSample,
+    Progress, Slice, ThreadSample, recorder_plan, schedules,
 };
 use muster_fleet::{ShardError, ShardSpec, shard_loop};
 use muster_judge::{Incident, IncidentKind};
@@ -375,19 +375,19 @@ impl Agent {
         Progress::united(self.threads.iter().map(|thread| thread.progress))
     }
 
-    fn pulse(&mut self) -> Pulse {
+    fn pulse(&mut self) -> ProcessSample {
         let now = self.clock.now();
         self.next_pulse = now + PULSE_EVERY;
         self.note_missed_facts();
         let sample = self.sample(now);
         self.log.add(&sample);
         self.log.go_on(now);
-        let pulse = Pulse {
+        let pulse = ProcessSample {
             at: now,
             threads: sample
                 .threads
                 .iter()
-                .map(|thread| ThreadPulse {
+                .map(|thread| ThreadSample {
                     is_consumer: thread.role == Role::Consumer,
                     cpu: thread.cpu,
                     wait: thread.wait,

@@ -1,6 +1,6 @@
 //! News from an agent to the one that conducts the run.
 
-use muster_conduct::{Afterlife, Dispatch, Pulse};
+use muster_conduct::{Afterlife, Dispatch, ProcessSample};
 use serde::{Deserialize, Serialize};
 
 /// One piece of news.
@@ -10,7 +10,7 @@ pub enum News {
     /// last one.
     Dispatch(Box<Dispatch>),
     /// Health of the process, once a second.
-    Pulse(Pulse),
+    Pulse(ProcessSample),
     /// The process has done its work.
     Ended(Box<Afterlife>),
     /// The process ended before its work was done.

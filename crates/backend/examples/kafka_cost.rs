@@ -95,7 +95,7 @@ fn id(number: u64) -> MessageId {
 fn fill(servers: &str, messages: u64) -> Done {
     let plan = Arc::new(plan(servers, messages, "nobody")?);
     let creating = Running::start(&spec(&plan)?)?;
-    while creating.hear()?.progress.consumers_up == 0 {}
+    while creating.next_dispatch()?.progress.consumers_up == 0 {}
     creating.finish()?;
     let (fleet, stream) = plan.stream(StreamId(0)).ok_or("the plan has a stream")?;
     let (directory, uplink) = (directory(&plan, fleet, 0), uplink(stream)?);
@@ -162,7 +162,7 @@ fn bare(servers: &str, messages: u64, group: &str) -> Done {
         // A rebalance gives none.
         taken += u64::from(matches!(consumer.poll(PATIENCE), Some(Ok(_))));
     }
-    tell(taken, taken, began)
+    report(taken, taken, began)
 }
 
 /// A consumer as a run has it.
@@ -173,12 +173,12 @@ fn muster(servers: &str, messages: u64, group: &str) -> Done {
     let consumer = Running::start(&spec)?;
     let mut taken = 0;
     while taken < messages {
-        let dispatch = consumer.hear()?;
+        let dispatch = consumer.next_dispatch()?;
         let copies = dispatch.windows.copies.values();
         taken += copies.map(|copies| copies.consumed).sum::<u64>();
     }
     let account = consumer.finish()?.account;
-    tell(taken, account.backends[0].read.count, began)
+    report(taken, account.backends[0].read.count, began)
 }
 
 /// A consumer on its thread.
@@ -216,14 +216,14 @@ impl Running {
         Ok(())
     }
 
-    fn hear(&self) -> Result<Box<Dispatch>, Box<dyn Error>> {
+    fn next_dispatch(&self) -> Result<Box<Dispatch>, Box<dyn Error>> {
         Ok(self.dispatches.recv_timeout(PATIENCE)?.1)
     }
 
     fn finish(self) -> Result<Box<Handover>, Box<dyn Error>> {
         self.order(Order::Finish)?;
         loop {
-            if let Some(handover) = self.hear()?.handover {
+            if let Some(handover) = self.next_dispatch()?.handover {
                 self.thread.join().map_err(|_| "the consumer panicked")??;
                 return Ok(handover);
             }
@@ -252,7 +252,7 @@ fn spec(plan: &Arc<Plan>) -> Result<ConsumersSpec, Box<dyn Error>> {
 }
 
 /// `read` is of how many the id was read.
-fn tell(taken: u64, read: u64, began: f64) -> Done {
+fn report(taken: u64, read: u64, began: f64) -> Done {
     let cpu = now(ClockId::ProcessCPUTime) - began;
     let text = format!(r#"{{"messages":{taken},"read":{read},"cpu_s":{cpu:.6}}}"#);
     Ok(writeln!(std::io::stdout(), "{text}")?)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster_agent::News;
 use muster_conduct::{
     Afterlife, Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase,
-    Progress, Pulse, RunData, Standing, Timetable,
+    ProcessSample, Progress, RunData, Standing, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Timeline, WindowDelta};
@@ -32,7 +32,7 @@ pub trait Observer {
     /// Windows came in; whether the observer keeps them, so that they need not be remembered.
     fn windows(&mut self, delta: &WindowDelta) -> bool;
     /// A process told how it fares.
-    fn pulse(&mut self, agent: usize, pulse: &Pulse);
+    fn pulse(&mut self, agent: usize, pulse: &ProcessSample);
     /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
 }
@@ -266,7 +266,7 @@ impl Run {
     fn hear_others(&mut self, line: &ControlChannel, now: Micros) {
         if self.finished_at.is_none() {
             self.others = line.others(now);
-            self.conductor.hear_all(self.others.is_some());
+            self.conductor.see_all_parts(self.others.is_some());
         }
     }
 
@@ -388,7 +388,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
-        devices_hear: false,
+        devices_receive: false,
     };
 
     fn run() -> Run {

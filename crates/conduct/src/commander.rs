@@ -84,7 +84,7 @@ pub struct CommandSink<'a, S> {
 }
 
 impl<S: Sink> CommandSink<'_, S> {
-    fn tell(&mut self, stream: StreamId, command: Command) {
+    fn report(&mut self, stream: StreamId, command: Command) {
         self.account.command(stream).count(&command);
         self.sink.command(&command);
     }
@@ -289,7 +289,7 @@ impl Commander {
         match returned {
             Some(Returned::Reply(copy)) => self.reply(&copy, seen, sink),
             Some(Returned::Notice(notice)) => {
-                self.hear_word(&notice.stamp.id, notice.delivery(), seen, sink);
+                self.note_notice(&notice.stamp.id, notice.delivery(), seen, sink);
             }
             None => return false,
         }
@@ -321,7 +321,7 @@ impl Commander {
                 Integrity::Corrupted
             },
         };
-        sink.tell(stream, Command::Reply(reply));
+        sink.report(stream, Command::Reply(reply));
         if let Some(token) = reply.id.and_then(|id| self.notices.token(&id)) {
             self.settle(token, Delivery::Delivered, seen, sink);
         }
@@ -476,7 +476,7 @@ impl Commander {
             ended: now,
             delivery,
         };
-        sink.tell(issue.id.stream, Command::Issue(issue));
+        sink.report(issue.id.stream, Command::Issue(issue));
     }
 }
 
@@ -495,7 +495,7 @@ fn withhold(
         ended: now,
         delivery: Delivery::Withheld(cause),
     };
-    sink.tell(id.stream, Command::Issue(issue));
+    sink.report(id.stream, Command::Issue(issue));
 }
 
 #[cfg(test)]

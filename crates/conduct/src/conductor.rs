@@ -74,7 +74,7 @@ pub struct Conductor {
     /// An end before its time that the agents have not been told yet.
     early_end: Option<Micros>,
     /// True if the reported progress is that of every part of the run.
-    hears_all: bool,
+    sees_all_parts: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ impl Conductor {
             origin: None,
             stop_at: None,
             early_end: None,
-            hears_all: false,
+            sees_all_parts: false,
         }
     }
 
@@ -110,8 +110,8 @@ impl Conductor {
             State::Connecting { since } => self.connecting(now, since, progress),
             State::Loading { end } => self.loading(now, end),
             State::Settling(mut settling) => {
-                let heard = (progress, delivery, self.hears_all);
-                let order = settling.step(now, &self.timetable, heard);
+                let seen = (progress, delivery, self.sees_all_parts);
+                let order = settling.step(now, &self.timetable, seen);
                 self.state = if order == Some(Order::Finish) {
                     State::Finishing
                 } else {
@@ -153,8 +153,8 @@ impl Conductor {
 
     /// Sets if the progress and delivery of the next steps are those of every part of the run; from
     /// then on a part settles as a whole run does.
-    pub fn hear_all(&mut self, hears_all: bool) {
-        self.hears_all = hears_all;
+    pub fn see_all_parts(&mut self, sees_all_parts: bool) {
+        self.sees_all_parts = sees_all_parts;
     }
 
     /// The phase that `now` lies in.
@@ -290,7 +290,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
-        devices_hear: false,
+        devices_receive: false,
     };
 
     fn up(at: Micros) -> Progress {
@@ -523,16 +523,16 @@ mod tests {
         assert_eq!(order, Some(Order::Finish));
     }
 
-    fn settling_part(devices_hear: bool, hears_all: bool) -> Conductor {
+    fn settling_part(devices_receive: bool, sees_all_parts: bool) -> Conductor {
         let mut run = Conductor::new(Timetable {
             is_part: true,
-            devices_hear,
+            devices_receive,
             ..TIMETABLE
         });
         run.step(secs(0.0), &Progress::default(), &ALL);
         run.step(secs(0.4), &up(secs(0.4)), &ALL);
         run.step(secs(7.0), &up(secs(6.9)), &ALL);
-        run.hear_all(hears_all);
+        run.see_all_parts(sees_all_parts);
         run
     }
 
@@ -549,10 +549,10 @@ mod tests {
         assert_eq!(order, Some(Order::Finish));
         let backend = Timetable {
             has_links: false,
-            devices_hear: true,
+            devices_receive: true,
             ..TIMETABLE
         };
-        assert!(!backend.hears_at_links());
+        assert!(!backend.receives_at_links());
     }
 
     #[test]
@@ -593,7 +593,7 @@ mod tests {
             run.step(secs(0.0), &Progress::default(), &ALL);
             run.step(secs(0.4), &up(secs(0.4)), &ALL);
             run.step(secs(7.0), &up(secs(6.9)), &ALL);
-            run.hear_all(true);
+            run.see_all_parts(true);
             run
         };
         let mut run = settling();
@@ -606,7 +606,7 @@ mod tests {
         assert_eq!(order, Some(Order::Finish), "quiet for 3 s");
         // Once somebody is not heard of any more, nobody knows whether all is final.
         let mut run = settling();
-        run.hear_all(false);
+        run.see_all_parts(false);
         assert_eq!(run.step(secs(10.6), &listening(10.6, 0), &ALL), None);
     }
 

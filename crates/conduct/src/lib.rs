@@ -17,7 +17,7 @@
 //!     agreed_origin: None,
 //!     is_part: false,
 //!     has_links: true,
-//!     devices_hear: false,
+//!     devices_receive: false,
 //! });
 //! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));
 //! ```
@@ -47,7 +47,7 @@ pub use conductor::{Conductor, Ending, Order, Phase};
 pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Diagnostic, Dispatch, Handover, Slice};
 pub use part::{NoPart, Part};
 pub use placement::Placement;
-pub use process::{Afterlife, Pulse, ThreadPulse};
+pub use process::{Afterlife, ProcessSample, ThreadSample};
 pub use progress::{Delivery, Progress};
 pub use recording::{FactWriter, RecordingSink};
 pub use refusal::{ConsumerName, ConsumerRefusal, RefusalCause, RefusalKind, Remedy};

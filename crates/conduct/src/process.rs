@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 /// Health of a process over the last second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pulse {
+pub struct ProcessSample {
     /// Its instant.
     pub at: Micros,
     /// Each shard and consumer thread.
-    pub threads: Vec<ThreadPulse>,
+    pub threads: Vec<ThreadSample>,
     /// Resident set in bytes.
     pub rss_bytes: u64,
     /// Share of CPU time that the hypervisor gave to others, 0 to 1; none where it does not tell.
@@ -19,7 +19,7 @@ pub struct Pulse {
     pub incidents: Vec<Incident>,
 }
 
-impl Pulse {
+impl ProcessSample {
     /// Becomes the pulse of this time and of a later one together: the worse of both.
     pub fn worsen(&mut self, later: Self) {
         for (thread, after) in self.threads.iter_mut().zip(later.threads) {
@@ -38,7 +38,7 @@ impl Pulse {
 
 /// Health of one thread; shares are 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ThreadPulse {
+pub struct ThreadSample {
     /// True if it drives consumers rather than devices.
     pub is_consumer: bool,
     /// Time on a CPU.

@@ -63,14 +63,14 @@ impl Delivery {
 impl Progress {
     /// Returns the progress of a shard's links. Declined links are known to the driver.
     pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
-        let tally = shard.links().tally();
+        let counts = shard.links().tally();
         Self {
             at,
             links_wanted: u64::from(shard.fleets().links()),
-            links_up: u64::from(tally.up),
-            links_untried: u64::from(tally.untried),
-            links_refused: tally.refused,
-            links_failed: tally.failed,
+            links_up: u64::from(counts.up),
+            links_untried: u64::from(counts.untried),
+            links_refused: counts.refused,
+            links_failed: counts.failed,
             links_declined: 0,
             consumers_wanted: 0,
             consumers_up: 0,

@@ -31,12 +31,12 @@ impl Settling {
         &mut self,
         now: Micros,
         timetable: &Timetable,
-        (progress, delivery, hears_all): (&Progress, &Delivery, bool),
+        (progress, delivery, sees_all_parts): (&Progress, &Delivery, bool),
     ) -> Option<Order> {
         if is_busy(progress) {
             self.busy = progress.at;
         }
-        if self.is_over(timetable, (progress, delivery, hears_all)) || now >= self.deadline {
+        if self.is_over(timetable, (progress, delivery, sees_all_parts)) || now >= self.deadline {
             return Some(Order::Finish);
         }
         let is_to_mark = !self.marked && now >= self.deadline - timetable.quiet;
@@ -63,21 +63,21 @@ impl Settling {
     fn is_over(
         &self,
         timetable: &Timetable,
-        (progress, delivery, hears_all): (&Progress, &Delivery, bool),
+        (progress, delivery, sees_all_parts): (&Progress, &Delivery, bool),
     ) -> bool {
         if progress.at <= self.end || is_busy(progress) {
             return false;
         }
-        let is_told_of_others = progress.consumers_wanted > 0 || timetable.hears_at_links();
-        if timetable.is_part && !(is_told_of_others && hears_all) {
-            return !is_told_of_others;
+        let has_receivers = progress.consumers_wanted > 0 || timetable.receives_at_links();
+        if timetable.is_part && !(has_receivers && sees_all_parts) {
+            return !has_receivers;
         }
         let last = delivery
             .last_arrival
             .map_or(self.end, |at| at.max(self.end));
-        let (quiet, heard) = (timetable.quiet, progress.listening);
-        let is_quiet = progress.at >= last + quiet && heard.is_quiet(last, quiet);
-        delivery.is_complete || is_quiet && heard.until >= self.busy
+        let (quiet, listening) = (timetable.quiet, progress.listening);
+        let is_quiet = progress.at >= last + quiet && listening.is_quiet(last, quiet);
+        delivery.is_complete || is_quiet && listening.until >= self.busy
     }
 }
 

@@ -23,12 +23,12 @@ pub struct Timetable {
     pub agreed_origin: Option<Micros>,
     /// True if others carry parts of the run whose messages this conductor cannot see. Their
     /// receivers then listen until settling is at its bound, since nobody here knows if all
-    /// messages are final, unless the others report it ([`crate::Conductor::hear_all`]).
+    /// messages are final, unless the others report it ([`crate::Conductor::see_all_parts`]).
     pub is_part: bool,
     /// True if there are links: a part that has the backend alone waits for none.
     pub has_links: bool,
     /// True if devices receive: the plan has commands, or streams of kind `receive`.
-    pub devices_hear: bool,
+    pub devices_receive: bool,
 }
 
 impl Timetable {
@@ -47,8 +47,8 @@ impl Timetable {
     }
 
     /// Returns true if links of this conductor may still receive when all that they sent is final.
-    pub(crate) fn hears_at_links(&self) -> bool {
-        self.has_links && self.devices_hear
+    pub(crate) fn receives_at_links(&self) -> bool {
+        self.has_links && self.devices_receive
     }
 
     /// The first origin from `earliest` on with which the measured phase starts on a whole second

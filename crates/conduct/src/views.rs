@@ -89,7 +89,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         agreed_origin: None,
         is_part: false,
         has_links: true,
-        devices_hear: streams.any(|(_, stream)| !stream.is_uplink()),
+        devices_receive: streams.any(|(_, stream)| !stream.is_uplink()),
     }
 }
 

@@ -209,7 +209,7 @@ impl<C> Fleets<C> {
 
     /// The message that an id names on a link: its stream, lane and number.
     pub(crate) fn named(&self, link: u32, id: ApplicationId) -> Option<(StreamId, usize, u32)> {
-        let place = usize::from(id.lane);
+        let place = usize::from(id.stream_index);
         let streams = &self.class(link).streams;
         let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
         Some((stream.id, self.first_lane(link) + place, id.seq))

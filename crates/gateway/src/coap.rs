@@ -220,12 +220,12 @@ impl Coap {
             tenant: identity.tenant,
             device: identity.auth_id,
         });
-        let hear = ctx.shared.config.dialect.requests(Protocol::Coap).hear;
+        let requests = ctx.shared.config.dialect.requests(Protocol::Coap);
         let mut topic = std::mem::take(&mut ctx.scratch().topic);
         topic.clear();
         let wanted = match read(incoming) {
             None => Wanted::Refused(NO_TEXT),
-            Some(came) => of_known(ctx.shared, hear(&came, who.as_ref(), &mut topic)),
+            Some(came) => of_known(ctx.shared, (requests.read)(&came, who.as_ref(), &mut topic)),
         };
         let request = Surfaced {
             from,

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use muster_cluster::Observer;
-use muster_conduct::{Pulse, Standing};
+use muster_conduct::{ProcessSample, Standing};
 use muster_measure::{Record, WindowDelta};
 use muster_model::Micros;
 use muster_result::{Fixed, Live, Note, View, encoded};
@@ -60,7 +60,7 @@ impl Observer for Watcher {
             .record(&Record::Windows(Box::new(delta.clone())))
     }
 
-    fn pulse(&mut self, agent: usize, pulse: &Pulse) {
+    fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
         self.folder
             .record(&Record::Health(encoded(&(agent, pulse))));
         self.view.pulse(agent, pulse);

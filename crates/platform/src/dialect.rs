@@ -83,11 +83,11 @@ impl Dialect {
         protocol.spec().asks || self.publishing().gateway_commands.is_some()
     }
 
-    /// The template of the topics that the stream at `lane` of its fleet publishes on, from what the
+    /// The template of the topics that the stream at `stream_index` of its fleet publishes on, from what the
     /// scenario says: where an answer names its request by number, the number ends the topic.
-    pub fn numbered(self, topic: &str, lane: u8) -> String {
+    pub fn numbered(self, topic: &str, stream_index: u8) -> String {
         match (self.topic)(topic).answers {
-            Some(_) => format!("{topic}/{}", ApplicationId::number_template(lane)),
+            Some(_) => format!("{topic}/{}", ApplicationId::number_template(stream_index)),
             None => topic.to_owned(),
         }
     }

@@ -67,7 +67,7 @@ impl<'a> Iterator for Acknowledgements<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplicationId {
     /// The place of the stream in its fleet, from 0.
-    pub lane: u8,
+    pub stream_index: u8,
     /// The message's number in the device's stream.
     pub seq: u32,
 }
@@ -76,39 +76,39 @@ impl ApplicationId {
     /// Reads the text of an id; none if no device of Muster writes it so.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let dot = text.iter().position(|byte| *byte == b'.');
-        let (lane, seq) = match dot {
+        let (stream_index, seq) = match dot {
             None => (0, number(text)?),
             Some(dot) => (number(&text[..dot])?, number(&text[dot + 1..])?),
         };
-        let is_written_so = dot.is_some() == (lane > 0);
-        let lane = u8::try_from(lane).ok().filter(|_| is_written_so)?;
-        Some(Self { lane, seq })
+        let is_written_so = dot.is_some() == (stream_index > 0);
+        let stream_index = u8::try_from(stream_index).ok().filter(|_| is_written_so)?;
+        Some(Self { stream_index, seq })
     }
 
     /// Places that a number can tell apart.
-    pub const NUMBERED_LANES: u32 = 100;
+    pub const NUMBERED_STREAMS: u32 = 100;
     /// Messages of a stream that can have a number of at most 2^31 - 1.
-    pub const NUMBERED_MAX: u32 = i32::MAX as u32 / Self::NUMBERED_LANES;
+    pub const NUMBERED_MAX: u32 = i32::MAX as u32 / Self::NUMBERED_STREAMS;
 
     /// The id of that number.
     pub const fn of_number(number: u32) -> Self {
         Self {
-            lane: (number % Self::NUMBERED_LANES) as u8,
-            seq: number / Self::NUMBERED_LANES,
+            stream_index: (number % Self::NUMBERED_STREAMS) as u8,
+            seq: number / Self::NUMBERED_STREAMS,
         }
     }
 
     /// The template of a stream's ids as numbers; the platform may write them without the zeros in
     /// front.
-    pub fn number_template(lane: u8) -> String {
-        format!("${{seq}}{lane:02}")
+    pub fn number_template(stream_index: u8) -> String {
+        format!("${{seq}}{stream_index:02}")
     }
 
     /// The template of a stream's ids.
-    pub fn template(lane: u8) -> String {
-        match lane {
+    pub fn template(stream_index: u8) -> String {
+        match stream_index {
             0 => "${seq}".to_owned(),
-            _ => format!("{lane}.${{seq}}"),
+            _ => format!("{stream_index}.${{seq}}"),
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_id_reads_back_in_one_way_only() {
-        let id = |lane, seq| Some(ApplicationId { lane, seq });
+        let id = |stream_index, seq| Some(ApplicationId { stream_index, seq });
         let cases = [
             ("0", id(0, 0)),
             ("4294967295", id(0, u32::MAX)),

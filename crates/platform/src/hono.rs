@@ -20,7 +20,7 @@
 //!
 //! # Server end
 //!
-//! [`Incoming`](crate::Incoming) takes what came, and [`Requests::hear`](crate::Requests::hear) says what it
+//! [`Incoming`](crate::Incoming) takes what came, and [`Requests::read`](crate::Requests::read) says what it
 //! means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
 mod commands;
@@ -113,7 +113,7 @@ pub(crate) static HONO: Spec = Spec {
         answered: commands::answered,
         hint: meanings::hint,
         handshake_hint: meanings::HANDSHAKE_HINT,
-        hear: server::hear,
+        read: server::read,
         unfit: server::unfit,
         hand: server::hand,
     }),

@@ -179,7 +179,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Returns the value of a parameter, or nothing where it stands alone.
-    pub(crate) fn says(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn parameter_value(&self, name: &str) -> Option<&'a str> {
         self.parameters.iter().find_map(|parameter| {
             let rest = parameter.strip_prefix(name)?;
             match rest.strip_prefix('=') {
@@ -217,10 +217,13 @@ mod tests {
         for parameter in ["hono-ttd=10", "empty", "a=b=c"] {
             came.parameter(parameter);
         }
-        assert_eq!(came.says("hono-ttd"), Some("10"));
-        assert_eq!(came.says("empty"), Some(""));
-        assert_eq!(came.says("a"), Some("b=c"));
-        assert_eq!((came.says("hono"), came.says("b")), (None, None));
+        assert_eq!(came.parameter_value("hono-ttd"), Some("10"));
+        assert_eq!(came.parameter_value("empty"), Some(""));
+        assert_eq!(came.parameter_value("a"), Some("b=c"));
+        assert_eq!(
+            (came.parameter_value("hono"), came.parameter_value("b")),
+            (None, None)
+        );
         (0..99).for_each(|_| came.parameter("more"));
     }
 }

@@ -83,7 +83,7 @@ pub use request::{
     Answered, Asking, Field, Fields, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits,
     SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
 };
-pub use server::{Heard, Reply};
+pub use server::{DevicePublish, Reply};
 pub use spec::{
     Announcement, Application, Default, Defaults, Handover, ManagementApi, Promises,
     PublishedFigures, Publishing, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec,

@@ -21,12 +21,12 @@ pub enum NamedPayload<'a> {
 }
 
 impl NamedPayload<'_> {
-    /// The payload for the stream at `lane` of its fleet.
-    pub fn spec(self, lane: u8) -> PayloadSpec {
+    /// The payload for the stream at `stream_index` of its fleet.
+    pub fn spec(self, stream_index: u8) -> PayloadSpec {
         match self {
             Self::Board(payload) => thingsboard::payload(payload),
             Self::Ditto(payload) => hono::payload(payload),
-            Self::SapMeasures { samples } => sap_edge::measures(samples, lane),
+            Self::SapMeasures { samples } => sap_edge::measures(samples, stream_index),
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct Reader {
     /// Per stream with carrier `order`: the next sequence number of each device.
     order: Vec<Vec<u32>>,
     scratch: UplinkScratch,
-    told: BlindScratch,
+    blind_scratch: BlindScratch,
 }
 
 /// One stream whose messages may arrive.
@@ -70,7 +70,7 @@ impl Reader {
             places,
             order,
             scratch: UplinkScratch::default(),
-            told: BlindScratch::default(),
+            blind_scratch: BlindScratch::default(),
         }
     }
 
@@ -103,8 +103,8 @@ impl Reader {
                 None => {}
             }
         }
-        let told = self.by_own_id(topic, payload, due_of);
-        if let Some(copy) = told.or_else(|| self.by_order(topic, due_of)) {
+        let by_own_id = self.by_own_id(topic, payload, due_of);
+        if let Some(copy) = by_own_id.or_else(|| self.by_order(topic, due_of)) {
             return copy;
         }
         let is_ours = self.streams.iter().any(|stream| stream.may_send_on(topic));
@@ -129,7 +129,7 @@ impl Reader {
         payload: &[u8],
         due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
     ) -> Option<Copy> {
-        let (run, told) = (self.run, &mut self.told);
+        let (run, scratch) = (self.run, &mut self.blind_scratch);
         let id = self.streams.iter().find_map(|stream| {
             let blind = stream.uplink.blind()?;
             let id = MessageId {
@@ -138,7 +138,7 @@ impl Reader {
                 stream: stream.id,
                 seq: blind.number(payload)?,
             };
-            let is_its = blind.is_of(payload, &id, &stream.directory, told);
+            let is_its = blind.is_of(payload, &id, &stream.directory, scratch);
             is_its.then_some(id)
         })?;
         Some(Copy {

@@ -62,7 +62,7 @@ pub(crate) static SAP_EDGE: Spec = Spec {
         acceptance: 202,
         refusal: 503,
         is_refusal: |code| !accepts(code),
-        hear: |_, topic, payload| measures::hear(topic, payload),
+        read: |_, topic, payload| measures::read(topic, payload),
         write_acknowledgement_topic: |device, _, out| out.extend([ACK, device]),
         write_acknowledgement: acknowledgements::write_acknowledgement,
         command: |topic| topic.strip_prefix(COMMANDS).map(Commanded::to),

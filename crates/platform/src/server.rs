@@ -4,7 +4,7 @@ use crate::thingsboard::Data;
 
 /// A device's publish, as the server end reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum DevicePublish<'a> {
     /// A message that the application acknowledges.
     Message {
         /// The sender, by the topic.

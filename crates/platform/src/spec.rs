@@ -16,7 +16,7 @@ use crate::kafka::Kafka;
 use crate::request::{
     Answered, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
-use crate::server::{Heard, Reply};
+use crate::server::{DevicePublish, Reply};
 
 /// A key of a scenario, and what stands there where it is left out.
 pub type Default = (&'static str, &'static str);
@@ -227,7 +227,7 @@ pub struct Requests {
     pub handshake_hint: &'static str,
     /// Reads a request at the server end. The peer is who the link's credentials belong to. The topic
     /// on which it surfaces goes into the last argument, which is emptied first.
-    pub hear: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
+    pub read: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
     /// The reason why a command can be handed to no device; none if it can.
     pub unfit: fn(&Commanded<'_>) -> Option<&'static str>,
     /// Takes over a command into the answer to a device that asked in that manner; the error says why it
@@ -271,7 +271,7 @@ pub struct Server {
     /// True for a topic name on which it answers a link that never subscribed.
     pub answers_unasked: fn(&str) -> bool,
     /// Reads what a link of that name published: topic and payload.
-    pub hear: for<'a> fn(&'a str, &'a str, &'a [u8]) -> Heard<'a>,
+    pub read: for<'a> fn(&'a str, &'a str, &'a [u8]) -> DevicePublish<'a>,
     /// Appends the topic on which a device's message of that id is acknowledged.
     pub write_acknowledgement_topic: fn(&str, Option<&[u8]>, &mut String),
     /// Appends one message that acknowledges several of a device's messages, where the
@@ -405,7 +405,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     },
     hint: |_| None,
     handshake_hint: "",
-    hear: |_, _, _| {
+    read: |_, _, _| {
         Wanted::Refused(Refusal {
             status: Status::new(4, 4),
             why: NO_RESOURCES,
@@ -433,7 +433,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     is_refusal: |code| matches!(code, 0x80..=0xff),
     link_name: |user, client_id| user.unwrap_or(client_id).to_owned(),
     answers_unasked: |_| false,
-    hear: |_, _, _| Heard::Other,
+    read: |_, _, _| DevicePublish::Other,
     write_acknowledgement_topic: |_, _, _| {},
     write_acknowledgement: |_, _| {},
     nobodys: |_| b"\"nobody\"".to_vec(),

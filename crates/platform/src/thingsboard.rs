@@ -62,7 +62,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         rest: Some(Rest::Stored),
         link_name: provisioning::link_name,
         answers_unasked: provisioning::is_provisioning,
-        hear: uplinks::hear,
+        read: uplinks::read,
         write_acknowledgement_topic,
         write_acknowledgement,
         nobodys,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use muster_conduct::{Pulse, Standing, Timetable, recorder_plan, schedules};
+use muster_conduct::{ProcessSample, Standing, Timetable, recorder_plan, schedules};
 use muster_judge::{Figure, RuleResult, Rules, Strain};
 use muster_load::{Schedule, StreamSchedule};
 use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
@@ -67,7 +67,7 @@ pub struct View {
     arrived: Vec<u64>,
     errors: BTreeMap<String, u64>,
     connect_failures: BTreeMap<ConnectFailure, u64>,
-    pulses: BTreeMap<usize, Pulse>,
+    pulses: BTreeMap<usize, ProcessSample>,
     fitness: Fitness,
     /// The faults as of the last pulse: working them out looks at every second of the run.
     faults: Option<Vec<RuleResult>>,
@@ -113,7 +113,7 @@ impl View {
     }
 
     /// Takes in how a process fares.
-    pub fn pulse(&mut self, agent: usize, pulse: &Pulse) {
+    pub fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
         self.fitness.pulse(agent, pulse);
         self.pulses.insert(agent, pulse.clone());
         self.faults = None;
@@ -425,7 +425,7 @@ fn due_between(
 
 #[cfg(test)]
 mod tests {
-    use muster_conduct::{Phase, Progress, ThreadPulse, timetable};
+    use muster_conduct::{Phase, Progress, ThreadSample, timetable};
     use muster_judge::{Incident, IncidentKind};
     use muster_measure::{ArrivalWindow, Latency, LinkWindow, UplinkWindow, WindowKey};
     use muster_model::{BackendId, FleetId, Outcome, ShedCause};
@@ -475,10 +475,10 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         }
     }
 
-    fn pulse(second: u64, wait: f64) -> Pulse {
-        Pulse {
+    fn pulse(second: u64, wait: f64) -> ProcessSample {
+        ProcessSample {
             at: Micros::from_secs(second),
-            threads: vec![ThreadPulse {
+            threads: vec![ThreadSample {
                 is_consumer: false,
                 cpu: 0.5,
                 wait,
@@ -570,7 +570,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         let mut view = View::new(fixed());
         for second in 12..=14 {
             let incidents = vec![incident.clone()];
-            let told = Pulse {
+            let told = ProcessSample {
                 incidents,
                 ..pulse(second, 0.0)
             };

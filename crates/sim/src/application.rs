@@ -1,6 +1,6 @@
 //! The application of a model platform, where its dialect acknowledges messages.
 
-use muster_platform::{Heard, Reply};
+use muster_platform::{DevicePublish, Reply};
 use muster_protocol::mqtt::packet::Subscribe;
 use muster_protocol::mqtt::{Incoming, Publish, Server, Token, reason};
 
@@ -38,8 +38,8 @@ impl Platform {
     /// Takes a publish that the application acknowledges; false if it is none.
     pub(crate) fn asks(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) -> bool {
         let name = &self.ends[link as usize].name;
-        let read = (self.dialect.server.hear)(name, &publish.topic, publish.payload);
-        let Heard::Message { device, id } = read else {
+        let read = (self.dialect.server.read)(name, &publish.topic, publish.payload);
+        let DevicePublish::Message { device, id } = read else {
             return false;
         };
         if !self.ends[link as usize].has_subscribed && !(self.dialect.server.answers_unasked)(name)

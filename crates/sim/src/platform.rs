@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use muster_model::Micros;
-use muster_platform::{Dialect, Heard};
+use muster_platform::{DevicePublish, Dialect};
 use muster_protocol::mqtt::packet::Auth;
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
@@ -368,26 +368,26 @@ impl Platform {
     /// Takes note of a device that a gateway's link says is there; false if the publish is not that.
     fn is_announcement(&mut self, link: u32, publish: &Incoming<'_>) -> bool {
         let end = &mut self.ends[link as usize];
-        match (self.dialect.server.hear)(&end.name, &publish.topic, publish.payload) {
-            Heard::Announced { device, .. } => {
+        match (self.dialect.server.read)(&end.name, &publish.topic, publish.payload) {
+            DevicePublish::Announced { device, .. } => {
                 self.account.announced += 1;
                 end.announced.insert(device.to_owned());
                 true
             }
-            Heard::Data(data) => {
+            DevicePublish::Data(data) => {
                 let is_gateways =
                     (self.dialect.topic)(&publish.topic).is_for_gateways == Some(true);
                 let unknown = data.devices().filter(|name| !end.announced.contains(*name));
                 self.account.unannounced += unknown.filter(|_| is_gateways).count() as u64;
                 false
             }
-            Heard::Message { .. }
-            | Heard::Unreadable { .. }
-            | Heard::Ignored
-            | Heard::Taken
-            | Heard::Invalid
-            | Heard::Unknown
-            | Heard::Other => false,
+            DevicePublish::Message { .. }
+            | DevicePublish::Unreadable { .. }
+            | DevicePublish::Ignored
+            | DevicePublish::Taken
+            | DevicePublish::Invalid
+            | DevicePublish::Unknown
+            | DevicePublish::Other => false,
         }
     }
 
@@ -395,7 +395,8 @@ impl Platform {
     fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
         let name = &self.ends[link as usize].name;
         let mut topic = String::new();
-        if let Heard::Data(data) = (self.dialect.server.hear)(name, &publish.topic, publish.payload)
+        if let DevicePublish::Data(data) =
+            (self.dialect.server.read)(name, &publish.topic, publish.payload)
         {
             for device in data.devices().take(1) {
                 data.write_surface(device, &mut topic);

@@ -9,7 +9,7 @@ use muster_device::{Mqtt, SLOT_MAX, Shard};
 use muster_measure::{Calendar, Recorder, Timeline};
 use muster_model::{Arrival, BackendId, Cause, ConsumerId, MessageId, Micros, RunId};
 use muster_plan::Plan;
-use muster_platform::{Dialect, Heard, Reader, Reply};
+use muster_platform::{DevicePublish, Dialect, Reader, Reply};
 use muster_protocol::mqtt::{
     Accept, Incoming, Input, Pending, Publish, Server, ServerEvent, ServerLimits, SessionState,
     Token,
@@ -258,9 +258,9 @@ impl Line {
                     granted.expect("a SUBSCRIBE waits");
                 }
                 Some(ServerEvent::Publish(publish)) => {
-                    let heard = (self.dialect.server.hear)("", &publish.topic, publish.payload);
+                    let heard = (self.dialect.server.read)("", &publish.topic, publish.payload);
                     let withheld = match (heard, publish.pending) {
-                        (Heard::Message { id: Some(id), .. }, _) => {
+                        (DevicePublish::Message { id: Some(id), .. }, _) => {
                             Some(Withheld::Application(acknowledgement(self.dialect, id)))
                         }
                         (_, Some(pending)) => Some(Withheld::Transport(pending)),

@@ -6,7 +6,9 @@ use muster_conduct::{directory, uplink};
 use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
 use muster_plan::{Ack, Plan};
-use muster_platform::{ApplicationId, Dialect, Downlink, Heard, Protocol, Reply, UplinkScratch};
+use muster_platform::{
+    ApplicationId, DevicePublish, Dialect, Downlink, Protocol, Reply, UplinkScratch,
+};
 use muster_protocol::mqtt::topic;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_sim::{Behaviour, Incident, Run, What, World};
@@ -90,7 +92,10 @@ fn a_message_is_heard_by_the_server_end_and_its_acknowledgement_finds_it() {
                     seq,
                 };
                 uplink.render(&directory, &id, Micros::from_secs(1), &mut scratch);
-                let expected = ApplicationId { lane, seq };
+                let expected = ApplicationId {
+                    stream_index: lane,
+                    seq,
+                };
                 let name = roster_name(&directory, id.device);
                 let name = (dialect.server.link_name)(user(topic).or(Some(&name)), "c");
                 acknowledged(dialect, (&name, topic), &scratch, expected);
@@ -121,8 +126,8 @@ fn acknowledged(
     scratch: &UplinkScratch,
     expected: ApplicationId,
 ) {
-    let heard = (dialect.server.hear)(name, scratch.topic(), &scratch.payload);
-    let Heard::Message { device, id } = heard else {
+    let heard = (dialect.server.read)(name, scratch.topic(), &scratch.payload);
+    let DevicePublish::Message { device, id } = heard else {
         panic!("{dialect}: {heard:?}");
     };
     assert_eq!(device, name, "{dialect}");
@@ -227,7 +232,7 @@ fn a_downlink_of_any_bytes_is_survived() {
             {
                 assert!(array.take(1_000).count() < 1_000);
             }
-            let _ = (dialect.server.hear)("d", topic, payload.as_bytes());
+            let _ = (dialect.server.read)("d", topic, payload.as_bytes());
         }
     }
 }

@@ -36,15 +36,15 @@ pub(crate) struct Report {
 /// Takes commands to Kafka.
 pub(crate) struct KafkaSender {
     dialect: Dialect,
-    producer: Arc<BaseProducer<Hearing>>,
+    producer: Arc<BaseProducer<DeliveryReports>>,
     reports: Receiver<Report>,
-    hearing: Option<JoinHandle<()>>,
+    polling: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     under_way: usize,
     /// True if the library has given up for good.
     is_broken: bool,
     /// True if that was reported.
-    is_told: bool,
+    is_reported: bool,
     /// Results of commands that the library refused at once.
     refused: Vec<Report>,
     /// Codes of commands that were refused without a report; each is reported once.
@@ -54,19 +54,19 @@ pub(crate) struct KafkaSender {
 }
 
 /// Hears for the producer, on a thread of its own.
-struct Hearing {
+struct DeliveryReports {
     reports: SyncSender<Report>,
     waker: Waker,
 }
 
-impl ClientContext for Hearing {
+impl ClientContext for DeliveryReports {
     fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
 
     // The consumer beside it says what is wrong with the brokers.
     fn error(&self, _: KafkaError, _: &str) {}
 }
 
-impl ProducerContext for Hearing {
+impl ProducerContext for DeliveryReports {
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, token: usize) {
@@ -87,13 +87,13 @@ impl KafkaSender {
         dialect: Dialect,
         waker: Waker,
     ) -> Result<Self, String> {
-        let (told, reports) = sync_channel(UNDER_WAY_MAX);
-        let hearing = Hearing {
-            reports: told,
+        let (sender, reports) = sync_channel(UNDER_WAY_MAX);
+        let polling = DeliveryReports {
+            reports: sender,
             waker,
         };
-        let producer: BaseProducer<Hearing> = config
-            .create_with_context(hearing)
+        let producer: BaseProducer<DeliveryReports> = config
+            .create_with_context(polling)
             .map_err(|error| format!("set up the producer of commands: {error}"))?;
         let (producer, is_over) = (Arc::new(producer), Arc::new(AtomicBool::new(false)));
         let (polled, ends) = (Arc::clone(&producer), Arc::clone(&is_over));
@@ -102,17 +102,17 @@ impl KafkaSender {
                 polled.poll(LOOK);
             }
         };
-        let hearing = thread::Builder::new().name(THREAD.to_owned()).spawn(work);
-        let hearing = hearing.map_err(|error| format!("start a thread: {error}"))?;
+        let polling = thread::Builder::new().name(THREAD.to_owned()).spawn(work);
+        let polling = polling.map_err(|error| format!("start a thread: {error}"))?;
         Ok(Self {
             dialect,
             producer,
             reports,
-            hearing: Some(hearing),
+            polling: Some(polling),
             is_over,
             under_way: 0,
             is_broken: false,
-            is_told: false,
+            is_reported: false,
             refused: Vec::new(),
             untaken: Vec::new(),
             scratch: CommandScratch::default(),
@@ -135,14 +135,14 @@ impl KafkaSender {
 
     /// Returns why the library has given up, if it has, once.
     pub(crate) fn gave_up(&mut self) -> Option<(RDKafkaErrorCode, String)> {
-        if !self.is_broken || std::mem::replace(&mut self.is_told, true) {
+        if !self.is_broken || std::mem::replace(&mut self.is_reported, true) {
             return None;
         }
         self.producer.client().fatal_error()
     }
 
     fn produce(
-        producer: &BaseProducer<Hearing>,
+        producer: &BaseProducer<DeliveryReports>,
         token: CommandToken,
         record: &KafkaCommand<'_>,
     ) -> Sent {
@@ -219,8 +219,8 @@ impl CommandSender for KafkaSender {
 impl Drop for KafkaSender {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(hearing) = self.hearing.take() {
-            let _ = hearing.join();
+        if let Some(polling) = self.polling.take() {
+            let _ = polling.join();
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct KafkaCommands {
     /// Topics of replies.
     replies: HashSet<String>,
     /// Errors that were told.
-    told: Vec<RDKafkaErrorCode>,
+    reported: Vec<RDKafkaErrorCode>,
     /// Refusals that are to be told.
     pub(crate) refusals: Vec<RefusalCause>,
 }
@@ -49,7 +49,7 @@ impl KafkaCommands {
             dialect: spec.plan.platform.dialect(),
             sender: None,
             replies: replies.map(|topic| topic.name.clone()).collect(),
-            told: Vec::new(),
+            reported: Vec::new(),
             refusals: Vec::new(),
         }
     }
@@ -70,12 +70,12 @@ impl KafkaCommands {
     pub(crate) fn issue(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
         cx.core.with_commander(AT, |commander, sink| {
-            self.hear(now, commander, sink);
+            self.handle_reports(now, commander, sink);
             commander.issue(now, &mut self.sender, sink);
         });
     }
 
-    fn hear(
+    fn handle_reports(
         &mut self,
         now: Micros,
         commander: &mut Commander,
@@ -109,8 +109,8 @@ impl KafkaCommands {
 
     /// Returns true if an error was not reported yet, as it is now.
     fn is_new(&mut self, code: RDKafkaErrorCode) -> bool {
-        let is_new = !self.told.contains(&code);
-        self.told.extend(is_new.then_some(code));
+        let is_new = !self.reported.contains(&code);
+        self.reported.extend(is_new.then_some(code));
         is_new
     }
 
@@ -135,8 +135,9 @@ impl KafkaCommands {
     /// Ends every command at the end of the run.
     pub(crate) fn finish(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
-        cx.core
-            .with_commander(AT, |commander, sink| self.hear(now, commander, sink));
+        cx.core.with_commander(AT, |commander, sink| {
+            self.handle_reports(now, commander, sink)
+        });
         cx.core.finish_commands(AT, &self.sender, now);
         self.sender = None;
     }

@@ -189,16 +189,16 @@ impl KafkaConsumer {
             return;
         };
         let preparation = line.prepare(&self.config, &self.northbound, share);
-        let (told, heard) = sync_channel(1);
+        let (prepared, preparing) = sync_channel(1);
         let waker = cx.io.waker();
         let work = move || {
             // The consumer's thread may be gone by then.
-            let _ = told.send(preparation.carry_out());
+            let _ = prepared.send(preparation.carry_out());
             waker.wake();
         };
         let name = "kafka-topics".to_owned();
         match thread::Builder::new().name(name).spawn(work) {
-            Ok(_) => self.preparing = Some(heard),
+            Ok(_) => self.preparing = Some(preparing),
             Err(error) => {
                 cx.core.consumer(AT).limited("start a thread", error);
                 Self::prepare_again(cx);
@@ -225,7 +225,7 @@ impl KafkaConsumer {
         self.preparing = None;
         let (has_all, share) = (done.has_all, done.share);
         let consumer = cx.core.consumer(AT);
-        self.membership.found(consumer, done.told);
+        self.membership.found(consumer, done.findings);
         if let Some(layout) = done.layout {
             self.membership.watch(layout);
         }
@@ -294,10 +294,10 @@ impl KafkaConsumer {
             // What is left is told by nobody.
             cx.io.waker().wake();
         }
-        self.hear(cx);
+        self.handle_news(cx);
     }
 
-    fn hear(&mut self, cx: &mut Context<'_>) {
+    fn handle_news(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
         self.membership.check(now);
         let Some(line) = &self.line else {

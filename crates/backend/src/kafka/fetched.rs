@@ -30,12 +30,12 @@ use super::listener::Listener;
 pub(crate) struct Fetched {
     queue: *mut RDKafkaQueue,
     /// Called when the queue is no longer empty; ours to free.
-    teller: *mut Teller,
+    notifier: *mut Notifier,
     consumer: Arc<BaseConsumer<Listener>>,
 }
 
 /// Callback when something waits; called on threads of the library.
-type Teller = Box<dyn Fn() + Send + Sync>;
+type Notifier = Box<dyn Fn() + Send + Sync>;
 
 // SAFETY: every function of librdkafka that takes a queue locks it.
 unsafe impl Send for Fetched {}
@@ -44,17 +44,17 @@ unsafe impl Sync for Fetched {}
 
 impl Fetched {
     /// An empty queue, in which nothing waits before [`Fetched::gather`].
-    pub(crate) fn new(consumer: Arc<BaseConsumer<Listener>>, teller: Teller) -> Self {
-        let teller = Box::into_raw(Box::new(teller));
-        // SAFETY: the client lives, since the consumer does, and the teller until the queue has forgotten it.
+    pub(crate) fn new(consumer: Arc<BaseConsumer<Listener>>, notifier: Notifier) -> Self {
+        let notifier = Box::into_raw(Box::new(notifier));
+        // SAFETY: the client lives, since the consumer does, and the notifier until the queue has forgotten it.
         let queue = unsafe {
             let queue = bindings::rd_kafka_queue_new(consumer.client().native_ptr());
-            bindings::rd_kafka_queue_cb_event_enable(queue, Some(tell), teller.cast());
+            bindings::rd_kafka_queue_cb_event_enable(queue, Some(notify), notifier.cast());
             queue
         };
         Self {
             queue,
-            teller,
+            notifier,
             consumer,
         }
     }
@@ -102,12 +102,12 @@ impl Fetched {
 
 impl Drop for Fetched {
     fn drop(&mut self) {
-        // SAFETY: queue and client live; the library frees what waits, and calls the teller no more before that
+        // SAFETY: queue and client live; the library frees what waits, and calls the notifier no more before that
         // is freed, which was made by `Box::into_raw`.
         unsafe {
             bindings::rd_kafka_queue_cb_event_enable(self.queue, None, ptr::null_mut());
             bindings::rd_kafka_queue_destroy(self.queue);
-            drop(Box::from_raw(self.teller));
+            drop(Box::from_raw(self.notifier));
         }
     }
 }
@@ -198,7 +198,7 @@ unsafe extern "C" fn hand<F: FnMut(&Record<'_>)>(
     message: *mut RDKafkaMessage,
     taking: *mut c_void,
 ) {
-    // SAFETY: so it is promised above; the library keeps what was not handed over when it is told to yield.
+    // SAFETY: so it is promised above; the library keeps what was not handed over when it is notified to yield.
     unsafe {
         let taking = &mut *taking.cast::<Taking<'_, F>>();
         if taking.take(&*message) {
@@ -208,11 +208,11 @@ unsafe extern "C" fn hand<F: FnMut(&Record<'_>)>(
 }
 
 /// # Safety
-/// `teller` is that of the queue.
-unsafe extern "C" fn tell(_: *mut RDKafka, teller: *mut c_void) {
+/// `notifier` is that of the queue.
+unsafe extern "C" fn notify(_: *mut RDKafka, notifier: *mut c_void) {
     // SAFETY: so it is promised above; it is freed when the queue has forgotten it.
-    let teller = unsafe { &*teller.cast::<Teller>() };
-    teller();
+    let notifier = unsafe { &*notifier.cast::<Notifier>() };
+    notifier();
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
     use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
     use rdkafka::topic_partition_list::Offset;
 
-    use super::super::listener::{Heard, News};
+    use super::super::listener::{Callbacks, News};
     use super::*;
 
     const TOPIC: &str = "t";
@@ -240,8 +240,8 @@ mod tests {
     struct World {
         consumer: Arc<BaseConsumer<Listener>>,
         fetched: Fetched,
-        heard: Heard,
-        told: Arc<AtomicUsize>,
+        callbacks: Callbacks,
+        notified: Arc<AtomicUsize>,
         /// The last to end: a consumer takes its leave of it.
         _cluster: MockCluster<'static, DefaultProducerContext>,
     }
@@ -257,13 +257,13 @@ mod tests {
         config
             .set("group.id", "g")
             .set("enable.partition.eof", "true");
-        let (listener, heard) = Listener::new();
+        let (listener, callbacks) = Listener::new();
         let consumer: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let consumer = Arc::new(consumer.expect("a consumer"));
-        let told = Arc::new(AtomicUsize::new(0));
-        let telling = Arc::clone(&told);
-        let teller: Teller = Box::new(move || {
-            telling.fetch_add(1, Ordering::Relaxed);
+        let notified = Arc::new(AtomicUsize::new(0));
+        let notifying = Arc::clone(&notified);
+        let notifier: Notifier = Box::new(move || {
+            notifying.fetch_add(1, Ordering::Relaxed);
         });
         let mut from = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
@@ -275,14 +275,14 @@ mod tests {
             let ends = consumer.fetch_watermarks(TOPIC, partition, TURN * 100);
             assert_eq!(ends.expect("ends").1, EACH as i64);
         }
-        let fetched = Fetched::new(Arc::clone(&consumer), teller);
+        let fetched = Fetched::new(Arc::clone(&consumer), notifier);
         fetched.gather(&from);
         consumer.assign(&from).expect("partitions");
         World {
             consumer,
             fetched,
-            heard,
-            told,
+            callbacks,
+            notified,
             _cluster: cluster,
         }
     }
@@ -342,7 +342,7 @@ mod tests {
             let came = count(&taken) - before;
             assert!(came <= 7 && (has_more || came < 7), "{came}");
             if taken == all() {
-                assert!(world.told.load(Ordering::Relaxed) > 0);
+                assert!(world.notified.load(Ordering::Relaxed) > 0);
                 return;
             }
             if !has_more {
@@ -352,13 +352,13 @@ mod tests {
         panic!("only {taken:?}");
     }
 
-    /// The end of a partition is told as a refused fetch is: an error in the place of a record.
+    /// The end of a partition is notified as a refused fetch is: an error in the place of a record.
     #[test]
     fn an_error_in_the_place_of_a_record_is_heard_and_moves_no_position() {
         let (world, mut taken) = (world(), Taken::new());
         let ends = AtomicUsize::new(0);
         world.take_until(1_000, &mut taken, |_| {
-            let news = std::iter::from_fn(|| world.heard.news.try_recv().ok());
+            let news = std::iter::from_fn(|| world.callbacks.news.try_recv().ok());
             let came = news.filter(|news| matches!(news, News::Failed(..))).count();
             ends.fetch_add(came, Ordering::Relaxed) + came == PARTITIONS as usize
         });

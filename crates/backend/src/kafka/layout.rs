@@ -99,7 +99,7 @@ struct Known {
 enum Presence {
     There,
     /// The library's words have it deleted; its statistics may still have what it was.
-    Told,
+    Reported,
     Gone,
 }
 
@@ -111,7 +111,7 @@ impl Known {
             let before = std::mem::replace(&mut self.presence, Presence::Gone);
             return (before == Presence::There).then_some(Change::Deleted { topic });
         }
-        if self.presence == Presence::Told {
+        if self.presence == Presence::Reported {
             return None;
         }
         let from = std::mem::replace(&mut self.partitions, to);
@@ -149,7 +149,7 @@ impl Layout {
                     let to = view.partitions;
                     changes.extend(to.and_then(|to| known.becomes(topic, to)));
                 }
-                None if known.presence == Presence::Told => known.presence = Presence::Gone,
+                None if known.presence == Presence::Reported => known.presence = Presence::Gone,
                 None => {}
             }
         }
@@ -162,7 +162,7 @@ impl Layout {
         let known = self.known.get_mut(topic)?;
         let is_new = known.presence == Presence::There;
         is_new.then(|| {
-            known.presence = Presence::Told;
+            known.presence = Presence::Reported;
             let topic = topic.to_owned();
             Change::Deleted { topic }
         })

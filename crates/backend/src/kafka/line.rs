@@ -14,7 +14,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::fetched::{Fetched, Record};
 use super::layout::Layout;
-use super::listener::{Heard, Listener, News};
+use super::listener::{Callbacks, Listener, News};
 use super::refusal;
 use super::rights::may_read;
 use super::topics::{Finding, code_of, ends, topics};
@@ -23,7 +23,7 @@ use super::topics::{Finding, code_of, ends, topics};
 pub(crate) struct Line {
     consumer: Arc<BaseConsumer<Listener>>,
     fetched: Arc<Fetched>,
-    heard: Heard,
+    callbacks: Callbacks,
 }
 
 /// Source of a consumer's partitions.
@@ -51,7 +51,7 @@ pub(crate) enum Turn {
 /// Partitions of a consumer.
 pub(crate) struct Prepared {
     /// Findings worth reporting, in any case.
-    pub(crate) told: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// The partitions of the topics that it consumes, where it has looked for all of them.
     pub(crate) layout: Option<Layout>,
     /// True if it has its partitions now, false if it has only asked its group for them.
@@ -73,7 +73,7 @@ pub(crate) struct Preparation {
 impl Line {
     /// Nothing is consumed yet. `waker` is called when something waits to be taken.
     pub(crate) fn open(config: &ClientConfig, waker: Waker) -> Result<Self, RefusalCause> {
-        let (listener, heard) = Listener::new();
+        let (listener, callbacks) = Listener::new();
         let made: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let mut consumer = made.map_err(|error| refusal::unbuilt(&error))?;
         let also = waker.clone();
@@ -84,7 +84,7 @@ impl Line {
         Ok(Self {
             consumer,
             fetched,
-            heard,
+            callbacks,
         })
     }
 
@@ -121,7 +121,7 @@ impl Line {
         loop {
             match self.consumer.poll(Duration::ZERO) {
                 Some(Ok(message)) => return Some(message),
-                // The listener has heard of it.
+                // The listener has callbacks of it.
                 Some(Err(_)) => {}
                 None if self.consumer.context().was_touched() => {}
                 None => return None,
@@ -130,12 +130,12 @@ impl Line {
     }
 
     pub(crate) fn news(&self) -> Option<News> {
-        self.heard.news.try_recv().ok()
+        self.callbacks.news.try_recv().ok()
     }
 
     /// The partitions that the group gave since this was asked last.
     pub(crate) fn given(&self) -> Option<TopicPartitionList> {
-        self.heard.given.try_recv().ok()
+        self.callbacks.given.try_recv().ok()
     }
 
     /// Fetches nothing for a while, or again, of what it has now. What was fetched and not taken
@@ -153,10 +153,10 @@ impl Line {
 impl Preparation {
     /// Finds the topics and where they end, creates those that are missing, and takes the partitions up.
     pub(crate) fn carry_out(self) -> Prepared {
-        let (mut told, mut layout) = (Vec::new(), None);
-        let has_all = self.take_up(&mut told, &mut layout);
+        let (mut findings, mut layout) = (Vec::new(), None);
+        let has_all = self.take_up(&mut findings, &mut layout);
         Prepared {
-            told,
+            findings,
             layout,
             has_all,
             share: self.share,
@@ -165,7 +165,7 @@ impl Preparation {
 
     fn take_up(
         &self,
-        told: &mut Vec<Finding>,
+        findings: &mut Vec<Finding>,
         layout: &mut Option<Layout>,
     ) -> Result<bool, RefusalCause> {
         match &self.share {
@@ -179,7 +179,7 @@ impl Preparation {
             }
             Share::All | Share::Asked => {}
         }
-        let partitions = topics(&self.consumer, &self.config, &self.plan, told)?;
+        let partitions = topics(&self.consumer, &self.config, &self.plan, findings)?;
         *layout = Some(Layout::of(&partitions));
         let topics = self.plan.topics.iter();
         let consumed = topics.filter(|topic| topic.records.are_consumed());
@@ -297,7 +297,7 @@ mod tests {
         }
         producer.flush(TURN * 100).expect("they are written");
         config.set("group.id", "g");
-        let (listener, _heard) = Listener::new();
+        let (listener, _callbacks) = Listener::new();
         let consumer: KafkaResult<BaseConsumer<Listener>> = config.create_with_context(listener);
         let consumer = Arc::new(consumer.expect("a consumer"));
         let fetched = Arc::new(Fetched::new(Arc::clone(&consumer), Box::new(|| {})));

@@ -46,7 +46,7 @@ pub(crate) struct Listener {
 }
 
 /// News of a consumer.
-pub(crate) struct Heard {
+pub(crate) struct Callbacks {
     pub(crate) news: Receiver<News>,
     /// The partitions that the group gives. The library waits until they are assigned, which is the
     /// only answer that it takes; till then the consumer stays in its group, and nothing is taken back.
@@ -54,21 +54,21 @@ pub(crate) struct Heard {
 }
 
 impl Listener {
-    pub(crate) fn new() -> (Self, Heard) {
-        let (news, heard) = sync_channel(NEWS_MAX);
+    pub(crate) fn new() -> (Self, Callbacks) {
+        let (news, reported) = sync_channel(NEWS_MAX);
         // No more are given before these are assigned.
-        let (given, taken) = sync_channel(1);
+        let (given, assigned) = sync_channel(1);
         let listener = Self {
             news,
             given,
             is_touched: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
         };
-        let heard = Heard {
-            news: heard,
-            given: taken,
+        let callbacks = Callbacks {
+            news: reported,
+            given: assigned,
         };
-        (listener, heard)
+        (listener, callbacks)
     }
 
     pub(crate) fn leave(&self) {
@@ -84,7 +84,7 @@ impl Listener {
         self.is_touched.store(true, Ordering::Relaxed);
     }
 
-    fn tell(&self, news: News) {
+    fn report(&self, news: News) {
         self.touch();
         // Beyond the bound only the same would be said again.
         let _ = self.news.try_send(news);
@@ -96,8 +96,8 @@ impl Listener {
         partitions: &TopicPartitionList,
     ) -> KafkaResult<()> {
         self.touch();
-        let is_heard = !self.is_leaving.load(Ordering::Relaxed);
-        if is_heard && self.given.try_send(partitions.clone()).is_ok() {
+        let is_running = !self.is_leaving.load(Ordering::Relaxed);
+        if is_running && self.given.try_send(partitions.clone()).is_ok() {
             return Ok(());
         }
         consumer.assign(partitions)
@@ -110,13 +110,13 @@ impl ClientContext for Listener {
     }
 
     fn stats(&self, statistics: Statistics) {
-        self.tell(News::Sampled(Sample::of(&statistics)));
+        self.report(News::Sampled(Sample::of(&statistics)));
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
         let code = code.unwrap_or(RDKafkaErrorCode::Unknown);
-        self.tell(News::Failed(code, reason.to_owned()));
+        self.report(News::Failed(code, reason.to_owned()));
     }
 }
 
@@ -130,7 +130,7 @@ impl ConsumerContext for Listener {
         let done = if what == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
             self.give(consumer, partitions)
         } else {
-            self.tell(News::Revoked(partitions.count()));
+            self.report(News::Revoked(partitions.count()));
             consumer.unassign()
         };
         if let Err(error) = done {

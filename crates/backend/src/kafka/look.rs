@@ -9,7 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::client::config;
-use super::listener::{Heard, Listener, News};
+use super::listener::{Callbacks, Listener, News};
 use super::refusal;
 use super::rights::may_read;
 use super::topics::{REQUEST_MAX, code_of, difference, find, new_tenant, new_tenants};
@@ -34,14 +34,14 @@ pub fn look(backend: &BackendPlan, id: BackendId, run: RunId) -> Look {
         target: ([0, 0, 0, 0], 0).into(),
     };
     let config = config(backend, kafka, &consumer, run);
-    let (listener, heard) = Listener::new();
+    let (listener, callbacks) = Listener::new();
     let found = config
         .create_with_context(listener)
         .map_err(|error| refusal::unbuilt(&error))
         .and_then(|consumer| {
             let looking = Looking {
                 consumer,
-                heard,
+                callbacks,
                 has_group: backend.shared.is_some(),
             };
             looking.greet(kafka)?;
@@ -65,7 +65,7 @@ fn is_silence(cause: &RefusalCause) -> bool {
 
 struct Looking {
     consumer: BaseConsumer<Listener>,
-    heard: Heard,
+    callbacks: Callbacks,
     has_group: bool,
 }
 
@@ -106,11 +106,15 @@ impl Looking {
     fn said(&self) -> Vec<RefusalCause> {
         let consumer = &self.consumer;
         while consumer.poll(Duration::ZERO).is_some() || consumer.context().was_touched() {}
-        let said = self.heard.news.try_iter().filter_map(|news| match news {
-            News::Failed(code, _) if !self.has_group && refusal::is_of_group(code) => None,
-            News::Failed(code, reason) => Some(refusal::reported(code, &reason)),
-            News::Revoked(_) | News::Sampled(_) => None,
-        });
+        let said = self
+            .callbacks
+            .news
+            .try_iter()
+            .filter_map(|news| match news {
+                News::Failed(code, _) if !self.has_group && refusal::is_of_group(code) => None,
+                News::Failed(code, reason) => Some(refusal::reported(code, &reason)),
+                News::Revoked(_) | News::Sampled(_) => None,
+            });
         said.collect()
     }
 
@@ -145,13 +149,14 @@ impl Looking {
         };
         let mut asked = TopicPartitionList::new();
         asked.add_partition(topic, 0);
-        let told = self.consumer.committed_offsets(asked, REQUEST_MAX);
-        let told = told.and_then(|told| told.elements().iter().try_for_each(|it| it.error()));
-        match told.map_err(|error| code_of(&error)) {
+        let offsets = self.consumer.committed_offsets(asked, REQUEST_MAX);
+        let checked =
+            offsets.and_then(|offsets| offsets.elements().iter().try_for_each(|it| it.error()));
+        match checked.map_err(|error| code_of(&error)) {
             Err(code) if refusal::is_of_group(code) => {
                 Err(refusal::failed(code, "ask for what the group has read"))
             }
-            // Why nothing was heard is said beside it.
+            // Why nothing was callbacks is said beside it.
             Ok(()) | Err(_) => {
                 let mut said = self.said().into_iter();
                 said.find(|it| !is_silence(it)).map_or(Ok(()), Err)

@@ -13,7 +13,7 @@ use super::refusal;
 use super::topics::{REQUEST_MAX, code_of};
 
 /// Settings that make the answer to a fetch visible.
-const HEARD: [(&str, &str); 3] = [
+const ANSWERING: [(&str, &str); 3] = [
     ("auto.offset.reset", "error"),
     ("enable.auto.commit", "false"),
     ("statistics.interval.ms", "0"),
@@ -35,7 +35,7 @@ const LOOKS: u32 = (REQUEST_MAX.as_millis() / LOOK.as_millis()) as u32;
 /// A broker's refusal for good. Silence is none: whoever consumes finds out itself.
 pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), RefusalCause> {
     let mut config = config.clone();
-    for (key, value) in HEARD {
+    for (key, value) in ANSWERING {
         config.set(key, value);
     }
     let client: BaseConsumer = config.create().map_err(|error| refusal::unbuilt(&error))?;

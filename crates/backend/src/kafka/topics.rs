@@ -51,7 +51,7 @@ pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
     plan: &KafkaNorthbound,
-    told: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) -> Result<TopicPartitionList, RefusalCause> {
     let mut missing = Vec::new();
     for topic in &plan.topics {
@@ -60,9 +60,9 @@ pub(crate) fn topics(
         }
     }
     create(config, &missing)?;
-    told.extend(missing.iter().map(|topic| created(topic)));
+    findings.extend(missing.iter().map(|topic| created(topic)));
     let tenants = new_tenants(plan, &missing);
-    told.extend(tenants.map(|tenant| Finding::NewTenant(new_tenant(tenant))));
+    findings.extend(tenants.map(|tenant| Finding::NewTenant(new_tenant(tenant))));
     let (mut consumed, mut differences) = (TopicPartitionList::new(), Vec::new());
     for topic in &plan.topics {
         let Some(known) = find(consumer, topic)? else {
@@ -79,7 +79,7 @@ pub(crate) fn topics(
         }
     }
     // Whoever finds all of it tries no more.
-    told.extend(differences);
+    findings.extend(differences);
     Ok(consumed)
 }
 

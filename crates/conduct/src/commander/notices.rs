@@ -49,7 +49,7 @@ impl Notices {
 
 impl Commander {
     /// A notice of delivery came.
-    pub(super) fn hear_word<S: Sink>(
+    pub(super) fn note_notice<S: Sink>(
         &mut self,
         id: &MessageId,
         delivery: Delivery,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_net::{Key, ReadLimit};
-use muster_platform::{Data, Heard, Protocol};
+use muster_platform::{Data, DevicePublish, Protocol};
 use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
 use super::{Asked, PublishRef, acknowledging, sender};
@@ -144,34 +144,36 @@ impl<'a> Received<'a> {
             ctx.counts().unreadable.more();
             return self.expel(work, reason::MALFORMED_PACKET);
         }
-        let read = if self.is_silent(ctx) {
-            Heard::Ignored
+        let device_publish = if self.is_silent(ctx) {
+            DevicePublish::Ignored
         } else {
-            (dialect.server.hear)(self.name(), &incoming.topic, incoming.payload)
+            (dialect.server.read)(self.name(), &incoming.topic, incoming.payload)
         };
-        if !matches!(read, Heard::Announced { .. }) {
+        if !matches!(device_publish, DevicePublish::Announced { .. }) {
             self.count(ctx);
         }
-        match read {
-            Heard::Ignored => ctx.counts().unanswered.more(),
-            Heard::Other => self.put(work, &incoming.topic, incoming.pending),
-            Heard::Message { device, id } => self.ask(work, device, id),
-            Heard::Unreadable { device } => {
+        match device_publish {
+            DevicePublish::Ignored => ctx.counts().unanswered.more(),
+            DevicePublish::Other => self.put(work, &incoming.topic, incoming.pending),
+            DevicePublish::Message { device, id } => self.ask(work, device, id),
+            DevicePublish::Unreadable { device } => {
                 acknowledging::unreadable(work, self.publish(), &self.asked(device, None));
             }
-            Heard::Announced { device, is_there } => self.note_announced(work, device, is_there),
-            Heard::Taken => {
+            DevicePublish::Announced { device, is_there } => {
+                self.note_announced(work, device, is_there)
+            }
+            DevicePublish::Taken => {
                 let mut topic = String::new();
                 (dialect.server.route)(self.name(), &incoming.topic, &mut topic);
                 self.put(work, &topic, incoming.pending);
             }
-            Heard::Data(data) => self.put_data(work, &data),
+            DevicePublish::Data(data) => self.put_data(work, &data),
             // Not what the topic is for: the link ends, and MQTT 5 says why.
-            Heard::Invalid => {
+            DevicePublish::Invalid => {
                 ctx.counts().unreadable.more();
                 self.expel(work, reason::PAYLOAD_FORMAT_INVALID);
             }
-            Heard::Unknown => self.note_unknown(work),
+            DevicePublish::Unknown => self.note_unknown(work),
         }
     }
 

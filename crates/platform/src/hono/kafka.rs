@@ -100,12 +100,12 @@ pub(super) fn returned<'a>(headers: Headers<'_, 'a>, payload: &[u8]) -> Option<R
     if let (true, Some((stamp, status))) = (has_notice, stamp.zip(status)) {
         return Some(Returned::Notice(Notice { stamp, status }));
     }
-    let told = named(payload);
-    if stamp.is_none() && told.is_none() {
+    let in_body = named(payload);
+    if stamp.is_none() && in_body.is_none() {
         return None;
     }
     Some(Returned::Reply(CommandCopy {
-        stamp: stamp.filter(|stamp| told == Some(*stamp)),
+        stamp: stamp.filter(|stamp| in_body == Some(*stamp)),
         status,
         ..CommandCopy::UNREADABLE
     }))

@@ -88,7 +88,7 @@ const fn refused(status: Status, why: &'static str) -> Refusal {
 
 /// Reads a request, and puts the topic on which it surfaces into `out`. `peer` is none where the link has
 /// no credentials.
-pub(super) fn hear<'a>(
+pub(super) fn read<'a>(
     came: &Incoming<'a>,
     peer: Option<&Peer<'a>>,
     out: &mut String,
@@ -122,7 +122,7 @@ fn upload<'a>(
         Some(peer) if *peer == of => (Asker::Itself, None),
         Some(peer) => (Asker::Gateway, Some(peer.device)),
     };
-    let ttd_s = came.says(TTD).and_then(|text| text.parse().ok());
+    let ttd_s = came.parameter_value(TTD).and_then(|text| text.parse().ok());
     Ok(Upload {
         tenant: of.tenant,
         device: of.device,
@@ -137,7 +137,10 @@ fn upload<'a>(
 
 /// A body has to be of its type: none where the message says that it is empty, and only there.
 fn content_type<'a>(came: &Incoming<'a>) -> Result<Option<&'a str>, Refusal> {
-    match (came.says(EMPTY).is_some(), came.payload.is_empty()) {
+    match (
+        came.parameter_value(EMPTY).is_some(),
+        came.payload.is_empty(),
+    ) {
         (true, true) => Ok(Some(EMPTY_NOTIFICATION)),
         (true, false) => Err(refused(BAD_REQUEST, "an empty notification has no body")),
         (false, true) if came.content_type.is_none() => {
@@ -158,7 +161,9 @@ fn reply<'a>(
     }
     let last = matches!(came.segments(), 2 | 4).then(|| came.segments() - 1);
     let id = last.and_then(|last| correlation_id(came.at(last)?));
-    let status = came.says(COMMAND_STATUS).and_then(|text| text.parse().ok());
+    let status = came
+        .parameter_value(COMMAND_STATUS)
+        .and_then(|text| text.parse().ok());
     let status = status.filter(|status| (200..600).contains(status));
     match (id, status) {
         (Some(id), Some(status)) => {
@@ -246,7 +251,7 @@ mod tests {
     }
 
     fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
-        match hear(came, peer, &mut String::new()) {
+        match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status,
             Wanted::Upload(_) | Wanted::Reply(_) => Status::new(2, 4),
         }
@@ -341,7 +346,7 @@ mod tests {
             let parameter = format!("hono-ttd={said}");
             let mut came = post("t");
             came.parameter(&parameter);
-            let Wanted::Upload(upload) = hear(&came, Some(&PEER), &mut String::new()) else {
+            let Wanted::Upload(upload) = read(&came, Some(&PEER), &mut String::new()) else {
                 panic!("{said}");
             };
             assert_eq!(upload.ttd_s, ttd_s, "{said}");
@@ -428,7 +433,7 @@ mod tests {
             ttd_s: Some(10),
         };
         let request = requests::ask(&asking, &mut query);
-        let Wanted::Upload(upload) = hear(&came(&request), peer, &mut String::new()) else {
+        let Wanted::Upload(upload) = read(&came(&request), peer, &mut String::new()) else {
             panic!("{path} is refused");
         };
         assert_eq!(
@@ -443,7 +448,7 @@ mod tests {
         let mut query = String::new();
         let request = commands::ask_reply(reply, 200, b"{}", &mut query);
         let (mut topic, id) = (String::new(), command.correlation_id);
-        let Wanted::Reply(replied) = hear(&came(&request), peer, &mut topic) else {
+        let Wanted::Reply(replied) = read(&came(&request), peer, &mut topic) else {
             panic!("{reply:?} is refused");
         };
         assert_eq!(
@@ -510,7 +515,7 @@ mod tests {
             segments.iter().for_each(|segment| came.segment(segment));
             parameters.iter().for_each(|parameter| came.parameter(parameter));
             let mut topic = String::new();
-            match hear(&came, is_known.then_some(&PEER), &mut topic) {
+            match read(&came, is_known.then_some(&PEER), &mut topic) {
                 Wanted::Upload(upload) => prop_assert!(!upload.device.is_empty()),
                 Wanted::Reply(_) => {
                     prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));

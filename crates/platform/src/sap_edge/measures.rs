@@ -5,15 +5,15 @@ use muster_load::PayloadSpec;
 use super::MEASURES;
 use crate::downlink::ApplicationId;
 use crate::json::Json;
-use crate::server::Heard;
+use crate::server::DevicePublish;
 
 /// A sample; all samples of a message are alike.
 const SAMPLE: &str = r#"{"ts": "${due_iso}", "sn": ${seq}}"#;
 
 /// The payload of the published test: `measureMessageId`, the alternate ids of capability and
 /// sensor, and the samples, written with the blanks that its author's JSON writer sets.
-pub(crate) fn measures(samples: u32, lane: u8) -> PayloadSpec {
-    let id = ApplicationId::template(lane);
+pub(crate) fn measures(samples: u32, stream_index: u8) -> PayloadSpec {
+    let id = ApplicationId::template(stream_index);
     let samples = vec![SAMPLE; samples as usize].join(", ");
     PayloadSpec::Template(format!(
         r#"{{"measureMessageId": "{id}", "capabilityAlternateId": "PerfTest", "sensorAlternateId": "PerfTest", "measures": [{samples}]}}"#
@@ -21,13 +21,13 @@ pub(crate) fn measures(samples: u32, lane: u8) -> PayloadSpec {
 }
 
 /// Reads what came on a topic of measures.
-pub(crate) fn hear<'a>(topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+pub(crate) fn read<'a>(topic: &'a str, payload: &'a [u8]) -> DevicePublish<'a> {
     let Some(device) = topic.strip_prefix(MEASURES) else {
-        return Heard::Other;
+        return DevicePublish::Other;
     };
     match message_id(payload) {
-        Some(id) => Heard::Message { device, id },
-        None => Heard::Unreadable { device },
+        Some(id) => DevicePublish::Message { device, id },
+        None => DevicePublish::Unreadable { device },
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn rendered(samples: u32, lane: u8, seq: u32) -> String {
+    fn rendered(samples: u32, stream_index: u8, seq: u32) -> String {
         let id = MessageId {
             run: RunId(1),
             device: DeviceId(0),
@@ -72,7 +72,7 @@ mod tests {
             columns: None,
             unique: None,
         };
-        let payload = Payload::compile(&measures(samples, lane)).expect("it is a template");
+        let payload = Payload::compile(&measures(samples, stream_index)).expect("it is a template");
         let mut out = Vec::new();
         payload.render(&scope, &mut out);
         String::from_utf8(out).expect("it is text")
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn the_server_end_gives_back_the_id_as_it_came() {
-        let heard = |payload: &'static str| hear("measures/d-1", payload.as_bytes());
-        let message = |id: Option<&'static str>| Heard::Message {
+        let heard = |payload: &'static str| read("measures/d-1", payload.as_bytes());
+        let message = |id: Option<&'static str>| DevicePublish::Message {
             device: "d-1",
             id: id.map(str::as_bytes),
         };
@@ -114,10 +114,10 @@ mod tests {
         ] {
             assert_eq!(
                 heard(broken),
-                Heard::Unreadable { device: "d-1" },
+                DevicePublish::Unreadable { device: "d-1" },
                 "{broken}"
             );
         }
-        assert_eq!(hear("ack/d-1", whole.as_bytes()), Heard::Other);
+        assert_eq!(read("ack/d-1", whole.as_bytes()), DevicePublish::Other);
     }
 }

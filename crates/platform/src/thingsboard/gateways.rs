@@ -2,7 +2,7 @@
 
 use super::Topic;
 use crate::json::Json;
-use crate::server::Heard;
+use crate::server::DevicePublish;
 
 /// Topic on which a gateway announces a device.
 pub(super) const ANNOUNCE: &str = "v1/gateway/connect";
@@ -15,11 +15,11 @@ pub(super) fn write_announcement(device: &str, out: &mut Vec<u8>) {
 }
 
 /// Reads what a gateway says of a device.
-pub(super) fn announced(topic: Topic, payload: &[u8]) -> Heard<'_> {
+pub(super) fn announced(topic: Topic, payload: &[u8]) -> DevicePublish<'_> {
     let is_there = topic == Topic::GatewayConnect;
     match device(payload) {
-        Some(device) => Heard::Announced { device, is_there },
-        None => Heard::Invalid,
+        Some(device) => DevicePublish::Announced { device, is_there },
+        None => DevicePublish::Invalid,
     }
 }
 
@@ -37,15 +37,15 @@ fn device(payload: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::uplinks::hear;
+    use super::super::uplinks::read;
     use super::*;
 
     fn said(topic: &str, payload: &str) -> Option<(String, bool)> {
-        let heard = hear("GW00000000", topic, payload.as_bytes());
-        if let Heard::Announced { device, is_there } = heard {
+        let heard = read("GW00000000", topic, payload.as_bytes());
+        if let DevicePublish::Announced { device, is_there } = heard {
             return Some((device.to_owned(), is_there));
         }
-        assert_eq!(heard, Heard::Invalid, "{payload}");
+        assert_eq!(heard, DevicePublish::Invalid, "{payload}");
         None
     }
 

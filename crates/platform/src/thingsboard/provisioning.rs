@@ -6,7 +6,7 @@
 
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};
 use crate::json::Json;
-use crate::server::{Heard, Reply};
+use crate::server::{DevicePublish, Reply};
 
 use super::requests::REFUSED;
 
@@ -42,10 +42,10 @@ pub(super) const PAYLOAD: &str = concat!(
 );
 
 /// Reads what such a link published, at the server end.
-pub(super) fn hear<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> Heard<'a> {
+pub(super) fn read<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> DevicePublish<'a> {
     match asked(payload).filter(|_| topic == REQUEST) {
-        Some(id) => Heard::Message { device: link, id },
-        None => Heard::Invalid,
+        Some(id) => DevicePublish::Message { device: link, id },
+        None => DevicePublish::Invalid,
     }
 }
 
@@ -80,10 +80,10 @@ pub(super) fn write_answer(reply: &Reply<'_>, out: &mut Vec<u8>) {
 
 /// Reads an answer.
 pub(super) fn answer(payload: &[u8]) -> Result<Acknowledgement<'_>, NotAnAcknowledgement> {
-    read(payload).ok_or(NotAnAcknowledgement)
+    acknowledgement(payload).ok_or(NotAnAcknowledgement)
 }
 
-fn read(payload: &[u8]) -> Option<Acknowledgement<'_>> {
+fn acknowledgement(payload: &[u8]) -> Option<Acknowledgement<'_>> {
     let mut json = Json::new(payload);
     let (mut status, mut credentials, mut error) = (None, None, &[][..]);
     json.members(|key, json| match key {
@@ -125,16 +125,17 @@ pub(super) fn is_claim(payload: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn request(lane: u8, seq: u32) -> String {
+    fn request(stream_index: u8, seq: u32) -> String {
         let written = PAYLOAD.split('\'').nth(1).expect("it is quoted");
-        let template = written.replace("${seq}", &ApplicationId::template(lane));
+        let template = written.replace("${seq}", &ApplicationId::template(stream_index));
         template
             .replace("${id}", "d")
             .replace("${seq}", &seq.to_string())
     }
 
     fn answered(request: &str, code: u16) -> (Option<ApplicationId>, bool, bool) {
-        let Heard::Message { id, .. } = hear("provision/c", REQUEST, request.as_bytes()) else {
+        let DevicePublish::Message { id, .. } = read("provision/c", REQUEST, request.as_bytes())
+        else {
             panic!("{request}");
         };
         let mut out = Vec::new();
@@ -145,10 +146,13 @@ mod tests {
 
     #[test]
     fn a_yes_names_its_request_by_the_token_and_a_no_is_the_oldest_ones() {
-        for (lane, seq) in [(0, 0), (0, 41), (2, 7)] {
-            let id = Some(ApplicationId { lane, seq });
-            assert_eq!(answered(&request(lane, seq), 0), (id, true, false));
-            assert_eq!(answered(&request(lane, seq), 151), (None, false, true));
+        for (stream_index, seq) in [(0, 0), (0, 41), (2, 7)] {
+            let id = Some(ApplicationId { stream_index, seq });
+            assert_eq!(answered(&request(stream_index, seq), 0), (id, true, false));
+            assert_eq!(
+                answered(&request(stream_index, seq), 151),
+                (None, false, true)
+            );
         }
         let made_up = r#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s"}"#;
         assert_eq!(answered(made_up, 0), (None, true, false));
@@ -158,7 +162,13 @@ mod tests {
     fn what_the_platform_itself_says_is_read() {
         let yes = br#"{"credentialsType":"ACCESS_TOKEN","credentialsValue":"d~5","provisionDeviceStatus":"SUCCESS"}"#;
         let ack = answer(yes).expect("it is an answer");
-        assert_eq!(ack.id, Some(ApplicationId { lane: 0, seq: 5 }));
+        assert_eq!(
+            ack.id,
+            Some(ApplicationId {
+                stream_index: 0,
+                seq: 5
+            })
+        );
         let no = br#"{"status":"NOT_FOUND","errorMsg":"no such profile"}"#;
         let ack = answer(no).expect("it is an answer");
         assert!(!ack.is_accepted && ack.is_of_oldest && ack.code == REFUSED);
@@ -182,8 +192,8 @@ mod tests {
         assert!(is_provisioning("provision/c") && !is_provisioning("provision"));
         let whole = request(0, 1);
         assert_eq!(
-            hear("provision/c", "v1/devices/me/telemetry", whole.as_bytes()),
-            Heard::Invalid
+            read("provision/c", "v1/devices/me/telemetry", whole.as_bytes()),
+            DevicePublish::Invalid
         );
         for broken in [
             "",
@@ -192,8 +202,8 @@ mod tests {
             r#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s","token":1}"#,
         ] {
             assert_eq!(
-                hear("provision/c", REQUEST, broken.as_bytes()),
-                Heard::Invalid,
+                read("provision/c", REQUEST, broken.as_bytes()),
+                DevicePublish::Invalid,
                 "{broken}"
             );
         }

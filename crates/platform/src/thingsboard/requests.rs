@@ -6,7 +6,7 @@
 use super::numbered::{Kind, Numbered};
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};
 use crate::json::Json;
-use crate::server::{Heard, Reply};
+use crate::server::{DevicePublish, Reply};
 
 /// The code under which a no is counted, as the platform gives none.
 pub(super) const REFUSED: u16 = 500;
@@ -33,7 +33,11 @@ pub(super) fn answers(topic: &str) -> Option<&'static str> {
 }
 
 /// Reads what a device asked, at the server end: its topic names it.
-pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Option<Heard<'a>> {
+pub(super) fn read<'a>(
+    link: &'a str,
+    topic: &'a str,
+    payload: &'a [u8],
+) -> Option<DevicePublish<'a>> {
     let asked = Numbered::of(topic)?;
     let is_readable = match asked.kind {
         Kind::AttributesRequest => are_keys(payload),
@@ -41,12 +45,12 @@ pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Opti
         Kind::AttributesResponse | Kind::RpcResponse => return None,
     };
     Some(if is_readable {
-        Heard::Message {
+        DevicePublish::Message {
             device: link,
             id: Some(topic.as_bytes()),
         }
     } else {
-        Heard::Invalid
+        DevicePublish::Invalid
     })
 }
 
@@ -127,12 +131,12 @@ mod tests {
             } else {
                 r#"{"method":"getTime"}"#
             };
-            let expected = Heard::Message {
+            let expected = DevicePublish::Message {
                 device: "d",
                 id: Some(asked.as_bytes()),
             };
             assert_eq!(
-                hear("d", &asked, body.as_bytes()),
+                read("d", &asked, body.as_bytes()),
                 Some(expected),
                 "{asked}"
             );
@@ -141,7 +145,10 @@ mod tests {
             assert_eq!(answer_topic, filter.replace('+', "4103"));
             let number = Numbered::of(&answer_topic).expect("it is numbered").number;
             let ack = answer(number, b"{}").expect("it is an answer");
-            let id = Some(ApplicationId { lane: 3, seq: 41 });
+            let id = Some(ApplicationId {
+                stream_index: 3,
+                seq: 41,
+            });
             assert_eq!((ack.id, ack.is_accepted), (id, true));
         }
         assert_eq!(answers("v1/devices/me/telemetry"), None);
@@ -170,21 +177,21 @@ mod tests {
 
     #[test]
     fn what_asks_for_nothing_is_invalid() {
-        let attributes = |text: &'static str| hear("d", "v2/a/req/1", text.as_bytes());
+        let attributes = |text: &'static str| read("d", "v2/a/req/1", text.as_bytes());
         for fine in [
             "{}",
             r#"{"clientKeys":"a,b","sharedKeys":"c"}"#,
             r#"{"clientKeys":5}"#,
         ] {
             assert!(
-                matches!(attributes(fine), Some(Heard::Message { .. })),
+                matches!(attributes(fine), Some(DevicePublish::Message { .. })),
                 "{fine}"
             );
         }
         for broken in ["", "[]", r#"{"clientKeys":"#, "{} x"] {
-            assert_eq!(attributes(broken), Some(Heard::Invalid), "{broken}");
+            assert_eq!(attributes(broken), Some(DevicePublish::Invalid), "{broken}");
         }
-        assert_eq!(hear("d", "v2/r/req/1", b"{}"), Some(Heard::Invalid));
-        assert_eq!(hear("d", "v2/r/res/1", b"{}"), None);
+        assert_eq!(read("d", "v2/r/req/1", b"{}"), Some(DevicePublish::Invalid));
+        assert_eq!(read("d", "v2/r/res/1", b"{}"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Topic, gateways, provisioning, requests, rpc};
 use crate::json::Json;
-use crate::server::Heard;
+use crate::server::DevicePublish;
 
 /// Telemetry or attributes of the devices that a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,20 +87,20 @@ fn next_name<'a>(json: &mut Json<'a>, place: &mut Place) -> Option<&'a str> {
 }
 
 /// Reads what a link published; `link` is the device, or the gateway, that it logged in as.
-pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Heard<'a> {
+pub(super) fn read<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> DevicePublish<'a> {
     if provisioning::is_provisioning(link) {
-        return provisioning::hear(link, topic, payload);
+        return provisioning::read(link, topic, payload);
     }
     let Some(topic) = Topic::of(topic) else {
-        return requests::hear(link, topic, payload).unwrap_or(match topic {
+        return requests::read(link, topic, payload).unwrap_or(match topic {
             // What can be read there is a reply, and was taken for one.
-            rpc::GATEWAY => Heard::Invalid,
-            _ => Heard::Unknown,
+            rpc::GATEWAY => DevicePublish::Invalid,
+            _ => DevicePublish::Unknown,
         });
     };
     let mut json = Json::new(payload);
     let is_readable = match topic {
-        Topic::Telemetry if is_empty_list(payload) => return Heard::Ignored,
+        Topic::Telemetry if is_empty_list(payload) => return DevicePublish::Ignored,
         Topic::Telemetry => telemetry(&mut json),
         Topic::Attributes => values(&mut json),
         Topic::GatewayTelemetry => of_devices(&mut json, list),
@@ -108,13 +108,13 @@ pub(super) fn hear<'a>(link: &'a str, topic: &'a str, payload: &'a [u8]) -> Hear
         Topic::GatewayConnect | Topic::GatewayDisconnect => {
             return gateways::announced(topic, payload);
         }
-        Topic::Claim if provisioning::is_claim(payload) => return Heard::Taken,
-        Topic::Claim => return Heard::Invalid,
+        Topic::Claim if provisioning::is_claim(payload) => return DevicePublish::Taken,
+        Topic::Claim => return DevicePublish::Invalid,
     };
     if is_readable.is_none() || !json.is_at_end() {
-        return Heard::Invalid;
+        return DevicePublish::Invalid;
     }
-    Heard::Data(Data {
+    DevicePublish::Data(Data {
         topic,
         link,
         payload,
@@ -204,16 +204,16 @@ mod tests {
 
     /// The topics that a message surfaces on; none if it is invalid.
     fn heard(topic: &str, payload: &str) -> Option<Vec<String>> {
-        let data = match hear("meter-1", topic, payload.as_bytes()) {
-            Heard::Data(data) => data,
-            Heard::Invalid => return None,
-            other @ (Heard::Message { .. }
-            | Heard::Unreadable { .. }
-            | Heard::Announced { .. }
-            | Heard::Ignored
-            | Heard::Taken
-            | Heard::Unknown
-            | Heard::Other) => panic!("{other:?}"),
+        let data = match read("meter-1", topic, payload.as_bytes()) {
+            DevicePublish::Data(data) => data,
+            DevicePublish::Invalid => return None,
+            other @ (DevicePublish::Message { .. }
+            | DevicePublish::Unreadable { .. }
+            | DevicePublish::Announced { .. }
+            | DevicePublish::Ignored
+            | DevicePublish::Taken
+            | DevicePublish::Unknown
+            | DevicePublish::Other) => panic!("{other:?}"),
         };
         let surface = |device: &str| {
             let mut topic = String::new();
@@ -240,7 +240,7 @@ mod tests {
                 assert_eq!(heard(topic, form), telemetry, "{topic} {form}");
             }
         }
-        assert_eq!(hear("meter-1", "v2/t", b" [ ] "), Heard::Ignored);
+        assert_eq!(read("meter-1", "v2/t", b" [ ] "), DevicePublish::Ignored);
         let attributes = Some(vec!["thingsboard/meter-1/attributes".to_owned()]);
         for topic in ["v1/devices/me/attributes", "v2/a", "v2/a/j"] {
             assert_eq!(heard(topic, r#"{"model":"x"}"#), attributes, "{topic}");
@@ -277,8 +277,11 @@ mod tests {
             assert_eq!(heard("v1/gateway/telemetry", payload), None, "{payload}");
         }
         assert_eq!(heard("v1/gateway/attributes", r#"{"d":[]}"#), None);
-        assert_eq!(hear("d", "v1/devices/me", b"{}"), Heard::Unknown);
-        assert_eq!(hear("d", "v1/devices/you/telemetry", b"{}"), Heard::Unknown);
+        assert_eq!(read("d", "v1/devices/me", b"{}"), DevicePublish::Unknown);
+        assert_eq!(
+            read("d", "v1/devices/you/telemetry", b"{}"),
+            DevicePublish::Unknown
+        );
     }
 
     proptest! {
@@ -286,7 +289,7 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(text in "[\\[\\]{}\",:0-9tsvalues+\\\\ ]{0,60}", at in 0usize..11) {
             let (topic, _) = super::super::TOPICS[at];
-            if let Heard::Data(data) = hear("d", topic, text.as_bytes()) {
+            if let DevicePublish::Data(data) = read("d", topic, text.as_bytes()) {
                 prop_assert!(data.devices().count() >= 1);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::Pulse;
+use muster_conduct::ProcessSample;
 
 /// Pulses that are kept of all processes together. Beyond it neighbours in time become one that
 /// shows the worse of both, as windows of a result do: a run of days that was killed is read back
@@ -13,7 +13,7 @@ const PULSES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Pulses {
     every_s: u32,
-    kept: BTreeMap<(usize, u32), Pulse>,
+    kept: BTreeMap<(usize, u32), ProcessSample>,
 }
 
 impl Default for Pulses {
@@ -27,7 +27,7 @@ impl Default for Pulses {
 
 impl Pulses {
     /// Adds a pulse of a process.
-    pub(crate) fn add(&mut self, agent: usize, pulse: Pulse) {
+    pub(crate) fn add(&mut self, agent: usize, pulse: ProcessSample) {
         if self.kept.len() >= PULSES_MAX {
             self.every_s *= 2;
             let finer = std::mem::take(&mut self.kept);
@@ -39,11 +39,11 @@ impl Pulses {
     }
 
     /// Every pulse with the process that it is of, those of one process in order of time.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Pulse)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &ProcessSample)> {
         self.kept.iter().map(|((agent, _), pulse)| (*agent, pulse))
     }
 
-    fn put(&mut self, agent: usize, pulse: Pulse) {
+    fn put(&mut self, agent: usize, pulse: ProcessSample) {
         let key = (agent, pulse.at.second() / self.every_s);
         match self.kept.get_mut(&key) {
             Some(known) => known.worsen(pulse),
@@ -56,18 +56,18 @@ impl Pulses {
 
 #[cfg(test)]
 mod tests {
-    use muster_conduct::ThreadPulse;
+    use muster_conduct::ThreadSample;
     use muster_model::Micros;
 
     use super::*;
 
-    fn pulse(second: u32) -> Pulse {
-        let thread = ThreadPulse {
+    fn pulse(second: u32) -> ProcessSample {
+        let thread = ThreadSample {
             is_consumer: false,
             cpu: if second == 7_777 { 0.9 } else { 0.1 },
             wait: 0.0,
         };
-        Pulse {
+        ProcessSample {
             at: Micros::from_secs(u64::from(second)),
             threads: vec![thread],
             rss_bytes: u64::from(second),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::Pulse;
+use muster_conduct::ProcessSample;
 use muster_judge::validity::{Lateness, accidents, command_shape, own_shed, shape};
 use muster_judge::{
     GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, Strain, ThreadHealth,
@@ -17,7 +17,7 @@ pub(crate) struct Fitness {
     rules: Rules,
     recorder: RecorderPlan,
     pulses: PulseLog,
-    latest: BTreeMap<usize, Pulse>,
+    latest: BTreeMap<usize, ProcessSample>,
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
     command_lateness: Distribution,
@@ -68,7 +68,7 @@ impl Fitness {
     }
 
     /// Takes in how a process fares.
-    pub(crate) fn pulse(&mut self, agent: usize, pulse: &Pulse) {
+    pub(crate) fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
         self.pulses.add(agent, pulse);
         self.latest.insert(agent, pulse.clone());
     }
@@ -129,7 +129,7 @@ pub(crate) struct PulseLog {
 
 impl PulseLog {
     /// Adds a second of a process.
-    pub(crate) fn add(&mut self, agent: usize, pulse: &Pulse) {
+    pub(crate) fn add(&mut self, agent: usize, pulse: &ProcessSample) {
         if self.incidents.get(&agent) != Some(&pulse.incidents) {
             self.incidents.insert(agent, pulse.incidents.clone());
             self.health.incidents = self.incidents.values().flatten().cloned().collect();
@@ -144,7 +144,7 @@ impl PulseLog {
 }
 
 /// All processes of a run share a host, so the first one reports its steal.
-fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &Pulse) {
+fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &ProcessSample) {
     for (place, thread) in pulse.threads.iter().enumerate() {
         let role = if thread.is_consumer {
             ThreadRole::Consumer

@@ -200,7 +200,7 @@ fn numbered(
     let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
     let most = schedule.count().div_ceil(u64::from(class.devices.max(1)));
     let is_small = most <= u64::from(ApplicationId::NUMBERED_MAX);
-    if !is_small || u32::from(position) >= ApplicationId::NUMBERED_LANES {
+    if !is_small || u32::from(position) >= ApplicationId::NUMBERED_STREAMS {
         let what = format!(
             "{most} requests of a device, in the stream at place {position} of its fleet, have no number of at most 2147483647"
         );
