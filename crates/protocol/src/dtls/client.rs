@@ -8,13 +8,12 @@ use zeroize::Zeroizing;
 use super::crypto::{Crypto, Peer, PublicKey};
 use super::extension::{Extensions, SIGNATURE_SCHEMES};
 use super::flight::Flight;
-use super::handshake::{Common, Handshake, Message, Progress, Side, check_signature};
+use super::handshake::{Common, Handshake, Message, Progress, Side, Step};
 use super::hello::{ClientHello, ServerHello, read_verify_request};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_signature, read_chain, read_request,
 };
 use super::message::Kind;
-use super::records::Records;
 use super::secrets::End;
 use super::suite::{KeyExchange, Suite};
 use super::wire::{Cursor, put_u16, put_vec8, put_vec16};
@@ -219,45 +218,40 @@ impl Client {
 
     pub(super) fn take<C: Crypto>(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &mut Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
         let body = message.body;
         match (self.stage, message.kind) {
-            (Stage::Hello, Kind::HelloVerifyRequest) => self.verify(common, context, body),
-            (Stage::Hello, Kind::ServerHello) => self.server_hello(common, records, context, body),
-            (Stage::Certificate, Kind::Certificate) => self.certificate(context, body),
-            (Stage::KeyExchange, Kind::ServerKeyExchange) => {
-                self.key_exchange(common, context, body)
-            }
+            (Stage::Hello, Kind::HelloVerifyRequest) => self.verify(step, body),
+            (Stage::Hello, Kind::ServerHello) => self.server_hello(step, body),
+            (Stage::Certificate, Kind::Certificate) => self.certificate(step, body),
+            (Stage::KeyExchange, Kind::ServerKeyExchange) => self.key_exchange(step, body),
             (Stage::KeyExchange, Kind::ServerHelloDone)
-                if common.agreement.suite()?.key_exchange() == KeyExchange::Psk =>
+                if step.suite()?.key_exchange() == KeyExchange::Psk =>
             {
-                self.done(common, records, context, body)
+                self.done(step, body)
             }
             (Stage::Done, Kind::CertificateRequest)
-                if common.agreement.suite()?.key_exchange() == KeyExchange::EcdheEcdsa =>
+                if step.suite()?.key_exchange() == KeyExchange::EcdheEcdsa =>
             {
                 self.asked = Some(read_request(body)?);
                 Ok(Progress::Wait)
             }
-            (Stage::Done, Kind::ServerHelloDone) => self.done(common, records, context, body),
+            (Stage::Done, Kind::ServerHelloDone) => self.done(step, body),
             (Stage::Finished, Kind::NewSessionTicket) if self.is_ticket_due => {
                 self.is_ticket_due = false;
                 self.new_ticket(body)
             }
-            (Stage::Finished, Kind::Finished) => self.finished(common, context, message),
+            (Stage::Finished, Kind::Finished) => Self::finished(step, message),
             _ => Err(Fault::Unexpected),
         }
     }
 
     /// The server wants to see that we are where we say we are.
-    fn verify<C>(
+    fn verify<C: Crypto>(
         &mut self,
-        common: &mut Common,
-        context: &Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
         if self.cookies == COOKIES_MAX {
@@ -266,35 +260,34 @@ impl Client {
         self.cookies += 1;
         self.cookie = read_verify_request(body)?.into();
         // Neither the first ClientHello nor this message count (RFC 6347 section 4.2.1).
-        common.transcript.clear();
-        self.hello(common, context);
+        step.common.transcript.clear();
+        self.hello(step.common, step.context);
         Ok(Progress::Say)
     }
 
     fn server_hello<C: Crypto>(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
         let hello = ServerHello::read(body)?;
-        let suite = Suite::from_code(hello.suite)
-            .filter(|suite| context.settings.suites.contains(suite) && self.can(*suite, context));
+        let suite = Suite::from_code(hello.suite).filter(|suite| {
+            step.context.settings.suites.contains(suite) && self.can(*suite, step.context)
+        });
         let suite = suite.ok_or(Fault::Illegal)?;
         let extensions = &hello.extensions;
         let has_unasked = extensions.has_other
-            || extensions.ticket.is_some() && !context.settings.resumption
-            || extensions.connection_id.is_some() && common.own_id.is_none();
+            || extensions.ticket.is_some() && !step.context.settings.resumption
+            || extensions.connection_id.is_some() && step.common.own_id.is_none();
         if has_unasked {
             return Err(Fault::Extension);
         }
-        let agreement = &mut common.agreement;
-        agreement.set_extended(extensions.extended_master_secret, context.settings)?;
+        let agreement = &mut step.common.agreement;
+        agreement.set_extended(extensions.extended_master_secret, step.context.settings)?;
         agreement.randoms.server = hello.random;
         agreement.choose(suite, hello.session_id);
         if let Some(id) = extensions.connection_id {
-            common.agree_on_ids(records, id);
+            step.agree_on_ids(id);
         } else if self.needs_connection_id {
             return Err(Fault::NoConnectionId);
         }
@@ -303,7 +296,7 @@ impl Client {
         let is_ours =
             |session: &Session| !session.id.is_empty() && *session.id == *hello.session_id;
         if let Some(session) = offered.filter(is_ours) {
-            return self.resume(common, records, context, &session);
+            return self.resume(step, &session);
         }
         self.stage = if suite.key_exchange() == KeyExchange::EcdheEcdsa {
             Stage::Certificate
@@ -316,26 +309,28 @@ impl Client {
     /// The server knows the session still (RFC 5246 section 7.3).
     fn resume<C: Crypto>(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         session: &Session,
     ) -> Result<Progress, Fault> {
-        let suite = common.agreement.suite()?;
+        let suite = step.suite()?;
         // RFC 7627 section 5.3.
-        if session.suite != suite || session.is_extended != common.agreement.is_extended() {
+        if session.suite != suite || session.is_extended != step.common.agreement.is_extended() {
             return Err(Fault::Illegal);
         }
-        common.agreement.resume(session);
+        step.common.agreement.resume(session);
         self.ticket = session.ticket.clone();
-        common.set_keys(&*context.crypto, records)?;
+        step.set_keys()?;
         self.stage = Stage::Finished;
         Ok(Progress::Wait)
     }
 
-    fn certificate<C>(&mut self, context: &Context<'_, C>, body: &[u8]) -> Result<Progress, Fault> {
+    fn certificate<C: Crypto>(
+        &mut self,
+        step: &Step<'_, '_, C>,
+        body: &[u8],
+    ) -> Result<Progress, Fault> {
         let chain = read_chain(body)?;
-        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        let certificates = step.context.certificates.ok_or(Fault::Unexpected)?;
         let peer = Peer::Server(self.server_name.as_deref());
         certificates.judge(&chain, peer)?;
         self.leaf = chain.first().copied().unwrap_or_default().into();
@@ -345,11 +340,10 @@ impl Client {
 
     fn key_exchange<C: Crypto>(
         &mut self,
-        common: &Common,
-        context: &mut Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
-        let kind = common.agreement.suite()?.key_exchange();
+        let kind = step.suite()?.key_exchange();
         let mut cursor = Cursor::new(body);
         if kind.has_psk() {
             // A hint at which key is meant; a device has one.
@@ -359,10 +353,10 @@ impl Client {
             let exchange = Exchange::read(&mut cursor)?;
             if kind == KeyExchange::EcdheEcdsa {
                 let signature = Signature::read(&mut cursor)?;
-                let signed = exchange.signed(&common.agreement.randoms);
-                check_signature(context.certificates, &self.leaf, signature, &signed)?;
+                let signed = exchange.signed(&step.common.agreement.randoms);
+                step.check_signature(&self.leaf, signature, &signed)?;
             }
-            self.agree(context, &exchange)?;
+            self.agree(step, &exchange)?;
         }
         cursor.end()?;
         self.stage = Stage::Done;
@@ -371,15 +365,15 @@ impl Client {
 
     fn agree<C: Crypto>(
         &mut self,
-        context: &mut Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         exchange: &Exchange<'_>,
     ) -> Result<(), Fault> {
-        if !context.settings.groups.contains(&exchange.group) {
+        if !step.context.settings.groups.contains(&exchange.group) {
             return Err(Fault::Illegal);
         }
-        let ours = context.crypto.secret(exchange.group);
+        let ours = step.context.crypto.secret(exchange.group);
         let (secret, public) = ours.ok_or(Fault::OwnCredential)?;
-        let shared = context.crypto.agree(secret, exchange.public);
+        let shared = step.context.crypto.agree(secret, exchange.public);
         self.agreed = Some((public, shared.ok_or(Fault::Illegal)?));
         Ok(())
     }
@@ -387,55 +381,52 @@ impl Client {
     /// The server has said all: we say who we are, and that we are done.
     fn done<C: Crypto>(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &mut Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         body: &[u8],
     ) -> Result<Progress, Fault> {
         Cursor::new(body).end()?;
-        common.flight.clear();
+        step.common.flight.clear();
         let mut is_signing = false;
         let mut body = Vec::new();
         if let Some(is_taken) = self.asked {
             // Who has none that is taken says so (RFC 5246 section 7.4.6).
-            let own = context.certificates.filter(|_| is_taken);
+            let own = step.context.certificates.filter(|_| is_taken);
             let chain = own.map(|own| own.chain()).unwrap_or_default();
             is_signing = !chain.is_empty();
             put_chain(&mut body, chain);
-            common.say(Kind::Certificate, &body);
+            step.common.say(Kind::Certificate, &body);
         }
         body.clear();
-        let kind = common.agreement.suite()?.key_exchange();
+        let kind = step.suite()?.key_exchange();
         if kind.has_psk() {
             put_vec16(&mut body, |out| out.extend_from_slice(&self.identity));
         }
         if let Some((public, _)) = &self.agreed {
             put_vec8(&mut body, public.as_bytes());
         }
-        common.say(Kind::ClientKeyExchange, &body);
+        step.common.say(Kind::ClientKeyExchange, &body);
         let key = self.key.as_ref().filter(|_| kind.has_psk());
         let agreed = self.agreed.as_ref();
-        common.exchange_keys(
-            &*context.crypto,
-            records,
+        step.exchange_keys(
             key.map(|key| key.as_slice()),
             agreed.map(|(_, shared)| shared.as_slice()),
         )?;
         if is_signing {
-            self.sign(common, context)?;
+            Self::sign(step)?;
         }
-        common.say_finished(&*context.crypto);
+        step.say_finished();
         self.stage = Stage::Finished;
         Ok(Progress::Say)
     }
 
-    fn sign<C: Crypto>(&self, common: &mut Common, context: &Context<'_, C>) -> Result<(), Fault> {
-        let signature = context
+    fn sign<C: Crypto>(step: &mut Step<'_, '_, C>) -> Result<(), Fault> {
+        let signature = step
+            .context
             .certificates
-            .and_then(|own| own.sign(&common.transcript));
+            .and_then(|own| own.sign(&step.common.transcript));
         let mut body = Vec::new();
         put_signature(&mut body, &signature.ok_or(Fault::OwnCredential)?);
-        common.say(Kind::CertificateVerify, &body);
+        step.common.say(Kind::CertificateVerify, &body);
         Ok(())
     }
 
@@ -450,17 +441,15 @@ impl Client {
     }
 
     fn finished<C: Crypto>(
-        &self,
-        common: &mut Common,
-        context: &Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
-        common.check_finished(&*context.crypto, message)?;
-        if !common.agreement.is_resumed() {
+        step.check_finished(message)?;
+        if !step.common.agreement.is_resumed() {
             return Ok(Progress::Over);
         }
-        common.flight.clear();
-        common.say_finished(&*context.crypto);
+        step.common.flight.clear();
+        step.say_finished();
         Ok(Progress::SayOver)
     }
 }

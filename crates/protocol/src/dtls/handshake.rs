@@ -6,7 +6,7 @@ use muster_model::Micros;
 
 use super::agreement::Agreement;
 use super::client::Client;
-use super::crypto::{Certificates, Crypto};
+use super::crypto::Crypto;
 use super::datagrams::Datagrams;
 use super::extension::SIGNATURE_SCHEMES;
 use super::flight::Flight;
@@ -18,6 +18,7 @@ use super::records::Records;
 use super::secrets::{End, is_same, premaster};
 use super::server::Server;
 use super::settings::Settings;
+use super::suite::Suite;
 use super::timer::Timer;
 use super::{Context, Fault};
 
@@ -95,22 +96,110 @@ impl<C: Crypto> Handshake<C> {
         sequence: u16,
         (kind, body): (Kind, &[u8]),
     ) -> Result<Progress, Fault> {
-        let transcript = &mut self.common.transcript;
-        let before = transcript.len();
+        let common = &mut self.common;
+        let before = common.transcript.len();
         if before + body.len() > 2 * context.settings.handshake_max {
             return Err(Fault::TooLong);
         }
-        put_message(transcript, kind, sequence, body);
+        put_message(&mut common.transcript, kind, sequence, body);
         let message = Message { kind, body, before };
+        let mut step = Step {
+            common,
+            records,
+            context,
+        };
         match &mut self.side {
             Side::Client(client) => {
                 if kind == Kind::ServerHello {
                     self.reassembly.keep_ahead(true);
                 }
-                client.take(&mut self.common, records, context, &message)
+                client.take(&mut step, &message)
             }
-            Side::Server(server) => server.take(&mut self.common, records, context, &message),
+            Side::Server(server) => server.take(&mut step, &message),
         }
+    }
+}
+
+/// State and means of one step of a handshake.
+pub(super) struct Step<'s, 'c, C: Crypto> {
+    pub(super) common: &'s mut Common,
+    pub(super) records: &'s mut Records<C::Aead>,
+    pub(super) context: &'s mut Context<'c, C>,
+}
+
+impl<C: Crypto> Step<'_, '_, C> {
+    pub(super) fn suite(&self) -> Result<Suite, Fault> {
+        self.common.agreement.suite()
+    }
+
+    /// Both ends write connection ids into their records: the peer this one, we ours.
+    pub(super) fn agree_on_ids(&mut self, peer_id: &[u8]) {
+        self.common.agreement.agree_on_ids();
+        self.records.peer_id = peer_id.into();
+        self.records.own_id = self.common.own_id.clone().unwrap_or_default();
+    }
+
+    /// Records have keys from now on, made of a shared key, an exchange, or both; the transcript
+    /// ends with ClientKeyExchange.
+    pub(super) fn exchange_keys(
+        &mut self,
+        psk: Option<&[u8]>,
+        shared: Option<&[u8]>,
+    ) -> Result<(), Fault> {
+        let premaster = premaster(psk, shared);
+        let Common {
+            agreement,
+            transcript,
+            ..
+        } = &mut *self.common;
+        agreement.set_master(&*self.context.crypto, &premaster, transcript);
+        self.set_keys()
+    }
+
+    /// Records have keys from now on, made of the master secret.
+    pub(super) fn set_keys(&mut self) -> Result<(), Fault> {
+        let (client, server) = self.common.agreement.keys(&*self.context.crypto)?;
+        match self.common.end {
+            End::Client => self.records.set_keys(client, server),
+            End::Server => self.records.set_keys(server, client),
+        }
+        Ok(())
+    }
+
+    pub(super) fn say_finished(&mut self) {
+        let common = &mut *self.common;
+        let crypto = &*self.context.crypto;
+        let data = common
+            .agreement
+            .verify_data(crypto, common.end, &common.transcript);
+        common.flight.change();
+        common.say(Kind::Finished, &data);
+    }
+
+    pub(super) fn check_finished(&self, message: &Message<'_>) -> Result<(), Fault> {
+        let peer = match self.common.end {
+            End::Client => End::Server,
+            End::Server => End::Client,
+        };
+        let received = &self.common.transcript[..message.before];
+        let crypto = &*self.context.crypto;
+        let data = self.common.agreement.verify_data(crypto, peer, received);
+        let is_right = is_same(&data, message.body);
+        is_right.then_some(()).ok_or(Fault::Finished)
+    }
+
+    /// Checks a signature of the peer with the key of its certificate.
+    pub(super) fn check_signature(
+        &self,
+        leaf: &[u8],
+        signature: Signature<'_>,
+        signed: &[u8],
+    ) -> Result<(), Fault> {
+        let certificates = self.context.certificates.ok_or(Fault::Unexpected)?;
+        let Signature { scheme, bytes } = signature;
+        let is_right =
+            SIGNATURE_SCHEMES.contains(&scheme) && certificates.verify(leaf, scheme, signed, bytes);
+        is_right.then_some(()).ok_or(Fault::Signature)
     }
 }
 
@@ -145,65 +234,6 @@ impl Common {
         self.transcript.extend_from_slice(whole);
     }
 
-    /// Both ends write connection ids into their records: the peer this one, we ours.
-    pub(super) fn agree_on_ids<A>(&mut self, records: &mut Records<A>, peer_id: &[u8]) {
-        self.agreement.agree_on_ids();
-        records.peer_id = peer_id.into();
-        records.own_id = self.own_id.clone().unwrap_or_default();
-    }
-
-    /// Records have keys from now on, made of a shared key, an exchange, or both; the transcript
-    /// ends with ClientKeyExchange.
-    pub(super) fn exchange_keys<C: Crypto>(
-        &mut self,
-        crypto: &C,
-        records: &mut Records<C::Aead>,
-        psk: Option<&[u8]>,
-        shared: Option<&[u8]>,
-    ) -> Result<(), Fault> {
-        let premaster = premaster(psk, shared);
-        self.agreement
-            .set_master(crypto, &premaster, &self.transcript);
-        self.set_keys(crypto, records)
-    }
-
-    /// Records have keys from now on, made of the master secret.
-    pub(super) fn set_keys<C: Crypto>(
-        &self,
-        crypto: &C,
-        records: &mut Records<C::Aead>,
-    ) -> Result<(), Fault> {
-        let (client, server) = self.agreement.keys(crypto)?;
-        match self.end {
-            End::Client => records.set_keys(client, server),
-            End::Server => records.set_keys(server, client),
-        }
-        Ok(())
-    }
-
-    pub(super) fn say_finished<C: Crypto>(&mut self, crypto: &C) {
-        let data = self
-            .agreement
-            .verify_data(crypto, self.end, &self.transcript);
-        self.flight.change();
-        self.say(Kind::Finished, &data);
-    }
-
-    pub(super) fn check_finished<C: Crypto>(
-        &self,
-        crypto: &C,
-        message: &Message<'_>,
-    ) -> Result<(), Fault> {
-        let peer = match self.end {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        };
-        let received = &self.transcript[..message.before];
-        let data = self.agreement.verify_data(crypto, peer, received);
-        let is_right = is_same(&data, message.body);
-        is_right.then_some(()).ok_or(Fault::Finished)
-    }
-
     pub(super) fn send<C: Crypto>(
         &mut self,
         records: &mut Records<C::Aead>,
@@ -212,18 +242,4 @@ impl Common {
     ) -> Result<(), Fault> {
         self.flight.send(records, settings.datagram_max, out)
     }
-}
-
-/// Checks a signature of the peer with the key of its certificate.
-pub(super) fn check_signature(
-    certificates: Option<&dyn Certificates>,
-    leaf: &[u8],
-    signature: Signature<'_>,
-    signed: &[u8],
-) -> Result<(), Fault> {
-    let certificates = certificates.ok_or(Fault::Unexpected)?;
-    let Signature { scheme, bytes } = signature;
-    let is_right =
-        SIGNATURE_SCHEMES.contains(&scheme) && certificates.verify(leaf, scheme, signed, bytes);
-    is_right.then_some(()).ok_or(Fault::Signature)
 }

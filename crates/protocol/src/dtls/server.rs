@@ -7,13 +7,12 @@ use super::crypto::{Crypto, Found, Peer};
 use super::extension::{ECDSA_P256_SHA256, Extensions, SIGNATURE_SCHEMES};
 use super::flight::Flight;
 use super::greet::Welcome;
-use super::handshake::{Common, Handshake, Message, Progress, Side, check_signature};
+use super::handshake::{Common, Handshake, Message, Progress, Side, Step};
 use super::hello::{ClientHello, SESSION_ID_MAX, ServerHello};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_exchange, put_request, put_signature, read_chain,
 };
 use super::message::Kind;
-use super::records::Records;
 use super::secrets::End;
 use super::suite::{Group, KeyExchange, Suite};
 use super::wire::{Cursor, codes, put_vec16};
@@ -78,104 +77,80 @@ impl<C: Crypto> Server<C> {
 
     pub(super) fn take(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &mut Context<'_, C>,
+        step: &mut Step<'_, '_, C>,
         message: &Message<'_>,
     ) -> Result<Progress, Fault> {
         match (self.stage, message.kind) {
-            (Stage::Hello, Kind::ClientHello) => {
-                self.client_hello(common, records, context, message.body)
-            }
-            (Stage::Certificate, Kind::Certificate) => {
-                self.certificate(common, context, message.body)
-            }
-            (Stage::KeyExchange, Kind::ClientKeyExchange) => {
-                self.key_exchange(common, records, context, message.body)
-            }
-            (Stage::Verify, Kind::CertificateVerify) => self.verify(common, context, message),
-            (Stage::Finished, Kind::Finished) => Self::finished(common, context, message),
+            (Stage::Hello, Kind::ClientHello) => self.client_hello(step, message.body),
+            (Stage::Certificate, Kind::Certificate) => self.certificate(step, message.body),
+            (Stage::KeyExchange, Kind::ClientKeyExchange) => self.key_exchange(step, message.body),
+            (Stage::Verify, Kind::CertificateVerify) => self.verify(step, message),
+            (Stage::Finished, Kind::Finished) => Self::finished(step, message),
             _ => Err(Fault::Unexpected),
         }
     }
 
-    fn client_hello(
-        &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &mut Context<'_, C>,
-        body: &[u8],
-    ) -> Result<Progress, Fault> {
+    fn client_hello(&mut self, step: &mut Step<'_, '_, C>, body: &[u8]) -> Result<Progress, Fault> {
         let hello = ClientHello::read(body)?;
-        let agreement = &mut common.agreement;
+        let agreement = &mut step.common.agreement;
         let is_extended = hello.extensions.extended_master_secret;
-        agreement.set_extended(is_extended, context.settings)?;
+        agreement.set_extended(is_extended, step.context.settings)?;
         agreement.randoms.client = hello.random;
-        if !context.crypto.random(&mut agreement.randoms.server) {
+        if !step.context.crypto.random(&mut agreement.randoms.server) {
             return Err(Fault::NoRandomness);
         }
         if let Some(peer) = hello.extensions.connection_id
-            && common.own_id.is_some()
+            && step.common.own_id.is_some()
         {
-            common.agree_on_ids(records, peer);
+            step.agree_on_ids(peer);
         }
-        if let Some(session) = resumable(common, context, &hello) {
-            return self.resume(common, records, context, (&hello, session));
+        if let Some(session) = resumable(step.common, step.context, &hello) {
+            return self.resume(step, &hello, &session);
         }
-        let choice = choose(context, &hello).ok_or(Fault::NothingInCommon)?;
+        let choice = choose(step.context, &hello).ok_or(Fault::NothingInCommon)?;
         let mut id = [0; SESSION_ID_MAX];
         let mut session_id = &[][..];
-        if context.sessions.is_some() {
-            if !context.crypto.random(&mut id) {
+        if step.context.sessions.is_some() {
+            if !step.context.crypto.random(&mut id) {
                 return Err(Fault::NoRandomness);
             }
             session_id = &id;
         }
-        common.agreement.choose(choice.suite, session_id);
-        say_hello(common, &hello, choice.suite);
-        self.say_rest(common, context, &choice)?;
+        step.common.agreement.choose(choice.suite, session_id);
+        say_hello(step.common, &hello, choice.suite);
+        self.say_rest(step, &choice)?;
         Ok(Progress::Say)
     }
 
     /// Sends the messages after ServerHello in a full handshake.
-    fn say_rest(
-        &mut self,
-        common: &mut Common,
-        context: &mut Context<'_, C>,
-        choice: &Choice,
-    ) -> Result<(), Fault> {
+    fn say_rest(&mut self, step: &mut Step<'_, '_, C>, choice: &Choice) -> Result<(), Fault> {
         let kind = choice.suite.key_exchange();
         self.stage = Stage::KeyExchange;
         let mut body = Vec::new();
         if kind == KeyExchange::EcdheEcdsa {
-            let own = context.certificates.ok_or(Fault::OwnCredential)?;
+            let own = step.context.certificates.ok_or(Fault::OwnCredential)?;
             put_chain(&mut body, own.chain());
-            common.say(Kind::Certificate, &body);
+            step.common.say(Kind::Certificate, &body);
         }
         if let Some(group) = choice.group {
-            self.say_exchange(common, context, group)?;
+            self.say_exchange(step, group)?;
         }
-        if kind == KeyExchange::EcdheEcdsa && context.settings.client_certificate {
+        if kind == KeyExchange::EcdheEcdsa && step.context.settings.client_certificate {
             body.clear();
             put_request(&mut body, &SIGNATURE_SCHEMES);
-            common.say(Kind::CertificateRequest, &body);
+            step.common.say(Kind::CertificateRequest, &body);
             self.stage = Stage::Certificate;
         }
-        common.say(Kind::ServerHelloDone, &[]);
+        step.common.say(Kind::ServerHelloDone, &[]);
         Ok(())
     }
 
-    fn say_exchange(
-        &mut self,
-        common: &mut Common,
-        context: &mut Context<'_, C>,
-        group: Group,
-    ) -> Result<(), Fault> {
-        let secret = context.crypto.secret(group);
+    fn say_exchange(&mut self, step: &mut Step<'_, '_, C>, group: Group) -> Result<(), Fault> {
+        let secret = step.context.crypto.secret(group);
         let (secret, public) = secret.ok_or(Fault::OwnCredential)?;
         self.secret = Some(secret);
         let mut body = Vec::new();
-        let kind = common.agreement.suite()?.key_exchange();
+        let kind = step.suite()?.key_exchange();
         if kind.has_psk() {
             // No hint.
             put_vec16(&mut body, |_| {});
@@ -184,70 +159,61 @@ impl<C: Crypto> Server<C> {
         put_exchange(&mut body, group, &public);
         if kind == KeyExchange::EcdheEcdsa {
             let exchange = Exchange::read(&mut Cursor::new(&body[at..]))?;
-            let signed = exchange.signed(&common.agreement.randoms);
-            let signature = context.certificates.and_then(|own| own.sign(&signed));
+            let signed = exchange.signed(&step.common.agreement.randoms);
+            let signature = step.context.certificates.and_then(|own| own.sign(&signed));
             put_signature(&mut body, &signature.ok_or(Fault::OwnCredential)?);
         }
-        common.say(Kind::ServerKeyExchange, &body);
+        step.common.say(Kind::ServerKeyExchange, &body);
         Ok(())
     }
 
     /// Says what resumes a session (RFC 5246 section 7.3).
     fn resume(
         &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &Context<'_, C>,
-        (hello, session): (&ClientHello<'_>, Session),
+        step: &mut Step<'_, '_, C>,
+        hello: &ClientHello<'_>,
+        session: &Session,
     ) -> Result<Progress, Fault> {
-        common.agreement.resume(&session);
-        say_hello(common, hello, session.suite);
-        common.set_keys(&*context.crypto, records)?;
-        common.say_finished(&*context.crypto);
+        step.common.agreement.resume(session);
+        say_hello(step.common, hello, session.suite);
+        step.set_keys()?;
+        step.say_finished();
         self.stage = Stage::Finished;
         Ok(Progress::Say)
     }
 
-    fn certificate(
-        &mut self,
-        common: &mut Common,
-        context: &Context<'_, C>,
-        body: &[u8],
-    ) -> Result<Progress, Fault> {
+    fn certificate(&mut self, step: &mut Step<'_, '_, C>, body: &[u8]) -> Result<Progress, Fault> {
         let chain = read_chain(body)?;
         let leaf = chain.first().copied().ok_or(CertificateFault::Missing)?;
-        let certificates = context.certificates.ok_or(Fault::Unexpected)?;
+        let certificates = step.context.certificates.ok_or(Fault::Unexpected)?;
         certificates.judge(&chain, Peer::Client)?;
-        common.agreement.identity = certificates.identity(leaf).unwrap_or_default();
+        step.common.agreement.identity = certificates.identity(leaf).unwrap_or_default();
         self.leaf = leaf.into();
         self.stage = Stage::KeyExchange;
         Ok(Progress::Wait)
     }
 
-    fn key_exchange(
-        &mut self,
-        common: &mut Common,
-        records: &mut Records<C::Aead>,
-        context: &Context<'_, C>,
-        body: &[u8],
-    ) -> Result<Progress, Fault> {
-        let kind = common.agreement.suite()?.key_exchange();
+    fn key_exchange(&mut self, step: &mut Step<'_, '_, C>, body: &[u8]) -> Result<Progress, Fault> {
+        let kind = step.suite()?.key_exchange();
         let mut cursor = Cursor::new(body);
         let mut key = None;
         if kind.has_psk() {
             let identity = cursor.vec16()?;
-            common.agreement.identity = identity.into();
-            key = Some(find(common, context, identity)?);
+            step.common.agreement.identity = identity.into();
+            key = Some(find(step.common, step.context, identity)?);
         }
         let mut shared = None;
         if let Some(secret) = self.secret.take() {
             let peer = cursor.vec8()?;
-            shared = Some(context.crypto.agree(secret, peer).ok_or(Fault::Illegal)?);
+            shared = Some(
+                step.context
+                    .crypto
+                    .agree(secret, peer)
+                    .ok_or(Fault::Illegal)?,
+            );
         }
         cursor.end()?;
-        common.exchange_keys(
-            &*context.crypto,
-            records,
+        step.exchange_keys(
             key.as_ref().map(|key| key.as_slice()),
             shared.as_ref().map(|shared| shared.as_slice()),
         )?;
@@ -260,36 +226,27 @@ impl<C: Crypto> Server<C> {
     }
 
     /// The client must have the key of its certificate.
-    fn verify(
-        &mut self,
-        common: &Common,
-        context: &Context<'_, C>,
-        message: &Message<'_>,
-    ) -> Result<Progress, Fault> {
+    fn verify(&mut self, step: &Step<'_, '_, C>, message: &Message<'_>) -> Result<Progress, Fault> {
         let mut cursor = Cursor::new(message.body);
         let signature = Signature::read(&mut cursor)?;
         cursor.end()?;
-        let signed = &common.transcript[..message.before];
+        let signed = &step.common.transcript[..message.before];
         self.stage = Stage::Finished;
-        check_signature(context.certificates, &self.leaf, signature, signed)?;
+        step.check_signature(&self.leaf, signature, signed)?;
         Ok(Progress::Wait)
     }
 
-    fn finished(
-        common: &mut Common,
-        context: &mut Context<'_, C>,
-        message: &Message<'_>,
-    ) -> Result<Progress, Fault> {
-        common.check_finished(&*context.crypto, message)?;
-        if common.agreement.is_resumed() {
+    fn finished(step: &mut Step<'_, '_, C>, message: &Message<'_>) -> Result<Progress, Fault> {
+        step.check_finished(message)?;
+        if step.common.agreement.is_resumed() {
             return Ok(Progress::Over);
         }
-        let session = common.agreement.session(&[]);
-        if let (Some(sessions), Some(session)) = (&mut context.sessions, session) {
+        let session = step.common.agreement.session(&[]);
+        if let (Some(sessions), Some(session)) = (&mut step.context.sessions, session) {
             sessions.keep(&session);
         }
-        common.flight.clear();
-        common.say_finished(&*context.crypto);
+        step.common.flight.clear();
+        step.say_finished();
         Ok(Progress::SayOver)
     }
 }
