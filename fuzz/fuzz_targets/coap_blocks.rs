@@ -47,7 +47,6 @@ fuzz_target!(|data: &[u8]| {
     let client = ClientSettings {
         block_size: size(sizes & 0x0f),
         asks_block_size: up_high & 0x80 != 0,
-        tells_size: up_high & 0x40 != 0,
         ..ClientSettings::default()
     };
     let server = ServerSettings {

@@ -149,7 +149,7 @@ impl World {
             return;
         }
         let message = Message::decode(out).expect("one right message");
-        assert_eq!(message.options.unacceptable(|_| false), None);
+        assert_eq!(message.options.unacceptable(), None);
         assert!(message.payload.len() <= 32 || !message.code.is_success());
         if !message.is_empty() && out[0] & 0x20 == 0 {
             self.sent.push(message.id);

@@ -24,7 +24,6 @@ use super::{ClientSettings, ExchangeKey, Header, Kind, Refused, Request, Ticket,
 
 /// Bytes of a token that name the exchange.
 const SLOT_BYTES: usize = 2;
-const TOKEN_LENGTHS: (u8, u8) = (SLOT_BYTES as u8, 8);
 
 /// State of one device on a shared socket, and one place for the last answered request there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -307,7 +306,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
             && !self.drop_forgotten();
         let key = self.exchanges.next_key().filter(|_| !is_full);
         let key = key.ok_or(Refused::Full)?;
-        let id = self.take_id(now)?;
+        let lifetime = self.settings.transmission.exchange_lifetime;
+        let id = self.ids.take(now, lifetime)?;
         let exchange = Exchange::new(ticket, id, self.token(key), &self.settings);
         self.exchanges
             .insert(Micros::MAX, exchange)
@@ -325,24 +325,13 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         key.and_then(|key| self.end(key)).is_some()
     }
 
-    #[inline]
-    fn take_id(&mut self, now: Micros) -> Result<u16, Refused> {
-        let lifetime = self.settings.transmission.exchange_lifetime;
-        let id = self.ids.take(now, lifetime);
-        id.ok_or_else(|| Refused::NoMessageId {
-            free_at: self.ids.free_at(lifetime),
-        })
-    }
-
     /// A token that no other exchange has: the exchange's slot, and random bytes, so that only a
     /// receiver of the request can answer it (section 5.3.1).
     #[inline]
     fn token(&mut self, key: ExchangeKey) -> Token {
-        let (shortest, longest) = TOKEN_LENGTHS;
-        let length = self.settings.token_length.clamp(shortest, longest);
         let mut bytes = self.random.draw().to_be_bytes();
         bytes[..SLOT_BYTES].copy_from_slice(&key.slot().to_be_bytes());
-        Token::new(&bytes[..usize::from(length)]).unwrap_or_default()
+        Token::new(&bytes).unwrap_or_default()
     }
 
     fn restart(
@@ -352,7 +341,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         request: &Request<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        let id = self.take_id(now)?;
+        let lifetime = self.settings.transmission.exchange_lifetime;
+        let id = self.ids.take(now, lifetime)?;
         if let Some(exchange) = self.exchanges.get_mut(key) {
             exchange.id = id;
             exchange.write(request, &self.settings, out);

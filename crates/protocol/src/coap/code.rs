@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::Reason;
 
 /// A code: three bits of class, five of detail, printed as in `4.04` (section 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Code(pub u8);
 
 /// Class of a code (section 12.1).

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use muster_model::Micros;
 
+use super::Refused;
+
 /// Ids that share one instant; 256 such blocks are all ids.
 const BLOCK: u16 = 256;
 /// Blocks of all ids.
@@ -36,11 +38,12 @@ impl MessageIds {
         }
     }
 
-    /// The next id; none while all were used within the last `lifetime`.
+    /// The next id, unless all were used within the last `lifetime`.
     #[inline]
-    pub(super) fn take(&mut self, now: Micros, lifetime: Micros) -> Option<u16> {
+    pub(super) fn take(&mut self, now: Micros, lifetime: Micros) -> Result<u16, Refused> {
         if self.in_block == 0 && !self.may_begin(now, lifetime) {
-            return None;
+            let free_at = self.free_at(lifetime);
+            return Err(Refused::NoMessageId { free_at });
         }
         let id = self.next;
         self.next = self.next.wrapping_add(1);
@@ -49,11 +52,11 @@ impl MessageIds {
             self.in_block = 0;
             self.used.get_or_insert_default().push_back(now);
         }
-        Some(id)
+        Ok(id)
     }
 
     /// Returns when an id is free again, if none is.
-    pub(super) fn free_at(&self, lifetime: Micros) -> Micros {
+    fn free_at(&self, lifetime: Micros) -> Micros {
         let all = self.used.as_ref().filter(|used| used.len() >= BLOCKS);
         let oldest = all.and_then(|used| used.front());
         oldest.map_or(Micros::ZERO, |oldest| *oldest + lifetime)
@@ -86,10 +89,11 @@ mod tests {
             let id = ids.take(Micros(5), LIFETIME).expect("a free id");
             assert!(!std::mem::replace(&mut seen[usize::from(id)], true));
         }
-        assert_eq!(ids.take(Micros(5), LIFETIME), None);
-        assert_eq!(ids.free_at(LIFETIME), Micros(5) + LIFETIME);
-        assert_eq!(ids.take(LIFETIME, LIFETIME), None);
-        assert_eq!(ids.take(Micros(5) + LIFETIME, LIFETIME), Some(65_000));
+        let free_at = Micros(5) + LIFETIME;
+        let refused = Err(Refused::NoMessageId { free_at });
+        assert_eq!(ids.take(Micros(5), LIFETIME), refused);
+        assert_eq!(ids.take(LIFETIME, LIFETIME), refused);
+        assert_eq!(ids.take(free_at, LIFETIME), Ok(65_000));
     }
 
     /// 65,536 ids in 247 s are 265 a second.
@@ -98,7 +102,7 @@ mod tests {
         let mut ids = MessageIds::new(9);
         let given = |ids: &mut MessageIds, rate: u64| {
             let due = (0..rate * 1_000).map(|n| Micros(n * 1_000_000 / rate));
-            due.filter(|now| ids.take(*now, LIFETIME).is_some()).count() as u64
+            due.filter(|now| ids.take(*now, LIFETIME).is_ok()).count() as u64
         };
         assert_eq!(given(&mut ids, 264), 264_000);
         let given = given(&mut MessageIds::new(9), 300);
@@ -124,7 +128,7 @@ mod tests {
                     while given.front().is_some_and(|at| *at + lifetime <= now) {
                         given.pop_front();
                     }
-                    let Some(id) = ids.take(now, lifetime) else {
+                    let Ok(id) = ids.take(now, lifetime) else {
                         prop_assert!(given.len() >= 65_536 - 256);
                         break;
                     };

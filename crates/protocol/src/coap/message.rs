@@ -181,6 +181,23 @@ impl<'a> Message<'a> {
         })
     }
 
+    /// Reads a datagram, or counts it and appends the reset that rejects it.
+    #[inline]
+    pub(super) fn receive(
+        datagram: &'a [u8],
+        malformed_count: &mut u32,
+        out: &mut Vec<u8>,
+    ) -> Option<Self> {
+        let decoded = Self::decode(datagram);
+        if let Err(malformed) = decoded {
+            *malformed_count += 1;
+            if let Some(id) = malformed.reset() {
+                Header::empty(Kind::Reset, id).write(out);
+            }
+        }
+        decoded.ok()
+    }
+
     /// Returns true if it carries neither request nor response.
     pub fn is_empty(&self) -> bool {
         self.code == Code::EMPTY

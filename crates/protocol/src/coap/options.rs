@@ -89,14 +89,13 @@ impl<'a> Options<'a> {
     }
 
     /// The first critical option that is not known here, has a wrong length, or is given once too
-    /// often (sections 5.4.1, 5.4.3, 5.4.5). `knows` is asked for numbers of the caller's own.
+    /// often (sections 5.4.1, 5.4.3, 5.4.5).
     #[inline]
-    pub fn unacceptable(&self, knows: impl Fn(OptionNumber) -> bool) -> Option<OptionNumber> {
+    pub fn unacceptable(&self) -> Option<OptionNumber> {
         let mut last = None;
         for Opt { number, value } in self.iter() {
             let is_repeated = last.replace(number) == Some(number);
-            if number.is_critical() && !is_acceptable(number, value, is_repeated) && !knows(number)
-            {
+            if number.is_critical() && !is_acceptable(number, value, is_repeated) {
                 return Some(number);
             }
         }
@@ -107,11 +106,6 @@ impl<'a> Options<'a> {
     /// 60 for a response that can be stored (section 5.10.5).
     pub fn max_age(&self) -> Option<u32> {
         self.uint(OptionNumber::MAX_AGE)
-    }
-
-    /// Bytes of all options on the wire.
-    pub const fn wire_len(&self) -> usize {
-        self.bytes.len()
     }
 }
 

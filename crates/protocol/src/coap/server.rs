@@ -17,10 +17,10 @@ use self::bodies::{Bodies, Bound};
 use self::replies::{Place, Replies};
 use self::respond::Kept;
 use self::transmission::{Due, Waiting};
+use super::ServerSettings;
 use super::ids::MessageIds;
 use super::seen::Seen;
 use super::settings::Random;
-use super::{Refused, ServerSettings};
 
 /// Counters that no event reports, since the session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -158,14 +158,6 @@ impl Server {
     /// Returns the counters that no event reports.
     pub const fn counts(&self) -> &ServerCounts {
         &self.counts
-    }
-
-    fn take_id(&mut self, now: Micros) -> Result<u16, Refused> {
-        let lifetime = self.settings.transmission.exchange_lifetime;
-        let id = self.ids.take(now, lifetime);
-        id.ok_or_else(|| Refused::NoMessageId {
-            free_at: self.ids.free_at(lifetime),
-        })
     }
 
     fn bound_of_bodies(&self) -> Bound {

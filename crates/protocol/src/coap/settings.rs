@@ -82,14 +82,10 @@ pub struct ClientSettings {
     pub exchanges_max: u16,
     /// Separate responses whose duplicates are known, of one socket.
     pub remembered_max: u16,
-    /// Bytes of a token, from 2 to 8; two of them name the exchange, the others are random.
-    pub token_length: u8,
     /// The largest block that is sent or asked for; a body above it travels in blocks.
     pub block_size: BlockSize,
     /// True if a block size is requested before the server names one (RFC 7959 section 2.4).
     pub asks_block_size: bool,
-    /// True if the first block has the length of the body (Size1, RFC 7959 section 4).
-    pub tells_size: bool,
     /// Bytes of the longest body that is sent or taken.
     pub body_max: u32,
     /// True if Max-Age of 5.03 keeps a device silent (section 5.9.3.4).
@@ -105,10 +101,8 @@ impl Default for ClientSettings {
             nstart: 1,
             exchanges_max: 16,
             remembered_max: 8,
-            token_length: 8,
             block_size: BlockSize::MAX,
             asks_block_size: false,
-            tells_size: true,
             body_max: 1 << 20,
             obeys_max_age: true,
         }
@@ -154,6 +148,13 @@ impl Default for ServerSettings {
             bodies_bytes_max: 4 << 20,
         }
     }
+}
+
+/// One call of a session: its instant, and the buffer for the datagram to send.
+#[derive(Debug)]
+pub(super) struct Turn<'t> {
+    pub(super) now: Micros,
+    pub(super) out: &'t mut Vec<u8>,
 }
 
 /// Random values without end from one seed.

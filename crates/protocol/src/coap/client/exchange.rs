@@ -146,7 +146,7 @@ impl Exchange {
         self.whole = up.map_or(body.len() as u16, |_| 0);
         let down = self.wanted(settings);
         let [down, up_value] = [down, up].map(|block| block.map(Block::uint));
-        let size = up.filter(|block| block.number == 0 && settings.tells_size);
+        let size = up.filter(|block| block.number == 0);
         let size = size.map(|_| Uint::of(body.len() as u32));
         let own = [
             (OptionNumber::BLOCK2, &down),

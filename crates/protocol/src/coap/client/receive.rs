@@ -15,16 +15,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         datagram: &'d [u8],
         out: &mut Vec<u8>,
     ) -> Option<ClientEvent<'d>> {
-        let message = match Message::decode(datagram) {
-            Ok(message) => message,
-            Err(malformed) => {
-                self.counts.malformed += 1;
-                if let Some(id) = malformed.reset() {
-                    Header::empty(Kind::Reset, id).write(out);
-                }
-                return None;
-            }
-        };
+        let message = Message::receive(datagram, &mut self.counts.malformed, out)?;
         match (message.kind, message.code.class()) {
             (Kind::Acknowledgement, Class::Empty) => self.acknowledged(&message),
             (Kind::Reset, _) => self.reset(&message),
@@ -139,7 +130,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
             return Some(ClientEvent::Duplicate { ticket });
         }
         let key = self.by_token(message.token);
-        let is_acceptable = message.options.unacceptable(|_| false).is_none();
+        let is_acceptable = message.options.unacceptable().is_none();
         let exchange = key.and_then(|key| self.exchanges.get(key));
         let ticket = exchange.map(|exchange| exchange.ticket);
         let verdict = match ticket.filter(|_| is_acceptable) {
@@ -188,7 +179,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
             let code = Some(message.code);
             return Some(ClientEvent::AnsweredLate { ticket, code });
         }
-        if let Some(number) = message.options.unacceptable(|_| false) {
+        if let Some(number) = message.options.unacceptable() {
             return self.fail(key, Failure::BadOption(number));
         }
         let is_late_copy = stage == Stage::BlockDue;

@@ -27,7 +27,7 @@ impl Underway for Vec<u8> {
 }
 
 /// Bodies of one direction and one peer; they take memory only while there are any.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Bodies<T> {
     table: Option<Box<Table<T>>>,
     /// Bodies given up for want of room since the last query.
@@ -43,7 +43,7 @@ pub(super) struct Bound {
 }
 
 /// Thousands of bodies, each found at once, and so the one that was touched longest ago.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Table<T> {
     by_resource: FxHashMap<u64, Body<T>>,
     /// Touches with their resources, the last at the end. Only the last touch of a body counts; the
@@ -58,26 +58,6 @@ struct Body<T> {
     touch: u64,
     expires: Micros,
     value: T,
-}
-
-impl<T> Default for Bodies<T> {
-    fn default() -> Self {
-        Self {
-            table: None,
-            given_up: 0,
-        }
-    }
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self {
-            by_resource: FxHashMap::default(),
-            touched: VecDeque::new(),
-            touches: 0,
-            bytes: 0,
-        }
-    }
 }
 
 impl<T: Underway> Table<T> {
@@ -151,7 +131,7 @@ fn counts<T>(bodies: &FxHashMap<u64, Body<T>>, (touch, resource): (u64, u64)) ->
         .is_some_and(|body| body.touch == touch)
 }
 
-impl<T: Underway> Bodies<T> {
+impl<T: Underway + Default> Bodies<T> {
     /// Bytes of all that are under way, and of what finds them.
     pub(super) fn bytes(&self) -> usize {
         self.table.as_ref().map_or(0, |table| table.bytes())

@@ -7,6 +7,7 @@ use muster_model::Micros;
 
 use super::bodies::{Joined, Joining};
 use super::{Answered, Incoming, Pending, Server, ServerEvent};
+use crate::coap::settings::Turn;
 use crate::coap::{
     Block, Class, Code, Header, Kind, Message, Opt, OptionNumber, Options, Reply, ReservedSize,
     Uint,
@@ -24,21 +25,18 @@ impl Server {
         datagram: &'d [u8],
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'d>> {
-        let message = match Message::decode(datagram) {
-            Ok(message) => message,
-            Err(malformed) => {
-                self.counts.malformed += 1;
-                if let Some(id) = malformed.reset() {
-                    Header::empty(Kind::Reset, id).write(out);
-                }
-                return None;
-            }
-        };
+        let message = Message::receive(datagram, &mut self.counts.malformed, out)?;
         match (message.kind, message.code.class()) {
-            (Kind::Acknowledgement, Class::Empty) => self.acknowledged(message.id),
-            (Kind::Reset, _) => self.reset(message.id),
+            (Kind::Acknowledgement, Class::Empty) => {
+                let ticket = self.answered(message.id)?;
+                Some(ServerEvent::Acknowledged { ticket })
+            }
+            (Kind::Reset, _) => {
+                let ticket = self.answered(message.id)?;
+                Some(ServerEvent::Reset { ticket })
+            }
             (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
-                self.request(now, &message, out)
+                self.request(&mut Turn { now, out }, &message)
             }
             (Kind::Confirmable, _) => {
                 // A ping, or a response to nobody (section 4.2).
@@ -55,32 +53,23 @@ impl Server {
         }
     }
 
-    fn acknowledged(&mut self, id: u16) -> Option<ServerEvent<'static>> {
-        let Some(ticket) = self.waiting.answered(id) else {
-            self.counts.stray += 1;
-            return None;
-        };
-        Some(ServerEvent::Acknowledged { ticket })
-    }
-
-    fn reset(&mut self, id: u16) -> Option<ServerEvent<'static>> {
-        let Some(ticket) = self.waiting.answered(id) else {
-            self.counts.stray += 1;
-            return None;
-        };
-        Some(ServerEvent::Reset { ticket })
+    /// The ticket of the message of ours that the peer answers.
+    fn answered(&mut self, id: u16) -> Option<u32> {
+        let ticket = self.waiting.answered(id);
+        self.counts.stray += u32::from(ticket.is_none());
+        ticket
     }
 
     /// A request, or a copy of one (section 4.5).
     #[inline]
     fn request<'d>(
         &mut self,
-        now: Micros,
+        turn: &mut Turn<'_>,
         message: &Message<'d>,
-        out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'d>> {
+        let now = turn.now;
         if let Some(answered) = self.seen.find(now, message.id).copied() {
-            self.repeat(message.id, answered, out);
+            self.repeat(message.id, answered, turn.out);
             return None;
         }
         let expires = now + self.settings.transmission.exchange_lifetime;
@@ -91,21 +80,21 @@ impl Server {
         self.counts.evicted += self.seen.keep(bound);
         let blocks = blocks(&message.options);
         let pending = pending(message, number, blocks.unwrap_or_default());
-        if let Some(number) = message.options.unacceptable(|_| false) {
-            self.bad_option(now, &pending, number, out);
+        if let Some(number) = message.options.unacceptable() {
+            self.bad_option(turn, &pending, number);
             return None;
         }
         if is_for_a_proxy(message) {
             let reply = Reply::new(Code::PROXYING_NOT_SUPPORTED, &[], b"");
-            self.reject(now, &pending, &reply, out);
+            self.reject(turn, &pending, &reply);
             return None;
         }
         if blocks.is_err() {
             let reply = Reply::new(Code::BAD_REQUEST, &[], b"a block of the reserved size 7");
-            self.reject(now, &pending, &reply, out);
+            self.reject(turn, &pending, &reply);
             return None;
         }
-        self.whole_request(now, message, pending, out)
+        self.whole_request(turn, message, pending)
     }
 
     fn repeat(&mut self, id: u16, answered: Answered, out: &mut Vec<u8>) {
@@ -126,21 +115,20 @@ impl Server {
     #[inline]
     fn whole_request<'d>(
         &mut self,
-        now: Micros,
+        turn: &mut Turn<'_>,
         message: &Message<'d>,
         pending: Pending,
-        out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'d>> {
         let payload = match pending.block1 {
             None if message.payload.len() > self.settings.body_max as usize => {
-                self.refuse_body(now, &pending, Code::REQUEST_ENTITY_TOO_LARGE, out);
+                self.refuse_body(turn, &pending, Code::REQUEST_ENTITY_TOO_LARGE);
                 return None;
             }
             None => Cow::Borrowed(message.payload),
-            Some(_) => Cow::Owned(self.join(now, message, &pending, out)?),
+            Some(_) => Cow::Owned(self.join(turn, message, &pending)?),
         };
         let is_later = pending.block2.is_some_and(|block| block.number > 0);
-        if is_later && self.later_block(now, message, pending, out) {
+        if is_later && self.later_block(turn, message.code, pending) {
             return None;
         }
         Some(ServerEvent::Request(Incoming {
@@ -155,15 +143,14 @@ impl Server {
     /// Takes a block of a body; none, and answered, unless it was the last (RFC 7959 section 2.5).
     fn join(
         &mut self,
-        now: Micros,
+        turn: &mut Turn<'_>,
         message: &Message<'_>,
         pending: &Pending,
-        out: &mut Vec<u8>,
     ) -> Option<Vec<u8>> {
         let block = pending.block1?;
         let joining = Joining {
             resource: pending.resource,
-            expires: self.body_expires(now),
+            expires: self.body_expires(turn.now),
             maximum: self.settings.body_max,
             bound: self.bound_of_bodies(),
         };
@@ -178,11 +165,11 @@ impl Server {
                     block1: Some(Block { size, ..block }),
                     ..*pending
                 };
-                self.answer(now, pending, &Reply::new(Code::CONTINUE, &[], b""), out);
+                self.answer(turn, pending, &Reply::new(Code::CONTINUE, &[], b""));
                 None
             }
             Joined::Refused(code) => {
-                self.refuse_body(now, pending, code, out);
+                self.refuse_body(turn, pending, code);
                 None
             }
         }
@@ -190,76 +177,63 @@ impl Server {
 
     /// A body that cannot be taken; the answer to one that is too long says how long it may be
     /// (RFC 7959 section 2.9.3).
-    fn refuse_body(&mut self, now: Micros, pending: &Pending, code: Code, out: &mut Vec<u8>) {
+    fn refuse_body(&mut self, turn: &mut Turn<'_>, pending: &Pending, code: Code) {
         self.counts.rejected += 1;
         let maximum = Uint::of(self.settings.body_max);
         let size = [Opt::new(OptionNumber::SIZE1, &maximum)];
         let is_too_large = code == Code::REQUEST_ENTITY_TOO_LARGE;
         let options = if is_too_large { &size[..] } else { &[] };
-        self.answer(now, *pending, &Reply::new(code, options, b""), out);
+        self.answer(turn, *pending, &Reply::new(code, options, b""));
     }
 
     /// Answers a request for a later block from the kept body, or, if the caller must not be asked
     /// twice, by an error (RFC 7959 section 2.9.2); false if neither applies.
-    fn later_block(
-        &mut self,
-        now: Micros,
-        message: &Message<'_>,
-        pending: Pending,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        if self.write_kept(now, pending, out) {
+    fn later_block(&mut self, turn: &mut Turn<'_>, method: Code, pending: Pending) -> bool {
+        if self.write_kept(turn, pending) {
             return true;
         }
-        let is_safe = matches!(message.code, Code::GET | Code::FETCH);
+        let is_safe = matches!(method, Code::GET | Code::FETCH);
         if !is_safe {
             let reply = Reply::new(Code::REQUEST_ENTITY_INCOMPLETE, &[], b"");
-            self.reject(now, &pending, &reply, out);
+            self.reject(turn, &pending, &reply);
         }
         !is_safe
     }
 
     /// A critical option that cannot be taken: 4.02 for a CON, and silence for a NON
     /// (section 5.4.1).
-    fn bad_option(
-        &mut self,
-        now: Micros,
-        pending: &Pending,
-        number: OptionNumber,
-        out: &mut Vec<u8>,
-    ) {
+    fn bad_option(&mut self, turn: &mut Turn<'_>, pending: &Pending, number: OptionNumber) {
         if !pending.is_confirmable {
             self.counts.rejected += 1;
             return;
         }
         let pending = Pending {
             block1: None,
-            block2: None,
             ..*pending
         };
         let words = in_words(number);
         let reply = Reply::new(Code::BAD_OPTION, &[], &words);
-        self.reject(now, &pending, &reply, out);
+        self.reject(turn, &pending, &reply);
     }
 
-    fn reject(&mut self, now: Micros, pending: &Pending, reply: &Reply<'_>, out: &mut Vec<u8>) {
+    fn reject(&mut self, turn: &mut Turn<'_>, pending: &Pending, reply: &Reply<'_>) {
         self.counts.rejected += 1;
         let pending = Pending {
             block2: None,
             ..*pending
         };
-        self.answer(now, pending, reply, out);
+        self.answer(turn, pending, reply);
     }
 
     /// An answer of the session's own, which is never confirmable: where a message id is missing for
     /// it, the client asks again.
-    fn answer(&mut self, now: Micros, pending: Pending, reply: &Reply<'_>, out: &mut Vec<u8>) {
+    fn answer(&mut self, turn: &mut Turn<'_>, pending: Pending, reply: &Reply<'_>) {
         let reply = Reply {
             is_confirmable: false,
             ..*reply
         };
         // Options are in order, and a NON needs no room: only an id can be missing.
-        let _ = self.respond(now, pending, &reply, out);
+        let _ = self.respond_in(turn, pending, &reply);
     }
 }
 

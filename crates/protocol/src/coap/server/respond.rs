@@ -6,8 +6,9 @@ use super::bodies::Underway;
 use super::{Answered, Pending, Server};
 use crate::coap::message::write_merged;
 use crate::coap::request::out_of_order;
+use crate::coap::settings::Turn;
 use crate::coap::{
-    Block, Code, Header, Kind, Opt, OptionIter, OptionNumber, Options, Refused, Reply, Token, Uint,
+    Block, Code, Header, Kind, Opt, OptionIter, OptionNumber, Options, Refused, Reply, Uint,
 };
 
 /// The answer to a request for a block that the body does not have.
@@ -15,7 +16,7 @@ const BEYOND_THE_END: (Code, OptionIter<'static>, &[u8]) =
     (Code::BAD_REQUEST, OptionIter::NONE, b"");
 
 /// A body that is kept until its blocks were fetched.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Kept {
     code: Code,
     /// The reply's options, as they are on the wire.
@@ -35,31 +36,14 @@ impl Underway for Kept {
     }
 }
 
+/// A message that answers a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Writing {
-    pub(super) kind: Kind,
-    pub(super) id: u16,
-    pub(super) token: Token,
-    pub(super) ticket: u32,
-    pub(super) resource: u64,
-    pub(super) wants_size: bool,
-    pub(super) block1: Option<Block>,
-    pub(super) block2: Option<Block>,
-}
-
-impl Default for Writing {
-    fn default() -> Self {
-        Self {
-            kind: Kind::NonConfirmable,
-            id: 0,
-            token: Token::EMPTY,
-            ticket: 0,
-            resource: 0,
-            wants_size: false,
-            block1: None,
-            block2: None,
-        }
-    }
+struct Writing {
+    kind: Kind,
+    id: u16,
+    ticket: u32,
+    /// The request, with the blocks that the answer has.
+    pending: Pending,
 }
 
 impl Server {
@@ -91,30 +75,33 @@ impl Server {
         reply: &Reply<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
+        self.respond_in(&mut Turn { now, out }, pending, reply)
+    }
+
+    #[inline]
+    pub(super) fn respond_in(
+        &mut self,
+        turn: &mut Turn<'_>,
+        pending: Pending,
+        reply: &Reply<'_>,
+    ) -> Result<(), Refused> {
         if let Some(number) = out_of_order(reply.options) {
             return Err(Refused::OptionOrder(number));
         }
         if pending.unwanted & unwanted_bit(reply.code) != 0 {
-            self.acknowledge(pending, out);
+            self.acknowledge(pending, turn.out);
             return Ok(());
         }
-        let (kind, id) = self.address(now, &pending, reply.is_confirmable)?;
-        let is_piggybacked = kind == Kind::Acknowledgement;
+        let (kind, id) = self.address(turn.now, &pending, reply.is_confirmable)?;
         let writing = Writing {
             kind,
             id,
-            token: pending.token,
             ticket: reply.ticket,
-            resource: pending.resource,
-            wants_size: pending.wants_size,
-            block1: pending.block1,
-            block2: pending.block2,
+            pending,
         };
-        let from = out.len();
-        self.write(now, writing, reply, out);
-        if is_piggybacked {
-            self.keep_reply(&pending, &out[from..]);
-        }
+        let from = turn.out.len();
+        self.write(turn, writing, reply);
+        self.keep_reply(&writing, &turn.out[from..]);
         Ok(())
     }
 
@@ -129,52 +116,49 @@ impl Server {
         if pending.is_confirmable && !pending.is_separate {
             return Ok((Kind::Acknowledgement, pending.id));
         }
-        self.check_room(is_confirmable)?;
-        Ok((Kind::of(is_confirmable), self.take_id(now)?))
-    }
-
-    /// Checks that one more confirmable message may wait.
-    fn check_room(&self, is_confirmable: bool) -> Result<(), Refused> {
         let most = usize::from(self.settings.transmissions_max);
         if is_confirmable && self.waiting.len() >= most {
             return Err(Refused::Full);
         }
-        Ok(())
+        let lifetime = self.settings.transmission.exchange_lifetime;
+        let id = self.ids.take(now, lifetime)?;
+        Ok((Kind::of(is_confirmable), id))
     }
 
     /// Writes a reply, or the block of it that is wanted, and keeps what has to be sent or fetched
     /// again.
     #[inline]
-    fn write(&mut self, now: Micros, mut writing: Writing, reply: &Reply<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, turn: &mut Turn<'_>, mut writing: Writing, reply: &Reply<'_>) {
         let body = reply.payload;
         let size = self.settings.block_size;
         let asked = writing
+            .pending
             .block2
             .filter(|_| reply.code.is_success() && !body.is_empty());
         let size = asked.map_or(size, |asked| asked.size.min(size));
         let is_in_blocks = asked.is_some() || body.len() > size.bytes();
         let offset = asked.map_or(0, Block::offset);
         if offset > 0 && offset >= body.len() {
-            writing.block2 = None;
-            return self.put(now, writing, BEYOND_THE_END, out);
+            writing.pending.block2 = None;
+            return self.put(turn, &writing, BEYOND_THE_END);
         }
-        writing.block2 = is_in_blocks
+        writing.pending.block2 = is_in_blocks
             .then(|| Block::at(offset, false, size))
             .flatten();
         if body.len() > size.bytes() {
-            self.keep_body(now, writing.resource, reply);
+            self.keep_body(turn.now, writing.pending.resource, reply);
         }
         let options = reply.options.iter().copied();
-        self.put(now, writing, (reply.code, options, body), out);
+        self.put(turn, &writing, (reply.code, options, body));
     }
 
     /// Answers a request for a later block out of a body that is kept; whether there is one.
-    pub(super) fn write_kept(&mut self, now: Micros, pending: Pending, out: &mut Vec<u8>) -> bool {
-        let expires = self.body_expires(now);
+    pub(super) fn write_kept(&mut self, turn: &mut Turn<'_>, pending: Pending) -> bool {
+        let expires = self.body_expires(turn.now);
         let Some((mut kept, wanted)) = self.going.take(pending.resource).zip(pending.block2) else {
             return false;
         };
-        if let Ok((kind, id)) = self.address(now, &pending, false) {
+        if let Ok((kind, id)) = self.address(turn.now, &pending, false) {
             let size = wanted.size.min(self.settings.block_size);
             let is_there = wanted.offset() < kept.body.len();
             let block2 = Block::at(wanted.offset(), false, size).filter(|_| is_there);
@@ -183,21 +167,21 @@ impl Server {
             let writing = Writing {
                 kind,
                 id,
-                token: pending.token,
-                wants_size: pending.wants_size,
-                block2,
-                ..Writing::default()
+                ticket: 0,
+                pending: Pending {
+                    block1: None,
+                    block2,
+                    ..pending
+                },
             };
-            let from = out.len();
+            let from = turn.out.len();
             if is_there {
                 let options = Options::of_bytes(&kept.options).iter();
-                self.put(now, writing, (kept.code, options, &kept.body), out);
+                self.put(turn, &writing, (kept.code, options, &kept.body));
             } else {
-                self.put(now, writing, BEYOND_THE_END, out);
+                self.put(turn, &writing, BEYOND_THE_END);
             }
-            if kind == Kind::Acknowledgement {
-                self.keep_reply(&pending, &out[from..]);
-            }
+            self.keep_reply(&writing, &turn.out[from..]);
         }
         self.keep_going(pending.resource, expires, kept);
         true
@@ -207,32 +191,29 @@ impl Server {
     #[inline]
     fn put<'a>(
         &mut self,
-        now: Micros,
-        writing: Writing,
+        turn: &mut Turn<'_>,
+        writing: &Writing,
         (code, options, body): (Code, impl Iterator<Item = Opt<'a>>, &[u8]),
-        out: &mut Vec<u8>,
     ) {
-        let from = out.len();
-        let block2 = writing.block2.map(|block| Block {
+        let from = turn.out.len();
+        let Writing {
+            kind, id, ticket, ..
+        } = *writing;
+        let pending = &writing.pending;
+        let block2 = pending.block2.map(|block| Block {
             more: block.is_before_the_end(body.len()),
             ..block
         });
-        let Writing {
-            kind,
-            id,
-            token,
-            ticket,
-            ..
-        } = writing;
+        let token = pending.token;
         Header {
             kind,
             code,
             id,
             token,
         }
-        .write(out);
-        let [block2_value, block1] = [block2, writing.block1].map(|block| block.map(Block::uint));
-        let size = (writing.wants_size && block2.is_some()).then(|| Uint::of(body.len() as u32));
+        .write(turn.out);
+        let [block2_value, block1] = [block2, pending.block1].map(|block| block.map(Block::uint));
+        let size = (pending.wants_size && block2.is_some()).then(|| Uint::of(body.len() as u32));
         let own = [
             (OptionNumber::BLOCK2, &block2_value),
             (OptionNumber::BLOCK1, &block1),
@@ -242,10 +223,11 @@ impl Server {
             .iter()
             .filter_map(|(number, value)| value.as_ref().map(|value| Opt::new(*number, value)));
         let payload = block2.map_or(body, |block| block.of(body));
-        write_merged(options, own, payload, out);
+        write_merged(options, own, payload, turn.out);
         if kind == Kind::Confirmable {
             let times = (&self.settings.transmission, &mut self.random);
-            self.waiting.sent(now, (id, ticket), &out[from..], times);
+            self.waiting
+                .sent(turn.now, (id, ticket), &turn.out[from..], times);
         }
     }
 
@@ -273,7 +255,11 @@ impl Server {
     }
 
     #[inline]
-    fn keep_reply(&mut self, pending: &Pending, reply: &[u8]) {
+    fn keep_reply(&mut self, writing: &Writing, reply: &[u8]) {
+        if writing.kind != Kind::Acknowledgement {
+            return;
+        }
+        let pending = &writing.pending;
         let bound = self.settings.replies_max;
         let seen = &mut self.seen;
         let is_known = |request| seen.get(request).is_some();
