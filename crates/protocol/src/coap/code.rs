@@ -38,16 +38,6 @@ impl Code {
     pub const DELETE: Self = Self::new(0, 4);
     /// FETCH (RFC 8132 section 2).
     pub const FETCH: Self = Self::new(0, 5);
-    /// PATCH (RFC 8132 section 3).
-    pub const PATCH: Self = Self::new(0, 6);
-    /// iPATCH (RFC 8132 section 3).
-    pub const IPATCH: Self = Self::new(0, 7);
-    /// Created.
-    pub const CREATED: Self = Self::new(2, 1);
-    /// Deleted.
-    pub const DELETED: Self = Self::new(2, 2);
-    /// Valid.
-    pub const VALID: Self = Self::new(2, 3);
     /// Changed.
     pub const CHANGED: Self = Self::new(2, 4);
     /// Content.
@@ -150,11 +140,11 @@ const MEANINGS: [(Code, &str); 14] = [
     (Code::PUT, "PUT"),
     (Code::DELETE, "DELETE"),
     (Code::FETCH, "FETCH"),
-    (Code::PATCH, "PATCH"),
-    (Code::IPATCH, "iPATCH"),
-    (Code::CREATED, "created"),
-    (Code::DELETED, "deleted"),
-    (Code::VALID, "valid"),
+    (Code::new(0, 6), "PATCH"),
+    (Code::new(0, 7), "iPATCH"),
+    (Code::new(2, 1), "created"),
+    (Code::new(2, 2), "deleted"),
+    (Code::new(2, 3), "valid"),
     (Code::CHANGED, "changed"),
     (Code::CONTENT, "content"),
     (Code::CONTINUE, "continue"),

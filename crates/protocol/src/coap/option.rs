@@ -9,18 +9,12 @@ use std::ops::Deref;
 pub struct OptionNumber(pub u16);
 
 impl OptionNumber {
-    /// Option If-Match (section 5.10.8.1).
-    pub const IF_MATCH: Self = Self(1);
     /// Uri-Host (section 5.10.1).
     pub const URI_HOST: Self = Self(3);
     /// `ETag` (section 5.10.6).
     pub const ETAG: Self = Self(4);
-    /// Option If-None-Match (section 5.10.8.2).
-    pub const IF_NONE_MATCH: Self = Self(5);
     /// Observe (RFC 7641 section 2).
     pub const OBSERVE: Self = Self(6);
-    /// Uri-Port (section 5.10.1).
-    pub const URI_PORT: Self = Self(7);
     /// Location-Path (section 5.10.7).
     pub const LOCATION_PATH: Self = Self(8);
     /// Uri-Path (section 5.10.1).
@@ -31,8 +25,6 @@ impl OptionNumber {
     pub const MAX_AGE: Self = Self(14);
     /// Uri-Query (section 5.10.1).
     pub const URI_QUERY: Self = Self(15);
-    /// Accept (section 5.10.4).
-    pub const ACCEPT: Self = Self(17);
     /// Location-Query (section 5.10.7).
     pub const LOCATION_QUERY: Self = Self(20);
     /// Block2: a block of a response's body (RFC 7959 section 2.1).
@@ -111,12 +103,12 @@ const fn row(
 
 /// In the order of the numbers.
 const DEFINITIONS: [Definition; 20] = [
-    row(OptionNumber::IF_MATCH, "If-Match", true, (0, 8)),
+    row(OptionNumber(1), "If-Match", true, (0, 8)),
     row(OptionNumber::URI_HOST, "Uri-Host", false, (1, 255)),
     row(OptionNumber::ETAG, "ETag", true, (1, 8)),
-    row(OptionNumber::IF_NONE_MATCH, "If-None-Match", false, (0, 0)),
+    row(OptionNumber(5), "If-None-Match", false, (0, 0)),
     row(OptionNumber::OBSERVE, "Observe", false, (0, 3)),
-    row(OptionNumber::URI_PORT, "Uri-Port", false, (0, 2)),
+    row(OptionNumber(7), "Uri-Port", false, (0, 2)),
     row(OptionNumber::LOCATION_PATH, "Location-Path", true, (0, 255)),
     row(OptionNumber::URI_PATH, "Uri-Path", true, (0, 255)),
     row(
@@ -127,7 +119,7 @@ const DEFINITIONS: [Definition; 20] = [
     ),
     row(OptionNumber::MAX_AGE, "Max-Age", false, (0, 4)),
     row(OptionNumber::URI_QUERY, "Uri-Query", true, (0, 255)),
-    row(OptionNumber::ACCEPT, "Accept", false, (0, 2)),
+    row(OptionNumber(17), "Accept", false, (0, 2)),
     row(
         OptionNumber::LOCATION_QUERY,
         "Location-Query",
@@ -205,24 +197,18 @@ impl Deref for Uint {
 pub mod content_format {
     /// text/plain; charset=utf-8.
     pub const TEXT: u16 = 0;
-    /// application/link-format.
-    pub const LINK_FORMAT: u16 = 40;
-    /// application/xml.
-    pub const XML: u16 = 41;
     /// application/octet-stream.
     pub const OCTET_STREAM: u16 = 42;
     /// application/json.
     pub const JSON: u16 = 50;
-    /// application/cbor (RFC 8949).
-    pub const CBOR: u16 = 60;
 
     const MEDIA_TYPES: [(u16, &str); 6] = [
         (TEXT, "text/plain"),
-        (LINK_FORMAT, "application/link-format"),
-        (XML, "application/xml"),
+        (40, "application/link-format"),
+        (41, "application/xml"),
         (OCTET_STREAM, "application/octet-stream"),
         (JSON, "application/json"),
-        (CBOR, "application/cbor"),
+        (60, "application/cbor"),
     ];
 
     /// The media type of a number, without parameters; none if it is none of these.

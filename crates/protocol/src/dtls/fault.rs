@@ -90,45 +90,39 @@ pub enum Fault {
 impl Fault {
     /// The alert to the peer; none where the peer must not learn of the fault.
     pub(super) const fn alert(self) -> Option<u8> {
-        Some(match self {
-            Self::TimedOut | Self::Alert(_) | Self::ClosedEarly | Self::UsedUp => return None,
-            Self::Malformed => alert::DECODE_ERROR,
-            Self::Unexpected => alert::UNEXPECTED_MESSAGE,
-            Self::Version => alert::PROTOCOL_VERSION,
-            Self::NothingInCommon
-            | Self::NoExtendedMasterSecret
-            | Self::NoConnectionId
-            | Self::TooLong => alert::HANDSHAKE_FAILURE,
-            Self::Illegal => alert::ILLEGAL_PARAMETER,
-            Self::Extension => alert::UNSUPPORTED_EXTENSION,
-            Self::UnknownIdentity => alert::UNKNOWN_PSK_IDENTITY,
-            Self::Certificate(fault) => fault.alert(),
-            Self::Signature | Self::Finished => alert::DECRYPT_ERROR,
-            Self::OwnCredential | Self::NoRandomness => alert::INTERNAL_ERROR,
-        })
+        self.alert_and_cause().0
     }
 
     /// The cause that a run counts; none where it is no failure of the handshake's content: a
     /// time-out, a goodbye, keys that are used up, a system without randomness.
     pub const fn cause(self) -> Option<TlsFailure> {
-        Some(match self {
-            Self::TimedOut | Self::ClosedEarly | Self::UsedUp | Self::NoRandomness => return None,
-            Self::Alert(code) => TlsFailure::Alert(code),
-            Self::Malformed
-            | Self::Unexpected
-            | Self::Illegal
-            | Self::Extension
-            | Self::Signature
-            | Self::Finished
-            | Self::TooLong => TlsFailure::Malformed,
-            Self::Version
-            | Self::NothingInCommon
-            | Self::NoExtendedMasterSecret
-            | Self::NoConnectionId => TlsFailure::NothingInCommon,
-            Self::UnknownIdentity => TlsFailure::Alert(alert::UNKNOWN_PSK_IDENTITY),
-            Self::Certificate(fault) => fault.cause(),
-            Self::OwnCredential => TlsFailure::OwnCredential,
-        })
+        self.alert_and_cause().1
+    }
+
+    const fn alert_and_cause(self) -> (Option<u8>, Option<TlsFailure>) {
+        use TlsFailure::{Malformed, NothingInCommon, OwnCredential};
+        let (alert, cause) = match self {
+            Self::TimedOut | Self::ClosedEarly | Self::UsedUp => return (None, None),
+            Self::Alert(code) => return (None, Some(TlsFailure::Alert(code))),
+            Self::NoRandomness => return (Some(alert::INTERNAL_ERROR), None),
+            Self::Malformed => (alert::DECODE_ERROR, Malformed),
+            Self::Unexpected => (alert::UNEXPECTED_MESSAGE, Malformed),
+            Self::Illegal => (alert::ILLEGAL_PARAMETER, Malformed),
+            Self::Extension => (alert::UNSUPPORTED_EXTENSION, Malformed),
+            Self::Signature | Self::Finished => (alert::DECRYPT_ERROR, Malformed),
+            Self::TooLong => (alert::HANDSHAKE_FAILURE, Malformed),
+            Self::Version => (alert::PROTOCOL_VERSION, NothingInCommon),
+            Self::NothingInCommon | Self::NoExtendedMasterSecret | Self::NoConnectionId => {
+                (alert::HANDSHAKE_FAILURE, NothingInCommon)
+            }
+            Self::UnknownIdentity => {
+                let code = alert::UNKNOWN_PSK_IDENTITY;
+                (code, TlsFailure::Alert(code))
+            }
+            Self::Certificate(fault) => (fault.alert(), fault.cause()),
+            Self::OwnCredential => (alert::INTERNAL_ERROR, OwnCredential),
+        };
+        (Some(alert), Some(cause))
     }
 }
 

@@ -87,18 +87,12 @@ pub enum KeyExchange {
 impl KeyExchange {
     /// Returns true if a shared key is part of it.
     pub const fn has_psk(self) -> bool {
-        match self {
-            Self::Psk | Self::EcdhePsk => true,
-            Self::EcdheEcdsa => false,
-        }
+        matches!(self, Self::Psk | Self::EcdhePsk)
     }
 
     /// Returns true if an ephemeral exchange is part of it.
     pub const fn has_ecdhe(self) -> bool {
-        match self {
-            Self::EcdhePsk | Self::EcdheEcdsa => true,
-            Self::Psk => false,
-        }
+        matches!(self, Self::EcdhePsk | Self::EcdheEcdsa)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Meaning of the peer's answer to a publish.
 
-use super::inflight::Entry;
+use super::inflight::{Entry, FORGOTTEN};
 use super::{Token, reason};
 
 /// Meaning of an answer for its publish.
@@ -26,7 +26,7 @@ pub(super) enum Answer {
 #[inline]
 pub(super) fn first_answer(entry: Entry, reason: u8) -> Answer {
     let token = Token(entry.name);
-    if entry.is_forgotten() {
+    if entry.is(FORGOTTEN) {
         Answer::Late { token, reason }
     } else if reason >= reason::UNSPECIFIED_ERROR {
         Answer::Rejected { token, reason }

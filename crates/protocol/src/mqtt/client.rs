@@ -358,21 +358,22 @@ impl Client {
     /// Ends the connection with a DISCONNECT; the caller then closes the transport. Does nothing
     /// without a connection.
     pub fn disconnect(&mut self, reason: u8, out: &mut Vec<u8>) {
-        if self.phase == Phase::Open {
-            put_disconnect(self.version, packet::Disconnect::new(reason), out);
-            self.phase = Phase::Ended;
-        }
+        self.end(packet::Disconnect::new(reason), out);
     }
 
     /// As [`Client::disconnect`] without a complaint, and ends the session with the connection: the
     /// server keeps nothing for this client (section 3.14.2.2.2). MQTT 3.1.1 has no word for it.
     pub fn end_session(&mut self, out: &mut Vec<u8>) {
+        let packet = packet::Disconnect {
+            reason: reason::SUCCESS,
+            properties: Properties::new(&[Property::SessionExpiry(0)]),
+        };
+        self.end(packet, out);
+    }
+
+    fn end(&mut self, packet: packet::Disconnect<'_>, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
-            let words = packet::Disconnect {
-                reason: reason::SUCCESS,
-                properties: Properties::new(&[Property::SessionExpiry(0)]),
-            };
-            put_disconnect(self.version, words, out);
+            put_disconnect(self.version, packet, out);
             self.phase = Phase::Ended;
         }
     }

@@ -18,17 +18,11 @@ pub(super) enum Wait {
 impl Wait {
     /// Returns true if a PUBLISH is repeated when the session is resumed.
     pub(super) const fn is_publish(self) -> bool {
-        match self {
-            Self::Puback | Self::Pubrec => true,
-            Self::Pubcomp | Self::Suback | Self::Unsuback => false,
-        }
+        matches!(self, Self::Puback | Self::Pubrec)
     }
 
     pub(super) const fn is_request(self) -> bool {
-        match self {
-            Self::Suback | Self::Unsuback => true,
-            Self::Puback | Self::Pubrec | Self::Pubcomp => false,
-        }
+        matches!(self, Self::Suback | Self::Unsuback)
     }
 }
 
@@ -43,14 +37,15 @@ pub(super) struct Entry {
 }
 
 /// The connection it was sent on is gone, and it has to be sent again.
-const LOST: u8 = 1;
-const FORGOTTEN: u8 = 2;
+pub(super) const LOST: u8 = 1;
+/// The caller no longer waits for it; this mark alone outlives the connection.
+pub(super) const FORGOTTEN: u8 = 2;
 /// Flag: sent on this connection and counted in the window.
-const COUNTED: u8 = 4;
+pub(super) const COUNTED: u8 = 4;
 /// The caller has been asked to send it again.
-const OFFERED: u8 = 8;
+pub(super) const OFFERED: u8 = 8;
 /// Flag: sent before a silence of one and a half keep-alives.
-const AGED: u8 = 16;
+pub(super) const AGED: u8 = 16;
 
 impl Entry {
     pub(super) const fn new(id: u16, name: u32, wait: Wait) -> Self {
@@ -62,56 +57,21 @@ impl Entry {
         }
     }
 
-    pub(super) const fn is_lost(&self) -> bool {
-        self.marks & LOST != 0
+    pub(super) const fn is(&self, mark: u8) -> bool {
+        self.marks & mark != 0
     }
 
-    pub(super) const fn is_forgotten(&self) -> bool {
-        self.marks & FORGOTTEN != 0
+    pub(super) const fn mark(&mut self, marks: u8) {
+        self.marks |= marks;
     }
 
-    pub(super) const fn is_counted(&self) -> bool {
-        self.marks & COUNTED != 0
+    pub(super) const fn unmark(&mut self, marks: u8) {
+        self.marks &= !marks;
     }
 
-    /// The connection is gone; only that it is forgotten outlives that.
+    /// The connection is gone.
     pub(super) const fn close(&mut self) {
         self.marks &= FORGOTTEN;
-    }
-
-    /// Marks it as to be sent again; the caller has not been asked yet.
-    pub(super) const fn lose(&mut self) {
-        self.close();
-        self.marks |= LOST;
-    }
-
-    pub(super) const fn find(&mut self) {
-        self.marks &= !(LOST | OFFERED);
-    }
-
-    pub(super) const fn count(&mut self) {
-        self.marks |= COUNTED;
-    }
-
-    pub(super) const fn offer(&mut self) {
-        self.marks |= OFFERED;
-    }
-
-    pub(super) const fn age(&mut self) {
-        self.marks |= AGED;
-    }
-
-    /// Something more was sent for it.
-    pub(super) const fn renew(&mut self) {
-        self.marks &= !AGED;
-    }
-
-    pub(super) const fn is_aged(&self) -> bool {
-        self.marks & AGED != 0
-    }
-
-    pub(super) const fn forget(&mut self) {
-        self.marks |= FORGOTTEN;
     }
 }
 
@@ -175,7 +135,7 @@ impl InFlight {
     /// QoS 2 that is over with PUBREC: the caller may use the token again before PUBCOMP.
     pub(super) fn position_of(&self, name: u32) -> Option<usize> {
         let is_it =
-            |entry: &Entry| entry.name == name && !entry.is_forgotten() && entry.wait.is_publish();
+            |entry: &Entry| entry.name == name && !entry.is(FORGOTTEN) && entry.wait.is_publish();
         self.entries.iter().position(is_it)
     }
 
@@ -199,7 +159,7 @@ impl InFlight {
     /// The first entry at or after `from` that is to be sent again and was not yet offered.
     pub(super) fn first_lost(&self, from: usize) -> Option<(usize, Entry)> {
         let mut entries = self.entries.iter().enumerate().skip(from);
-        let is_it = |entry: &Entry| entry.marks & (LOST | OFFERED) == LOST;
+        let is_it = |entry: &Entry| entry.is(LOST) && !entry.is(OFFERED);
         entries
             .find(|(_, entry)| is_it(entry))
             .map(|(at, entry)| (at, *entry))

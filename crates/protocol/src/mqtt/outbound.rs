@@ -3,7 +3,7 @@
 //! Client and server publish by the same rules (sections 4.3, 4.4 and 4.9), so both hold one.
 
 use super::answer::{Answer, first_answer};
-use super::inflight::{Entry, InFlight, Wait};
+use super::inflight::{AGED, COUNTED, Entry, FORGOTTEN, InFlight, LOST, OFFERED, Wait};
 use super::packet::{Acknowledge, Disconnect, kind};
 use super::property::find;
 use super::publish::Head;
@@ -89,11 +89,12 @@ impl Outbound {
     /// QoS 2 it is released, so that the other side gives the id up before another message uses it.
     pub(super) fn resume(&mut self) {
         self.inflight.retain(|entry| {
-            if entry.is_forgotten() && entry.wait == Wait::Pubrec {
+            if entry.is(FORGOTTEN) && entry.wait == Wait::Pubrec {
                 entry.wait = Wait::Pubcomp;
             }
-            entry.lose();
-            !(entry.is_forgotten() && entry.wait == Wait::Puback)
+            entry.close();
+            entry.mark(LOST);
+            !(entry.is(FORGOTTEN) && entry.wait == Wait::Puback)
         });
         self.lost = self.inflight.len() as u16;
         self.resend = 0;
@@ -102,7 +103,7 @@ impl Outbound {
     #[cold]
     pub(super) fn age(&mut self) {
         self.inflight.retain(|entry| {
-            entry.age();
+            entry.mark(AGED);
             true
         });
     }
@@ -110,7 +111,7 @@ impl Outbound {
     /// Returns true if an id waits for an answer to a packet sent after the last silence.
     #[cold]
     pub(super) fn is_recent(&self, id: u16) -> bool {
-        self.entry(id).is_some_and(|(_, entry)| !entry.is_aged())
+        self.entry(id).is_some_and(|(_, entry)| !entry.is(AGED))
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -146,7 +147,7 @@ impl Outbound {
         let id = self.inflight.free_id().ok_or(Refused::PacketIds)?;
         self.write(publish, self.head(publish.alias_slot, Some(id)), out)?;
         let mut entry = Entry::new(id, token.0, wait);
-        entry.count();
+        entry.mark(COUNTED);
         self.inflight.push(entry);
         self.used += 1;
         Ok(())
@@ -169,7 +170,9 @@ impl Outbound {
             }
             self.resend = at as u16 + 1;
             if entry.wait.is_publish() {
-                self.offer(at);
+                if let Some(entry) = self.inflight.get_mut(at) {
+                    entry.mark(OFFERED);
+                }
                 return Some(Token(entry.name));
             }
             self.found(at);
@@ -198,7 +201,7 @@ impl Outbound {
         self.write(publish, head, out)?;
         self.found(at);
         if let Some(entry) = self.inflight.get_mut(at) {
-            entry.count();
+            entry.mark(COUNTED);
             self.used += 1;
         }
         Ok(())
@@ -212,9 +215,9 @@ impl Outbound {
         let Some(entry) = self.inflight.get_mut(at) else {
             return false;
         };
-        entry.forget();
+        entry.mark(FORGOTTEN);
         let entry = *entry;
-        if entry.is_lost() {
+        if entry.is(LOST) {
             self.forget_lost(at, entry.wait);
         }
         true
@@ -227,7 +230,8 @@ impl Outbound {
         } else if let Some(entry) = self.inflight.get_mut(at) {
             entry.wait = Wait::Pubcomp;
             // Not offered any more, but to be released.
-            entry.lose();
+            entry.close();
+            entry.mark(LOST);
             self.resend = self.resend.min(at as u16);
         }
     }
@@ -236,7 +240,7 @@ impl Outbound {
     pub(super) fn drop_all(&mut self, mut each: impl FnMut(Token, Wait)) {
         self.inflight.retain(|entry| {
             let is_request = entry.wait.is_request();
-            if !entry.is_forgotten() && !is_request {
+            if !entry.is(FORGOTTEN) && !is_request {
                 each(Token(entry.name), entry.wait);
             }
             is_request
@@ -288,7 +292,7 @@ impl Outbound {
         Ok(match settled {
             None => self.stray(id),
             Some(entry) if entry.wait == Wait::Puback => first_answer(entry, ack.reason),
-            Some(entry) if entry.is_forgotten() => Answer::Silent,
+            Some(entry) if entry.is(FORGOTTEN) => Answer::Silent,
             Some(entry) => Answer::Completed {
                 token: Token(entry.name),
             },
@@ -318,7 +322,7 @@ impl Outbound {
         self.found(at);
         if let Some(entry) = self.inflight.get_mut(at) {
             entry.wait = Wait::Pubcomp;
-            entry.renew();
+            entry.unmark(AGED);
         }
         self.acknowledge(kind::PUBREL, entry.id, reason::SUCCESS, out);
         Ok(answer)
@@ -361,8 +365,8 @@ impl Outbound {
         let Some(entry) = self.inflight.get(at) else {
             return;
         };
-        self.used -= u16::from(entry.is_counted());
-        self.lost -= u16::from(entry.is_lost());
+        self.used -= u16::from(entry.is(COUNTED));
+        self.lost -= u16::from(entry.is(LOST));
         if at < usize::from(self.resend) {
             self.resend -= 1;
         }
@@ -372,22 +376,16 @@ impl Outbound {
     #[inline]
     fn found(&mut self, at: usize) {
         if let Some(entry) = self.inflight.get_mut(at)
-            && entry.is_lost()
+            && entry.is(LOST)
         {
-            entry.find();
+            entry.unmark(LOST | OFFERED);
             self.lost -= 1;
-        }
-    }
-
-    fn offer(&mut self, at: usize) {
-        if let Some(entry) = self.inflight.get_mut(at) {
-            entry.offer();
         }
     }
 
     fn lost_publish(&self, token: Token) -> Option<(usize, Entry)> {
         let is_it =
-            |entry: &Entry| entry.name == token.0 && entry.is_lost() && entry.wait.is_publish();
+            |entry: &Entry| entry.name == token.0 && entry.is(LOST) && entry.wait.is_publish();
         // Usually it is the one handed out last.
         let last = usize::from(self.resend).checked_sub(1)?;
         let handed_out = self

@@ -310,7 +310,7 @@ fn an_answer_that_is_not_wanted_is_left_out() {
         (2, Code::NOT_FOUND, true),
         (8, Code::NOT_FOUND, false),
         (16, Code::SERVICE_UNAVAILABLE, false),
-        (26, Code::CREATED, false),
+        (26, Code::new(2, 1), false),
         (0, Code::CHANGED, true),
     ] {
         let value = Uint::of(unwanted);
