@@ -335,7 +335,7 @@ impl Broker {
         let id = subscribe.subscription_id();
         let mut retained = Vec::new();
         let mut codes = Vec::new();
-        for filter in subscribe.filters {
+        for filter in subscribe.filters.iter() {
             let mut routed = String::new();
             let filter = match (dialect.server.route)(name, filter.filter, &mut routed) {
                 true => Filter {

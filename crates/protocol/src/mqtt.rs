@@ -29,7 +29,7 @@ pub use client::{
 pub use input::Input;
 pub use malformed::Malformed;
 pub use packet::{Filter, RetainHandling, Will};
-pub use property::{Properties, Property, PropertyIter};
+pub use property::{Properties, Property};
 pub use publish::{ALIAS_SLOTS, Publish, Refused};
 pub use server::{Accept, Incoming, Pending, Server, ServerCounts, ServerEvent, ServerLimits};
 pub use session::SessionState;

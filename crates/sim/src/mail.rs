@@ -32,7 +32,7 @@ impl Mail {
 
     /// Adds filters; one that stands already is replaced.
     pub(crate) fn subscribe(&mut self, subscribe: &Subscribe<'_>) {
-        for filter in subscribe.filters {
+        for filter in subscribe.filters.iter() {
             self.filters.retain(|(known, _)| known != filter.filter);
             self.filters.push((filter.filter.to_owned(), filter.qos));
         }

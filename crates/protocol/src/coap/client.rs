@@ -204,7 +204,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         let (stage, expires) = (exchange.stage, exchange.expires);
         match stage {
             Stage::Sent | Stage::Acknowledged => {
-                self.uncount(key);
+                self.count(key, false);
                 self.exchanges.set_deadline(key, expires);
             }
             Stage::BlockDue => {
@@ -362,40 +362,32 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         let deadline = exchange.next_copy(now);
         self.exchanges.set_deadline(key, deadline);
         self.by_id.list(&mut self.exchanges, key);
-        self.count(key);
+        self.count(key, true);
     }
 
-    /// Takes a place in the window of the exchange's slot, once.
+    /// Takes a place in the window of the exchange's slot, or gives it back.
     #[inline]
-    fn count(&mut self, key: ExchangeKey) {
+    fn count(&mut self, key: ExchangeKey, is_counted: bool) {
         let Some(exchange) = self.exchanges.get_mut(key) else {
             return;
         };
-        if !exchange.is(COUNTED | FORGOTTEN) {
-            exchange.set(COUNTED, true);
-            if let Some(slot) = self.slots.as_mut().get_mut(exchange.ticket.slot as usize) {
-                slot.open += 1;
-            }
+        if exchange.is(COUNTED) == is_counted || is_counted && exchange.is(FORGOTTEN) {
+            return;
         }
-    }
-
-    #[inline]
-    fn uncount(&mut self, key: ExchangeKey) {
-        let Some(exchange) = self.exchanges.get_mut(key) else {
-            return;
-        };
-        if exchange.is(COUNTED) {
-            exchange.set(COUNTED, false);
-            if let Some(slot) = self.slots.as_mut().get_mut(exchange.ticket.slot as usize) {
-                slot.open -= 1;
-            }
+        exchange.set(COUNTED, is_counted);
+        if let Some(slot) = self.slots.as_mut().get_mut(exchange.ticket.slot as usize) {
+            slot.open = if is_counted {
+                slot.open + 1
+            } else {
+                slot.open - 1
+            };
         }
     }
 
     /// The message that was sent last has its answer.
     #[inline]
     fn answered(&mut self, key: ExchangeKey) {
-        self.uncount(key);
+        self.count(key, false);
         self.unlist(key);
     }
 

@@ -1,6 +1,6 @@
 //! One message: the datagram's bytes, read in place, and written (RFC 7252 section 3).
 
-use std::fmt;
+use std::{fmt, iter};
 
 use super::{Class, Code, Fault, Malformed, Opt, OptionNumber, Options};
 
@@ -125,11 +125,7 @@ impl Header {
     #[inline]
     pub fn write_with(&self, options: &[Opt<'_>], payload: &[u8], out: &mut Vec<u8>) {
         self.write(out);
-        let mut last = OptionNumber(0);
-        for option in options {
-            write_option(&mut last, *option, out);
-        }
-        write_payload(payload, out);
+        write_merged(options.iter().copied(), iter::empty(), payload, out);
     }
 }
 
@@ -219,11 +215,7 @@ impl<'a> Message<'a> {
             token,
         }
         .write(out);
-        let mut last = OptionNumber(0);
-        for option in self.options.iter() {
-            write_option(&mut last, option, out);
-        }
-        write_payload(self.payload, out);
+        write_merged(self.options.iter(), iter::empty(), self.payload, out);
     }
 }
 
@@ -305,7 +297,7 @@ pub(super) fn write_merged<'a, 'b>(
 
 /// Appends one option behind the one with the number `last`, which is no greater.
 #[inline]
-pub(super) fn write_option(last: &mut OptionNumber, option: Opt<'_>, out: &mut Vec<u8>) {
+fn write_option(last: &mut OptionNumber, option: Opt<'_>, out: &mut Vec<u8>) {
     debug_assert!(*last <= option.number, "options are written in order");
     let delta = u32::from(option.number.0 - last.0);
     let length = option.value.len() as u32;
@@ -318,7 +310,7 @@ pub(super) fn write_option(last: &mut OptionNumber, option: Opt<'_>, out: &mut V
 
 /// Appends the payload with its marker; nothing if it is empty.
 #[inline]
-pub(super) fn write_payload(payload: &[u8], out: &mut Vec<u8>) {
+fn write_payload(payload: &[u8], out: &mut Vec<u8>) {
     if !payload.is_empty() {
         out.push(PAYLOAD_MARKER);
         out.extend_from_slice(payload);

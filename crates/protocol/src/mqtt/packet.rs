@@ -20,7 +20,7 @@ pub use disconnect::{Auth, Disconnect};
 pub use publish::Publish;
 pub use suback::Suback;
 pub use subscribe::{
-    Entry, Filter, Filters, List, ListIter, Request, RetainHandling, Subscribe, Texts, Unsubscribe,
+    Entry, Filter, Filters, List, Request, RetainHandling, Subscribe, Texts, Unsubscribe,
 };
 
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! The properties of MQTT 5 (section 2.2.2).
 
-use std::fmt;
+use std::{fmt, iter};
 
 use super::wire::{
     Reader, TEXT_MAXIMUM, VARINT_MAXIMUM, put_binary, put_varint, put_word, varint_size,
@@ -307,8 +307,10 @@ impl<'a> Properties<'a> {
     }
 
     /// The properties in their order.
-    pub const fn iter(&self) -> PropertyIter<'a> {
-        PropertyIter(self.0)
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = Property<'a>> + use<'a> {
+        let mut source = self.0;
+        iter::from_fn(move || source.next())
     }
 
     /// Returns true if there is none.
@@ -455,33 +457,18 @@ impl fmt::Debug for Properties<'_> {
     }
 }
 
-impl<'a> IntoIterator for Properties<'a> {
-    type Item = Property<'a>;
-    type IntoIter = PropertyIter<'a>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-/// The properties of a list, in their order.
-#[derive(Clone)]
-pub struct PropertyIter<'a>(Source<'a>);
-
-impl<'a> Iterator for PropertyIter<'a> {
-    type Item = Property<'a>;
-
+impl<'a> Source<'a> {
     #[inline]
     fn next(&mut self) -> Option<Property<'a>> {
-        match &mut self.0 {
-            Source::Wire(bytes) => {
+        match self {
+            Self::Wire(bytes) => {
                 // The bytes were checked when they were read; an error can only be their end.
                 let mut reader = Reader::new(bytes);
                 let property = Property::read(&mut reader).ok()?;
                 *bytes = reader.rest();
                 Some(property)
             }
-            Source::Values(values, user) => {
+            Self::Values(values, user) => {
                 if let Some((first, rest)) = values.split_first() {
                     *values = rest;
                     return Some(*first);

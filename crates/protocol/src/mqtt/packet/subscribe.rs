@@ -1,6 +1,6 @@
 //! SUBSCRIBE and UNSUBSCRIBE (sections 3.8 and 3.10).
 
-use std::fmt;
+use std::{fmt, iter};
 
 use super::{Unwritable, header, kind, properties_size};
 use crate::mqtt::property::{Place, find};
@@ -182,8 +182,16 @@ impl<'a, T> List<'a, T> {
 
 impl<'a, T: Entry<'a>> List<'a, T> {
     /// The entries in their order.
-    pub const fn iter(&self) -> ListIter<'a, T> {
-        ListIter(self.0)
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
+        let mut source = self.0;
+        iter::from_fn(move || match &mut source {
+            Source::Wire(bytes) => T::take(bytes).ok(),
+            Source::Values(values) => {
+                let (first, rest) = values.split_first()?;
+                *values = rest;
+                Some(*first)
+            }
+        })
     }
 
     fn read(version: Version, bytes: &'a [u8]) -> Result<Self, Malformed> {
@@ -196,34 +204,6 @@ impl<'a, T: Entry<'a>> List<'a, T> {
             T::take(&mut rest)?.check(version)?;
         }
         Ok(Self(Source::Wire(bytes)))
-    }
-}
-
-/// The entries of a list, in their order.
-#[derive(Clone)]
-pub struct ListIter<'a, T>(Source<'a, T>);
-
-impl<'a, T: Entry<'a>> Iterator for ListIter<'a, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        match &mut self.0 {
-            Source::Wire(bytes) => T::take(bytes).ok(),
-            Source::Values(values) => {
-                let (first, rest) = values.split_first()?;
-                *values = rest;
-                Some(*first)
-            }
-        }
-    }
-}
-
-impl<'a, T: Entry<'a>> IntoIterator for List<'a, T> {
-    type Item = T;
-    type IntoIter = ListIter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 
@@ -294,7 +274,7 @@ impl<'a, T: Entry<'a>> Request<'a, T> {
         let first = (T::PACKET_TYPE << 4) | 0b0010;
         let head = (self.packet_id, self.properties);
         write_head(version, first, self.remaining(version), head, out)?;
-        for entry in self.filters {
+        for entry in self.filters.iter() {
             put_binary(out, entry.text().as_bytes());
             out.extend(entry.options(version));
         }
