@@ -62,12 +62,6 @@ impl fmt::Debug for Topic<'_> {
     }
 }
 
-impl fmt::Display for Topic<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// Reason that a text is no topic filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum FilterError {
