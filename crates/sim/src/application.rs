@@ -18,13 +18,10 @@ impl Platform {
         out: &mut Vec<u8>,
     ) -> bool {
         let is_refused = self.is_device(link) && self.dice.hits(self.behaviour.refuse_subscribe);
-        let codes = subscribe
-            .filters
-            .into_iter()
-            .map(|filter| match is_refused {
-                true => reason::NOT_AUTHORIZED,
-                false => filter.qos.bits(),
-            });
+        let codes = subscribe.filters.iter().map(|filter| match is_refused {
+            true => reason::NOT_AUTHORIZED,
+            false => filter.qos.bits(),
+        });
         let codes: Vec<u8> = codes.collect();
         self.account.subscribed += u64::from(!is_refused);
         let end = &mut self.ends[link as usize];

@@ -6,7 +6,7 @@ use super::crypto::Crypto;
 use super::protection::Keys;
 use super::secrets::{self, End, Master, Randoms};
 use super::settings::Settings;
-use super::suite::Suite;
+use super::suite::{Cipher, Suite};
 use super::{Connected, Fault, Session};
 
 /// Values that both ends have agreed on so far.
@@ -104,9 +104,9 @@ impl Agreement {
     pub(super) fn keys<C: Crypto>(
         &self,
         crypto: &C,
-    ) -> Result<(Keys<C::Aead>, Keys<C::Aead>), Fault> {
-        let cipher = self.suite()?.cipher();
-        Ok(secrets::keys(crypto, &self.master, &self.randoms, cipher))
+        cipher: Cipher,
+    ) -> (Keys<C::Aead>, Keys<C::Aead>) {
+        secrets::keys(crypto, &self.master, &self.randoms, cipher)
     }
 
     pub(super) fn verify_data<C: Crypto>(

@@ -158,7 +158,8 @@ impl<C: Crypto> Step<'_, '_, C> {
 
     /// Records have keys from now on, made of the master secret.
     pub(super) fn set_keys(&mut self) -> Result<(), Fault> {
-        let (client, server) = self.common.agreement.keys(&*self.context.crypto)?;
+        let (agreement, crypto) = (&self.common.agreement, &*self.context.crypto);
+        let (client, server) = agreement.keys(crypto, agreement.suite()?.cipher());
         match self.common.end {
             End::Client => self.records.set_keys(client, server),
             End::Server => self.records.set_keys(server, client),
