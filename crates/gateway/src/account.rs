@@ -35,7 +35,6 @@ pub struct GatewayAccount {
     pub subjects: BTreeMap<String, Subject>,
 }
 
-/// Hashes as text.
 mod hexadecimal {
     use std::collections::BTreeMap;
 
@@ -351,7 +350,6 @@ impl Book {
         &self.counts[usize::from(thread)]
     }
 
-    /// Notes a refused connection.
     pub(crate) fn refused(&self, code: u8) {
         *locked(&self.refused).entry(code).or_default() += 1;
     }
@@ -362,7 +360,6 @@ impl Book {
         *failed.entry(cause.to_owned()).or_default() += 1;
     }
 
-    /// Notes a client that showed a certificate.
     pub(crate) fn certificate(&self, peer: PeerIdentity, client_id: &str) {
         let mut subjects = locked(&self.subjects);
         if subjects.len() < Subject::MAX || subjects.contains_key(&peer.subject) {
@@ -371,7 +368,6 @@ impl Book {
         }
     }
 
-    /// The counts of all threads.
     pub(crate) fn read_counts(&self) -> GatewayCounts {
         let mut sum = GatewayCounts::default();
         self.counts

@@ -37,7 +37,6 @@ struct Match {
     gauge: Option<Arc<Gauge>>,
 }
 
-/// Result of routing a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Routed {
     /// Copies it is due to, dropped ones included.
@@ -416,7 +415,6 @@ impl Broker {
         }
     }
 
-    /// Closes a part of the device links.
     pub(crate) fn close_share(&mut self, ctx: &mut Ctx<'_>, seed: u64, share: f64) {
         for key in self.links.choose(ctx.shared.config.dialect, seed, share) {
             ctx.counts().closed_links.more();

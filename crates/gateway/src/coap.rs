@@ -22,7 +22,7 @@ use self::endpoint::Endpoint;
 use self::guard::{Credentials, Secure};
 use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
-use crate::commands::QueryRef;
+use crate::commands::{QueryRef, commanded, note_undelivered};
 use crate::config::GatewayConfig;
 use crate::end::{End, Factory, Request, Timer, Work};
 use crate::fault::Response;
@@ -141,7 +141,14 @@ impl End for Coap {
     }
 
     fn deliver(&mut self, work: &mut Work<'_>, to: QueryRef, message: &Message) -> bool {
-        self.put_into_answer(work, to, message)
+        let Some(command) = commanded(&work.ctx, message) else {
+            return false;
+        };
+        let answered = self.answer_with(&mut work.ctx, to, &command, message);
+        if let Err((status, why)) = answered {
+            note_undelivered(work, &command, status, why);
+        }
+        answered.is_ok()
     }
 
     /// Closes a part of the sessions of DTLS; CoAP alone knows no links.
@@ -200,7 +207,6 @@ impl Coap {
         }
     }
 
-    /// Handles an event of a peer's session.
     fn handle(&mut self, work: &mut Work<'_>, of: PeerRef, event: &ServerEvent<'_>) {
         match event {
             ServerEvent::Request(incoming) => self.request(work, of, incoming),
@@ -396,7 +402,6 @@ fn read<'a>(incoming: &'a coap::Incoming<'_>) -> Option<Incoming<'a>> {
     Some(came)
 }
 
-/// The number that a field holds.
 fn number(field: &Field<'_>) -> Uint {
     match field {
         Field::ContentType(media_type) => {

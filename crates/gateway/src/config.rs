@@ -71,11 +71,7 @@ impl Default for ManagementConfig {
 /// Prints no token.
 impl fmt::Debug for ManagementConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ManagementConfig")
-            .field("listen", &self.listen)
-            .field("gateway", &self.gateway)
-            .field("only_provisioned", &self.only_provisioned)
-            .finish_non_exhaustive()
+        f.debug_struct("ManagementConfig").finish_non_exhaustive()
     }
 }
 
@@ -106,14 +102,11 @@ pub struct GatewayTls {
 /// Prints no key.
 impl fmt::Debug for GatewayTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GatewayTls")
-            .field("needs_client_cert", &self.needs_client_cert)
-            .finish_non_exhaustive()
+        f.debug_struct("GatewayTls").finish_non_exhaustive()
     }
 }
 
 impl GatewayTls {
-    /// The same as what it is made from.
     pub(crate) fn server(&self) -> ServerTls {
         let pem = |name: &str, text: &str| Pem::new(name, text.as_bytes().to_vec());
         let client_ca = self.client_ca.as_ref();
@@ -148,10 +141,7 @@ pub struct GatewayDtls {
 /// Prints no key.
 impl fmt::Debug for GatewayDtls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GatewayDtls")
-            .field("listen", &self.listen)
-            .field("connection_id", &self.connection_id)
-            .finish_non_exhaustive()
+        f.debug_struct("GatewayDtls").finish_non_exhaustive()
     }
 }
 
@@ -240,12 +230,10 @@ impl Default for GatewayConfig {
     }
 }
 
-/// Role of a link, by its login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A device, or anyone where no users are declared.
     Device,
-    /// A northbound consumer.
     Northbound,
 }
 
@@ -296,7 +284,6 @@ impl GatewayConfig {
         config
     }
 
-    /// The layers between its sockets and its sessions.
     pub(crate) fn layers(&self) -> ServerSpec {
         let tls = self.tls.as_ref().map(GatewayTls::server);
         ServerSpec {
@@ -307,11 +294,8 @@ impl GatewayConfig {
 
     /// Bytes of the longest payload over CoAP.
     pub(crate) fn max_payload(&self) -> u32 {
-        let usual = self
-            .dialect
-            .requests(Protocol::Coap)
-            .limits
-            .map(|limits| limits.body);
+        let usual = self.dialect.requests(Protocol::Coap).limits;
+        let usual = usual.map(|limits| limits.body);
         self.max_payload.or(usual).unwrap_or(u32::MAX)
     }
 
@@ -328,18 +312,6 @@ impl GatewayConfig {
             (true, false) => "ws",
             (true, true) => "wss",
         }
-    }
-
-    /// The code of uplinks that are refused on purpose.
-    pub(crate) fn reject_code(&self) -> u16 {
-        let refusal = self.dialect.server.refusal;
-        self.behaviour.reject.map_or(refusal, |reject| reject.code)
-    }
-
-    /// True if devices that were not provisioned are refused.
-    pub(crate) fn admits_only_provisioned(&self) -> bool {
-        let management = self.management.as_ref();
-        management.is_some_and(|management| management.only_provisioned)
     }
 
     pub(crate) fn clock(&self) -> Clock {

@@ -16,7 +16,6 @@ pub(crate) struct Counted {
     points: VecDeque<(u64, u64)>,
 }
 
-/// Points that a call asks for.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Wanted {

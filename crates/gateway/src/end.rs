@@ -17,7 +17,6 @@ use crate::router::Router;
 use crate::thread::Ctx;
 use crate::uplink::{Answer, Asker};
 
-/// Makes the end of one thread.
 pub(crate) type Factory = Box<dyn Fn(&GatewayConfig) -> Box<dyn End>>;
 
 type Prepare = fn(&GatewayConfig) -> Result<Factory, StartError>;
@@ -35,7 +34,6 @@ pub(crate) enum Request {
     Coap(RequestRef),
 }
 
-/// An end's timer.
 #[derive(Debug)]
 pub(crate) enum Timer {
     /// A link's CONNECT or next packet is due.
@@ -92,7 +90,6 @@ pub(crate) trait End: Any + Debug + Send {
     fn turn(&mut self, work: &mut Work<'_>, is_last: bool);
 }
 
-/// The ends of one thread.
 #[derive(Debug)]
 pub(crate) struct Ends([Option<Box<dyn End>>; ENDS.len()]);
 
@@ -140,7 +137,6 @@ impl Work<'_> {
         Some(done)
     }
 
-    /// Has every end do something.
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut dyn End, &mut Self)) {
         for place in 0..ENDS.len() {
             if let Some(mut end) = self.ends.0[place].take() {

@@ -32,7 +32,6 @@ pub(crate) enum Response {
     Silence,
 }
 
-/// One way to treat uplinks.
 struct Spec {
     fault: Fault,
     /// The name in the scenario and in the account.
@@ -46,7 +45,6 @@ struct Spec {
 
 macro_rules! faults {
     ($($fault:ident $name:literal $wanted:expr, $delivery:expr, $response:expr;)*) => {
-        /// A way to treat one uplink.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub(crate) enum Fault {
             $($fault,)*
@@ -170,7 +168,6 @@ impl FaultPicks {
         }
     }
 
-    /// The fault of the next uplink.
     pub(crate) fn pick(&mut self) -> Fault {
         let position = self.next;
         self.next += 1;

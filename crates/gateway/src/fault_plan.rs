@@ -14,7 +14,6 @@ use crate::server::{Admission, OneServer, own_time};
 #[derive(Debug)]
 pub(crate) struct FaultPlan {
     uplink_faults: FaultLog,
-    /// Faults of commands.
     command_faults: FaultLog,
     behaviour: Behaviour,
     seed: u64,
@@ -32,7 +31,6 @@ pub(crate) struct FaultPlan {
 /// Hashes of uplinks or commands, by the fault that befell them.
 type FaultLog = BTreeMap<Fault, Vec<u64>>;
 
-/// Plan for one uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Treatment {
     /// Its fault comes true at that instant.
@@ -110,7 +108,6 @@ impl FaultPlan {
         fault
     }
 
-    /// Notes what befell an uplink.
     pub(crate) fn book(&mut self, fault: Fault, hash: u64) {
         self.uplink_faults.entry(fault).or_default().push(hash);
     }

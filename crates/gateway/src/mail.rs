@@ -12,7 +12,6 @@ use crate::lock::locked;
 use crate::message::Message;
 use crate::routes::{Claim, Grant, SessionRef};
 
-/// Message from one thread to another.
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// A copy for a session that lives there; the sender has counted it in the session's gauge,
@@ -37,7 +36,6 @@ pub(crate) enum Mail {
     Command { to: Waiter, message: Arc<Message> },
 }
 
-/// Inbox of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     inbox: Mutex<VecDeque<Mail>>,
@@ -59,7 +57,6 @@ impl Post {
         self.wake();
     }
 
-    /// The next mail of the thread.
     pub(crate) fn collect(&self, into: &mut VecDeque<Mail>) {
         std::mem::swap(&mut *locked(&self.inbox), into);
     }

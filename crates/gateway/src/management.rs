@@ -69,7 +69,6 @@ impl Management {
         })
     }
 
-    /// Address on which it listens.
     pub(crate) const fn addr(&self) -> SocketAddr {
         self.addr
     }

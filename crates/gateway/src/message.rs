@@ -116,9 +116,8 @@ impl<'a> Parcel<'a> {
 
     /// True if the message has waited too long to be sent to anybody (MQTT-3.3.2-5).
     pub(crate) fn is_void(&self, now: Micros) -> bool {
-        self.kept
-            .as_ref()
-            .is_some_and(|message| message.is_void(now))
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|message| message.is_void(now))
     }
 
     pub(crate) fn keep(&mut self, now: Micros) -> Arc<Message> {

@@ -29,13 +29,11 @@ pub(crate) struct PublishRef {
 /// A message of a device that the application acknowledges.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// The link that the message came on.
     pub(crate) key: Key,
     pub(crate) device: Arc<str>,
     pub(crate) id: Option<Arc<[u8]>>,
 }
 
-/// A link as the sender of messages.
 pub(crate) const fn sender(socket: Key) -> Sender {
     Sender { socket, peer: 0 }
 }

@@ -11,10 +11,8 @@ use serde_json::{Value, json};
 const THINGS_MAX: usize = 100_000;
 /// Things that a list holds where nobody asks for more.
 const PAGE: usize = 100;
-/// The gateway's own id.
 const GATEWAY_ID: &str = "1";
 
-/// Provisioned things.
 #[derive(Debug)]
 pub(crate) struct Registry {
     /// The gateway's own alternate id.
@@ -23,14 +21,12 @@ pub(crate) struct Registry {
     shelves: [Shelf; 3],
 }
 
-/// All things of one kind.
 #[derive(Debug, Default)]
 struct Shelf {
     by_id: BTreeMap<u64, Value>,
     by_name: FxHashMap<String, u64>,
 }
 
-/// The kinds of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Capability,
@@ -140,7 +136,6 @@ impl Registry {
         Ok(body)
     }
 
-    /// Things in the order of their ids.
     pub(crate) fn list(&self, kind: Kind, page: &Page) -> Answer {
         let top = page.top.unwrap_or(PAGE);
         let filter = page.filter.as_deref().map(parse).transpose()?;
@@ -163,7 +158,6 @@ impl Registry {
         Ok(page.cloned().collect())
     }
 
-    /// One thing.
     pub(crate) fn read(&self, kind: Kind, id: &str) -> Answer {
         let found = number(id).and_then(|id| self.shelves[kind.shelf().ok()?].by_id.get(&id));
         found.cloned().ok_or_else(|| unknown(id))

@@ -116,7 +116,10 @@ impl Router {
     pub(crate) fn settle(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) -> Answer {
         let config = &ctx.shared.config;
         let (fault, origin) = (uplink.fault, &uplink.origin);
-        let response = fault.response(&config.behaviour, config.reject_code());
+        let behaviour = &config.behaviour;
+        let refusal = config.dialect.server.refusal;
+        let code = behaviour.reject.map_or(refusal, |reject| reject.code);
+        let response = fault.response(behaviour, code);
         // Whether it is overtaken shows later. What is wrong with an answer cannot befall an uplink that
         // has none.
         let is_later = fault == Fault::Reorder && origin.is_routed;

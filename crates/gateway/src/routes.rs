@@ -32,7 +32,6 @@ pub(crate) const QUEUE_MAX: usize = 100_000;
 pub(crate) struct Gauge {
     /// Copies that wait for the session, on their way between threads or in its queue.
     pub(crate) waiting: AtomicUsize,
-    /// True if its client is connected.
     pub(crate) online: AtomicBool,
     /// True if a publisher waits for room.
     pub(crate) congested: AtomicBool,
@@ -63,7 +62,6 @@ pub(crate) struct Claim {
     pub(crate) discard: bool,
 }
 
-/// Options of one copy to its subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) qos: Qos,
@@ -89,7 +87,6 @@ pub(crate) struct Subscription {
     pub(crate) id: Option<u32>,
 }
 
-/// All subscriptions of the gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     root: Node,
@@ -98,8 +95,8 @@ pub(crate) struct Routes {
 
 #[derive(Debug, Default)]
 struct Node {
+    /// By their levels: no topic has a level `+`, so that this one is the wildcard.
     children: FxHashMap<Box<str>, Node>,
-    any: Option<Box<Node>>,
     here: Subscribers,
     /// Subscribers with `#` behind this level: their filters match it and all below.
     below: Subscribers,
@@ -120,7 +117,6 @@ struct Group {
 }
 
 impl Routes {
-    /// Subscriptions there are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -155,11 +151,10 @@ impl Node {
     fn subscribers(&mut self, filter: &str) -> &mut Subscribers {
         let mut node = self;
         for level in filter.split('/') {
-            match level {
-                "#" => return &mut node.below,
-                "+" => node = node.any.get_or_insert_default(),
-                level => node = node.children.entry(level.into()).or_default(),
+            if level == "#" {
+                return &mut node.below;
             }
+            node = node.children.entry(level.into()).or_default();
         }
         &mut node.here
     }
@@ -170,36 +165,21 @@ impl Node {
             return self.here.remove(group, who);
         };
         let (level, rest) = split(filter);
-        match level {
-            "#" => self.below.remove(group, who),
-            "+" => {
-                let Some(node) = &mut self.any else {
-                    return false;
-                };
-                let was_there = node.remove(rest, group, who);
-                if node.is_empty() {
-                    self.any = None;
-                }
-                was_there
-            }
-            level => {
-                let Some(node) = self.children.get_mut(level) else {
-                    return false;
-                };
-                let was_there = node.remove(rest, group, who);
-                if node.is_empty() {
-                    self.children.remove(level);
-                }
-                was_there
-            }
+        if level == "#" {
+            return self.below.remove(group, who);
         }
+        let Some(node) = self.children.get_mut(level) else {
+            return false;
+        };
+        let was_there = node.remove(rest, group, who);
+        if node.is_empty() {
+            self.children.remove(level);
+        }
+        was_there
     }
 
     fn is_empty(&self) -> bool {
-        self.children.is_empty()
-            && self.any.is_none()
-            && self.here.is_empty()
-            && self.below.is_empty()
+        self.children.is_empty() && self.here.is_empty() && self.below.is_empty()
     }
 
     fn matching(&self, topic: Option<&str>, wild: bool, each: &mut impl FnMut(&Subscription)) {
@@ -210,58 +190,46 @@ impl Node {
             return self.here.each(each);
         };
         let (level, rest) = split(topic);
-        if let Some(node) = self.children.get(level) {
-            node.matching(rest, true, each);
-        }
-        if let Some(node) = self.any.as_ref().filter(|_| wild) {
-            node.matching(rest, true, each);
+        let wildcard = wild.then_some("+");
+        for level in [Some(level), wildcard].into_iter().flatten() {
+            if let Some(node) = self.children.get(level) {
+                node.matching(rest, true, each);
+            }
         }
     }
 }
 
 impl Subscribers {
     fn insert(&mut self, group: Option<&str>, subscription: Subscription) -> bool {
-        let members = match group {
-            None => &mut self.plain,
-            Some(name) => self.group(name),
-        };
-        match members
-            .iter_mut()
-            .find(|member| member.session == subscription.session)
-        {
-            Some(member) => {
-                *member = subscription;
-                false
-            }
-            None => {
-                members.push(subscription);
-                true
-            }
+        let members = self.members(group);
+        let session = subscription.session;
+        let known = members.iter_mut().find(|member| member.session == session);
+        let is_new = known.is_none();
+        match known {
+            Some(member) => *member = subscription,
+            None => members.push(subscription),
         }
+        is_new
     }
 
-    fn group(&mut self, name: &str) -> &mut Vec<Subscription> {
-        let at = self
-            .groups
-            .iter()
-            .position(|group| &*group.name == name)
-            .unwrap_or_else(|| {
-                let turn = AtomicUsize::new(0);
-                self.groups.push(Group {
-                    name: name.into(),
-                    members: Vec::new(),
-                    turn,
-                });
-                self.groups.len() - 1
+    fn members(&mut self, group: Option<&str>) -> &mut Vec<Subscription> {
+        let Some(name) = group else {
+            return &mut self.plain;
+        };
+        let known = self.groups.iter().position(|group| &*group.name == name);
+        let at = known.unwrap_or(self.groups.len());
+        if known.is_none() {
+            self.groups.push(Group {
+                name: name.into(),
+                members: Vec::new(),
+                turn: AtomicUsize::new(0),
             });
+        }
         &mut self.groups[at].members
     }
 
     fn remove(&mut self, group: Option<&str>, who: SessionRef) -> bool {
-        let members = match group {
-            None => &mut self.plain,
-            Some(name) => self.group(name),
-        };
+        let members = self.members(group);
         let place = members.iter().position(|member| member.session == who);
         if let Some(place) = place {
             members.swap_remove(place);

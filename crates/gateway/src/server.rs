@@ -22,7 +22,6 @@ pub(crate) struct OneServer {
     begins: VecDeque<Micros>,
 }
 
-/// Decision on an uplink at the server's door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Served at that instant.

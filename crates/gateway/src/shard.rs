@@ -23,7 +23,6 @@ use crate::uplink::Alarm;
 /// Keeps the choice of links to close apart from other draws of the seed.
 const CLOSE_STREAM: u64 = 0xc105_e000;
 
-/// One thread of the gateway.
 #[derive(Debug)]
 pub(crate) struct Shard {
     shared: Arc<Shared>,
@@ -71,7 +70,6 @@ impl Shard {
         }
     }
 
-    /// Has the end of a socket do something.
     fn at<T>(
         &mut self,
         io: &mut Io,
@@ -190,7 +188,8 @@ impl Handler for Shard {
     fn woken(&mut self, io: &mut Io) {
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut work = self.work(io);
-        work.ctx.collect_mail(&mut inbox);
+        let ctx = &work.ctx;
+        ctx.shared.post(ctx.index()).collect(&mut inbox);
         inbox.drain(..).for_each(|mail| read_mail(&mut work, mail));
         if work.ctx.shared.stopping.load(Ordering::Acquire) {
             work.each(|end, work| end.turn(work, true));

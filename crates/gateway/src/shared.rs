@@ -28,14 +28,12 @@ const SPOKEN_FOR_MAX: usize = 500_000;
 /// Most announced devices with a known gateway; devices beyond get no commands.
 const ANNOUNCED_MAX: usize = 1_000_000;
 
-/// State that the threads of one gateway share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     /// True if there is no misbehaviour to plan, so that uplinks take the short way.
     pub(crate) behaves: bool,
     pub(crate) routes: RwLock<Routes>,
-    /// Session of each client id.
     pub(crate) registry: Mutex<FxHashMap<Box<str>, SessionRef>>,
     pub(crate) retained: Mutex<Retained>,
     pub(crate) fault_plan: Mutex<FaultPlan>,
@@ -100,16 +98,10 @@ impl Shared {
         before % (i32::MAX as u32) + 1
     }
 
-    /// Number of uplinks processed so far.
-    pub(crate) fn processed(&self) -> u64 {
-        self.account.read_counts().processed
-    }
-
     pub(crate) fn threads(&self) -> u16 {
         self.posts.len() as u16
     }
 
-    /// Inbox of a thread.
     pub(crate) fn post(&self, shard: u16) -> &Post {
         &self.posts[usize::from(shard)]
     }
@@ -121,7 +113,9 @@ impl Shared {
 
     /// True if a device was provisioned, or need not be.
     pub(crate) fn is_registered(&self, name: &str) -> bool {
-        !self.config.admits_only_provisioned() || locked(&self.registered).has_device(name)
+        let management = self.config.management.as_ref();
+        !management.is_some_and(|management| management.only_provisioned)
+            || locked(&self.registered).has_device(name)
     }
 
     pub(crate) fn account(&self) -> GatewayAccount {

@@ -1,8 +1,6 @@
 //! State that all parts of one thread use: its clock and sockets, its alarms, its counts, its mail
 //! to other threads, and its sockets.
 
-use std::collections::VecDeque;
-
 use muster_model::Micros;
 use muster_net::{Io, Key, ListenerId};
 use muster_platform::Protocol;
@@ -13,7 +11,6 @@ use crate::mail::Mail;
 use crate::shared::Shared;
 use crate::uplink::{Alarm, AlarmId, Sender};
 
-/// Reasons for which a socket is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Pause {
@@ -27,7 +24,6 @@ pub(crate) enum Pause {
     Output = 1 << 3,
 }
 
-/// State that all parts of one thread use.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     index: u16,
@@ -43,7 +39,6 @@ pub(crate) struct Thread {
     scratch: Scratch,
 }
 
-/// A socket of a protocol.
 #[derive(Debug)]
 struct Socket {
     key: Key,
@@ -80,7 +75,6 @@ impl Thread {
         Some(self.socket(key)?.protocol)
     }
 
-    /// Notes a connection that a listener accepted.
     pub(crate) fn accept(&mut self, key: Key, listener: ListenerId) {
         let mut listeners = self.listeners.iter();
         if let Some((_, protocol)) = listeners.find(|(known, _)| *known == listener) {
@@ -153,7 +147,6 @@ impl<'a> Ctx<'a> {
         self.thread.alarms.remove(KeyData::from_ffi(token).into())
     }
 
-    /// Puts mail to another thread into its outbox.
     pub(crate) fn mail(&mut self, shard: u16, mail: Mail) {
         self.thread.outboxes[usize::from(shard)].push(mail);
     }
@@ -164,17 +157,11 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The next mail for this thread.
-    pub(crate) fn collect_mail(&self, into: &mut VecDeque<Mail>) {
-        self.shared.post(self.index()).collect(into);
-    }
-
     /// Notes the protocol of connections that a listener accepts.
     pub(crate) fn add_listener(&mut self, listener: ListenerId, protocol: Protocol) {
         self.thread.listeners.push((listener, protocol));
     }
 
-    /// Notes the protocol of a socket for datagrams.
     pub(crate) fn add_socket(&mut self, key: Key, protocol: Protocol) {
         self.thread.add_socket(key, protocol);
     }

@@ -53,7 +53,6 @@ pub(crate) struct Uplink {
     pub(crate) fault: Fault,
 }
 
-/// The answer to an uplink.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub(crate) response: Response,
@@ -64,13 +63,13 @@ pub(crate) struct Answer {
 /// Action that the gateway takes later.
 #[derive(Debug)]
 pub(crate) enum Alarm {
-    /// A timer of an end.
     End(Protocol, Timer),
     /// An uplink has been served.
     Settle(Box<Uplink>),
-    /// A late answer.
-    Answer { asker: Asker, answer: Answer },
-    /// A late delivery.
+    Answer {
+        asker: Asker,
+        answer: Answer,
+    },
     Deliver {
         from: Option<SessionRef>,
         message: Arc<Message>,
@@ -88,9 +87,7 @@ pub(crate) enum Alarm {
     Expire(SessionRef),
     /// Look whether uplinks that wait to be overtaken wait in vain.
     Overtaken,
-    /// Stand still.
     Stall(Stall),
-    /// Close part of the device links.
     CloseLinks(CloseLinks),
 }
 
@@ -103,5 +100,4 @@ impl Answer {
     }
 }
 
-/// An alarm that was set.
 pub(crate) type AlarmId = (TimerId, u64);

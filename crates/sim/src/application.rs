@@ -82,7 +82,6 @@ impl Platform {
         true
     }
 
-    /// The instant of an acknowledgement has come.
     pub(crate) fn acknowledge(&mut self, link: u32, answered: &Answered, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
         let is_received = end.has_subscribed || (self.dialect.server.answers_unasked)(&end.name);

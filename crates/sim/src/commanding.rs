@@ -21,7 +21,6 @@ const PING_TIMEOUT: Micros = Micros::from_secs(1);
 /// Wait before it connects again.
 const RETRY: Micros = Micros::from_millis(100);
 
-/// The application that issues the commands.
 #[derive(Debug)]
 pub(crate) struct Commanding {
     commander: Commander,
@@ -71,7 +70,6 @@ impl Commanding {
         self.up_since.is_some()
     }
 
-    /// Its listening state for replies.
     pub(crate) fn listening(&self, now: Micros) -> Listening {
         let listening = |since| Listening { since, until: now };
         self.up_since.map_or(Listening::deaf(now), listening)
@@ -107,12 +105,10 @@ impl Commanding {
         self.again.or(self.session.deadline())
     }
 
-    /// Returns whether it is time to connect again.
     pub(crate) fn is_to_connect(&mut self, now: Micros) -> bool {
         self.again.take_if(|at| *at <= now).is_some()
     }
 
-    /// A connection stands.
     pub(crate) fn greet(&mut self, now: Micros, out: &mut Vec<u8>) {
         let connect = Connect {
             keep_alive: KEEP_ALIVE_S,
@@ -139,7 +135,6 @@ impl Commanding {
         }
     }
 
-    /// A message of a device came to the backend.
     pub(crate) fn asked(
         &mut self,
         query: &MessageId,
@@ -240,7 +235,6 @@ impl Commanding {
         self.again = Some(now + RETRY);
     }
 
-    /// The run is over.
     pub(crate) fn finish(&mut self, now: Micros, sink: &mut CommandSink<'_, Witness>) {
         let sender = MqttSender {
             dialect: self.dialect,

@@ -28,7 +28,6 @@ pub(crate) struct Platform {
     application: Option<u32>,
 }
 
-/// The platform's end of one link.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     /// Number of the connection of the device side; 0 is none.
@@ -55,7 +54,6 @@ pub(crate) struct End {
     pub(crate) mail: Mail,
 }
 
-/// Session options of a CONNECT.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     is_clean: bool,
@@ -163,7 +161,6 @@ impl Platform {
         }
     }
 
-    /// The instant of an answer has come.
     pub(crate) fn answer(
         &mut self,
         link: u32,

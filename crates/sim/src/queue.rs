@@ -1,7 +1,6 @@
 //! Events on their way, by the instant at which they come.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use muster_model::Micros;
 use muster_platform::PROPERTY_NAME;
@@ -14,7 +13,11 @@ use crate::behaviour::What;
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The connection stands, or the network refused it.
-    Dialled { link: u32, conn: u32, is_up: bool },
+    Dialled {
+        link: u32,
+        conn: u32,
+        is_up: bool,
+    },
     /// Bytes reach the platform.
     ToPlatform {
         link: u32,
@@ -22,7 +25,10 @@ pub(crate) enum Event {
         bytes: Vec<u8>,
     },
     /// The end of a connection reaches the platform.
-    EndToPlatform { link: u32, conn: u32 },
+    EndToPlatform {
+        link: u32,
+        conn: u32,
+    },
     /// Bytes reach the device.
     ToDevice {
         link: u32,
@@ -36,9 +42,14 @@ pub(crate) enum Event {
         is_reset: bool,
     },
     /// The socket takes the rest of what it held.
-    Flushed { link: u32, conn: u32 },
+    Flushed {
+        link: u32,
+        conn: u32,
+    },
     /// A timer of a link runs out.
-    Timer { link: u32 },
+    Timer {
+        link: u32,
+    },
     /// The platform answers a publish of a session.
     Answer {
         link: u32,
@@ -47,13 +58,18 @@ pub(crate) enum Event {
         reason: u8,
     },
     /// The platform's application speaks on a publish.
-    Acknowledge { link: u32, answered: Answered },
+    Acknowledge {
+        link: u32,
+        answered: Answered,
+    },
     /// A copy of a device's message reaches the backends, and who subscribed to it.
     Copy(Copy),
-    /// A copy of a command or a reply reaches who subscribed to it.
     Mail(Copy),
     /// Something happens to links.
-    Incident { what: What, share: f64 },
+    Incident {
+        what: What,
+        share: f64,
+    },
 }
 
 /// Acknowledgement of a publish by the platform's application.
@@ -93,36 +109,27 @@ impl Copy {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     now: Micros,
-    heap: BinaryHeap<Waiting>,
+    /// By the instant and the order of sending.
+    events: BTreeMap<(Micros, u64), Event>,
     pushed: u64,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    at: Micros,
-    order: u64,
-    event: Event,
-}
-
 impl Queue {
-    /// The virtual clock.
     pub(crate) fn now(&self) -> Micros {
         self.now
     }
 
-    /// Jumps to a later instant.
     pub(crate) fn jump(&mut self, to: Micros) {
         self.now = self.now.max(to);
     }
 
     pub(crate) fn push(&mut self, at: Micros, event: Event) {
-        let order = self.pushed;
+        self.events.insert((at, self.pushed), event);
         self.pushed += 1;
-        self.heap.push(Waiting { at, order, event });
     }
 
     pub(crate) fn next(&self) -> Option<Micros> {
-        self.heap.peek().map(|waiting| waiting.at)
+        self.events.keys().next().map(|(at, _)| *at)
     }
 
     /// Takes the next event, if it has come.
@@ -133,27 +140,6 @@ impl Queue {
 
     /// Takes the next event, even before its instant.
     pub(crate) fn take_next(&mut self) -> Option<Event> {
-        self.heap.pop().map(|waiting| waiting.event)
+        self.events.pop_first().map(|(_, event)| event)
     }
 }
-
-impl Ord for Waiting {
-    /// The heap gives the greatest first, so the earliest is the greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Waiting {}

@@ -9,7 +9,6 @@ use crate::platform::Platform;
 use crate::queue::{Copy, Event, Queue};
 
 impl Platform {
-    /// The application issued a command.
     pub(crate) fn command(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
         let mut ends = self.ends.iter();
         let is_subscribed = ends.any(|end| end.mail.takes(&publish.topic).is_some());
@@ -30,7 +29,6 @@ impl Platform {
         self.treat(link, publish, fault, queue);
     }
 
-    /// A device replied to a command.
     pub(crate) fn reply(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
         let (ways, account) = (&self.behaviour.commands, &mut self.account.commands);
         account.replies += 1;
@@ -94,7 +92,6 @@ impl Platform {
         self.say(link, out, queue);
     }
 
-    /// Copies that were handed to each link.
     pub(crate) fn delivered(&self) -> Vec<Delivered> {
         self.ends.iter().map(|end| end.mail.delivered).collect()
     }

@@ -37,7 +37,6 @@ pub enum Why {
     LongTurn,
 }
 
-/// The stalls of one thread, and what waits for their end.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     stalls: Vec<Stall>,
@@ -62,7 +61,6 @@ impl Thread {
         here.map(Stall::end).max()
     }
 
-    /// Keeps an event until the end of the stall.
     pub(crate) fn wait(&mut self, event: Event) {
         self.waiting.push_back(event);
     }

@@ -5,25 +5,16 @@ use std::collections::BTreeMap;
 use muster_model::{
     CommandTarget, DeviceId, LinkEvent, LinkFact, LinkId, Met, Micros, Presence, StreamId,
 };
-use muster_plan::{Plan, StreamKind};
+use muster_plan::{FleetPlan, Plan, StreamKind};
 
 /// So long after it came up again a link has just done so (glossary, *presence*).
 const RECENT: Micros = Micros::from_secs(1);
 
-/// Presence of the devices of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Whereabouts {
-    fleets: Vec<Fleet>,
+    fleets: Vec<FleetPlan>,
     targets: BTreeMap<StreamId, CommandTarget>,
     links: BTreeMap<LinkId, Ups>,
-}
-
-#[derive(Debug)]
-struct Fleet {
-    first_device: DeviceId,
-    devices: u32,
-    first_link: LinkId,
-    devices_per_link: u32,
 }
 
 /// Number of times that a link came up, and the instant since which it is up.
@@ -35,12 +26,6 @@ struct Ups {
 
 impl Whereabouts {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let fleets = plan.fleets.iter().map(|fleet| Fleet {
-            first_device: fleet.first_device,
-            devices: fleet.devices,
-            first_link: fleet.first_link,
-            devices_per_link: fleet.devices_per_link,
-        });
         let targets = plan.streams().filter_map(|(_, stream)| match stream.kind {
             StreamKind::Command { to, .. } => Some((stream.id, to)),
             StreamKind::Telemetry
@@ -49,7 +34,7 @@ impl Whereabouts {
             | StreamKind::Receive => None,
         });
         Self {
-            fleets: fleets.collect(),
+            fleets: plan.fleets.clone(),
             targets: targets.collect(),
             links: BTreeMap::new(),
         }

@@ -2,7 +2,6 @@
 
 use muster_model::Micros;
 
-/// One link's socket, or none.
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     /// Number of this connection, from 1.
@@ -19,7 +18,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A new connection begins; returns its number.
     pub(crate) fn dial(&mut self) -> u32 {
         self.conn += 1;
         self.is_open = true;

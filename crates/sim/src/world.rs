@@ -43,7 +43,6 @@ pub struct World {
     platform: Platform,
     shard: Shard<Mqtt, Witness>,
     consumers: Consumers,
-    /// The application that issues commands, if the plan has any.
     commanding: Option<Commanding>,
     course: Course,
     /// The threads of the generator: that of the shard, and that of the consumers.
@@ -182,7 +181,6 @@ impl World {
         Ok(self.close())
     }
 
-    /// The next instant at which anything is due.
     fn next(&mut self) -> Micros {
         let now = self.queue.now();
         let consumers = self.consumers_thread.stalled_until(now);
@@ -222,7 +220,6 @@ impl World {
         }
     }
 
-    /// Something comes, if the thread that it is for runs.
     fn comes(&mut self, event: Event) {
         let now = self.queue.now();
         let thread = match &event {

@@ -20,7 +20,6 @@ use crate::uplink::{Alarm, AlarmId};
 /// Most bytes gathered for one write: more would only wait in the kernel.
 const OUT_MAX: usize = 64 * 1024;
 
-/// The connections of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     /// By the index of the connection's key.
@@ -172,7 +171,6 @@ pub(super) fn must_wait(refused: Refused) -> bool {
     )
 }
 
-/// One connection of a client.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) key: Key,

@@ -217,10 +217,8 @@ impl Broker {
         let of = claim.of;
         let link = self.sessions.get(of).and_then(|session| session.link);
         if let Some(key) = link {
-            let is_claiming = self
-                .links
-                .get(key)
-                .is_some_and(|link| link.opening.is_some());
+            let link = self.links.get(key);
+            let is_claiming = link.is_some_and(|link| link.opening.is_some());
             if let Some(session) = self.sessions.get(of).filter(|_| is_claiming) {
                 session.claim = Some(claim);
                 return;
@@ -335,15 +333,11 @@ impl Broker {
         }
         let Some(me) = link.session else { return };
         let will = link.will.take().filter(|_| with_will);
-        let will = self
-            .sessions
-            .leave(ctx, me, link.server.take_session(), will);
+        let state = link.server.take_session();
+        let will = self.sessions.leave(ctx, me, state, will);
         self.publish_will(ctx, will, me);
-        if self
-            .sessions
-            .get(me)
-            .is_some_and(|session| session.expiry == 0)
-        {
+        let session = self.sessions.get(me);
+        if session.is_some_and(|session| session.expiry == 0) {
             self.remove_session(ctx, me);
         }
     }
@@ -361,8 +355,9 @@ impl Broker {
 
     /// A will has waited out its delay.
     pub(crate) fn publish_pending_will(&mut self, ctx: &mut Ctx<'_>, me: SessionRef) {
-        let will = self.sessions.pending_will(me);
-        self.publish_will(ctx, will, me);
+        let session = self.sessions.get(me);
+        let will = session.and_then(|session| session.pending_will.take());
+        self.publish_will(ctx, will.map(|(_, message)| *message), me);
     }
 
     /// Ends a session, and publishes its will if that still waits.

@@ -25,7 +25,6 @@ const FOR_EVER: u32 = u32::MAX;
 /// Most subscriptions of one session: consumers have a handful, devices one or two.
 const SUBSCRIPTIONS_MAX: usize = 1_000;
 
-/// The sessions of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     all: SlotMap<SessionKey, Session>,
@@ -113,12 +112,6 @@ impl Sessions {
         ctx.counts().discarded.add(session.queue.len() as u64);
         let (alarm, message) = session.pending_will.take()?;
         ctx.cancel_alarm(Some(alarm));
-        Some(*message)
-    }
-
-    /// The will of a session that has waited out its delay.
-    pub(super) fn pending_will(&mut self, me: SessionRef) -> Option<Message> {
-        let (_, message) = self.get(me)?.pending_will.take()?;
         Some(*message)
     }
 

@@ -25,7 +25,6 @@ const BODIES: u16 = u16::MAX;
 /// Bytes of them: a block of 1,024 for each.
 const BODIES_BYTES: u32 = 64 << 20;
 
-/// The bounds of one peer.
 pub(super) fn of_a_peer(transmission: Transmission, max_payload: u32) -> ServerSettings {
     ServerSettings {
         transmission,

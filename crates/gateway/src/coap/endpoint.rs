@@ -27,7 +27,6 @@ use crate::uplink::Alarm;
 /// fewer.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// The sockets and the peers of one thread.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     /// With whether they speak DTLS.
@@ -38,7 +37,6 @@ pub(super) struct Endpoint {
     secure: Option<Box<Secure>>,
     /// Peers that were forgotten lately.
     gone: Vec<PeerRef>,
-    /// The datagram that is being written.
     out: Vec<u8>,
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use muster_protocol::dtls::{Context, CookieSecret, Crypto, Datagrams, Dtls, Settings};
-use muster_transport::{AwsLc, TransportError};
+use muster_transport::{AwsLc, DtlsCertificates, TransportError};
 
-use crate::client_certificates::ClientCertificates;
+use crate::client_certificates::dtls_certificates;
 use crate::config::{GatewayConfig, GatewayDtls};
 use crate::resumable::Resumable;
 use crate::secrets::Secrets;
@@ -15,7 +15,7 @@ use crate::secrets::Secrets;
 pub(crate) struct Credentials {
     secrets: Arc<Secrets>,
     /// Own and devices' certificates, where there are any.
-    client_certificates: Option<Arc<ClientCertificates>>,
+    certificates: Option<Arc<DtlsCertificates>>,
     /// The sessions that devices may resume.
     resumable: Resumable,
 }
@@ -28,7 +28,7 @@ impl Credentials {
         let of_others = dtls.and_then(|dtls| dtls.secret.as_deref());
         Ok(Self {
             secrets: Arc::new(Secrets::new(&config.users, of_others)),
-            client_certificates: ClientCertificates::of(config)?.map(Arc::new),
+            certificates: dtls_certificates(config)?.map(Arc::new),
             resumable: Resumable::default(),
         })
     }
@@ -88,15 +88,13 @@ impl Secure {
     pub(super) fn parts(&mut self) -> (Context<'_, AwsLc>, &mut Datagrams) {
         let Credentials {
             secrets,
-            client_certificates,
+            certificates,
             resumable,
         } = &mut self.credentials;
         let context = Context {
             crypto: &mut self.crypto,
             settings: &self.settings,
-            certificates: client_certificates
-                .as_deref()
-                .map(|client_certificates| client_certificates as _),
+            certificates: certificates.as_deref().map(|it| it as _),
             keys: (!secrets.is_empty()).then_some(&**secrets as _),
             sessions: Some(resumable),
         };

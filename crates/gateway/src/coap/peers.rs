@@ -16,7 +16,6 @@ use crate::uplink::AlarmId;
 
 type Place = (Key, SocketAddr);
 
-/// The peers of one thread.
 #[derive(Debug)]
 pub(super) struct Peers {
     all: DenseSlotMap<PeerRef, Peer>,
@@ -75,7 +74,6 @@ impl Peers {
         self.all.get_mut(peer)
     }
 
-    /// The peers whose sessions are open.
     pub(super) fn guarded(&self) -> impl Iterator<Item = PeerRef> {
         self.all.iter().filter_map(|(key, peer)| {
             let guard = peer.guard.as_ref()?;
@@ -124,7 +122,6 @@ impl Peers {
         (before != peer && !has_id).then_some(before)
     }
 
-    /// A peer has moved to another address.
     pub(super) fn relocate(&mut self, peer: PeerRef, to: SocketAddr) {
         let Some(place) = self.place(peer) else {
             return;

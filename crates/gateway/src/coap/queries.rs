@@ -22,7 +22,6 @@ pub(super) struct Query {
     pub(super) alarm: Option<AlarmId>,
 }
 
-/// The requests of one thread that wait.
 #[derive(Debug, Default)]
 pub(super) struct Queries {
     all: SlotMap<QueryRef, Query>,
@@ -51,7 +50,6 @@ impl Queries {
         Some(gone)
     }
 
-    /// One of a peer.
     pub(super) fn any_of(&self, peer: PeerRef) -> Option<QueryRef> {
         let least = KeyData::from_ffi(0).into();
         let (of, query) = self.of_peers.range((peer, least)..).next()?;

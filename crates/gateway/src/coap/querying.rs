@@ -6,9 +6,8 @@ use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
 use super::queries::Query;
 use super::request::{PeerRef, RequestRef};
 use super::{Coap, Content};
-use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter};
-use crate::commands::{commanded, note_undelivered, requests};
-use crate::end::{Timer, Work};
+use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter, requests};
+use crate::end::Timer;
 use crate::lock::locked;
 use crate::message::Message;
 use crate::shared::QUERIES_MAX;
@@ -57,7 +56,6 @@ impl Coap {
         }
     }
 
-    /// The message was taken: the device waits from now on, unless it is gone.
     pub(super) fn wait_for_command(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) {
         let now = ctx.now();
         let waiter = waiter(ctx, of);
@@ -103,31 +101,16 @@ impl Coap {
         self.set_query_alarm(ctx, of, until);
     }
 
-    /// Puts a command into the answer to a request. False if that waits no more, or cannot be answered so:
-    /// then the application gets a notice.
-    pub(super) fn put_into_answer(
-        &mut self,
-        work: &mut Work<'_>,
-        to: QueryRef,
-        message: &Message,
-    ) -> bool {
-        let Some(command) = commanded(&work.ctx, message) else {
-            return false;
-        };
-        match self.try_answer(&mut work.ctx, to, (&command, message)) {
-            Ok(()) => true,
-            Err((status, why)) => {
-                note_undelivered(work, &command, status, why);
-                false
-            }
-        }
-    }
-
-    fn try_answer(
+    /// Puts a command into the answer to a request.
+    ///
+    /// # Errors
+    /// Status and reason if the request waits no more, or cannot be answered so.
+    pub(super) fn answer_with(
         &mut self,
         ctx: &mut Ctx<'_>,
         to: QueryRef,
-        (command, message): (&Commanded<'_>, &Message),
+        command: &Commanded<'_>,
+        message: &Message,
     ) -> Result<(), (u16, &'static str)> {
         let query = self.queries.remove(to);
         let query = query.ok_or((NOBODY_WAITS, "the device waits no more"))?;

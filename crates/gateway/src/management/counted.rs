@@ -21,7 +21,6 @@ use crate::counted::Wanted;
 use crate::lock::locked;
 use crate::shared::Shared;
 
-/// Interval at which the node stores its count.
 const TICK: Duration = Duration::from_secs(1);
 /// The prefix of the published rule chain.
 const PREFIX: &str = "messageCount";
@@ -43,7 +42,7 @@ pub(super) async fn each_second(shared: Arc<Shared>) {
     let mut before = 0;
     loop {
         ticks.tick().await;
-        let processed = shared.processed();
+        let processed = shared.account.read_counts().processed;
         let at_ms = clock.wall_ms_at_t0() + clock.now().get() / 1_000;
         locked(&shared.counted).push(at_ms, processed - before);
         before = processed;
@@ -61,7 +60,6 @@ pub(super) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// The name of the series.
 fn key(shared: &Shared) -> String {
     let management = shared.config.management.as_ref();
     let service = management.map_or("", |management| &management.gateway);

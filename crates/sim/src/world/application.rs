@@ -70,7 +70,6 @@ impl World {
         self.application_goes_on(link, then.unwrap_or(Then::Stay));
     }
 
-    /// Issues the commands that are due, if the session can take them.
     pub(super) fn issue(&mut self) {
         self.with_application(|application, now, sink, out| application.issue(now, sink, out));
         if let Some(link) = self.commanding.as_ref().map(|known| known.link) {

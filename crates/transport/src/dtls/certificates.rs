@@ -23,6 +23,7 @@ pub struct DtlsCertificates {
     chain: Vec<Box<[u8]>>,
     servers: Arc<dyn ServerCertVerifier>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
+    is_known: fn(Option<&str>) -> bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -46,12 +47,18 @@ impl DtlsCertificates {
             clients: clients
                 .map(|pem| client_verifier(pem, &provider))
                 .transpose()?,
+            is_known: |_| true,
             algorithms: provider.signature_verification_algorithms,
         })
     }
 }
 
 impl DtlsCertificates {
+    /// Rejects clients whose subject is not known.
+    pub fn with_known_subjects(self, is_known: fn(Option<&str>) -> bool) -> Self {
+        Self { is_known, ..self }
+    }
+
     /// The same trust, with a certificate of somebody else's own.
     pub fn of(&self, own: Own) -> Self {
         Self {
@@ -59,6 +66,7 @@ impl DtlsCertificates {
             own: Some(own),
             servers: Arc::clone(&self.servers),
             clients: self.clients.clone(),
+            is_known: self.is_known,
             algorithms: self.algorithms,
         }
     }
@@ -90,7 +98,11 @@ impl Certificates for DtlsCertificates {
             Peer::Client => {
                 let clients = self.clients.as_ref();
                 let clients = clients.ok_or(CertificateFault::UnknownIssuer)?;
-                clients.verify_client_cert(&leaf, &rest, now).map(|_| ())
+                let verified = clients.verify_client_cert(&leaf, &rest, now);
+                if verified.is_ok() && !(self.is_known)(subject_of(&leaf).as_deref()) {
+                    return Err(CertificateFault::WrongName);
+                }
+                verified.map(|_| ())
             }
         };
         judged.map_err(|error| fault(cause_of(&error)))

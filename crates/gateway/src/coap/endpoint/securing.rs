@@ -206,11 +206,12 @@ impl Endpoint {
             peer.name = std::str::from_utf8(identity).ok().map(Arc::from);
             return;
         }
-        let Some(name) = device_of(identity) else {
+        let subject = String::from_utf8_lossy(identity).into_owned();
+        let Some(name) = device_of(&subject) else {
             return;
         };
         let shown = PeerIdentity {
-            subject: String::from_utf8_lossy(identity).into_owned(),
+            subject,
             is_resumed: connected.is_resumed,
         };
         peer.name = Some(Arc::from(name.as_str()));
