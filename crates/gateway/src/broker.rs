@@ -14,6 +14,7 @@ use muster_protocol::mqtt::packet::{Subscribe, Unsubscribe};
 use muster_protocol::mqtt::{Filter, Publish, Qos, Refused, ServerEvent, Token, reason};
 
 use self::links::{Link, Links, must_wait};
+use self::session::Session;
 use self::sessions::{Sessions, deliver_elsewhere};
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
@@ -50,6 +51,10 @@ impl Broker {
         &mut self.links
     }
 
+    fn session_at(&mut self, key: Key) -> Option<&mut Session> {
+        self.sessions.get(self.links.session_of(key)?)
+    }
+
     /// Acts on what a client sent, other than a PUBLISH.
     pub(crate) fn handle(&mut self, ctx: &mut Ctx<'_>, key: Key, event: &ServerEvent<'_>) {
         match event {
@@ -71,9 +76,7 @@ impl Broker {
                 session_expiry,
                 ..
             } => {
-                let me = self.links.session_of(key);
-                let session = me.and_then(|me| self.sessions.get(me));
-                if let (Some(session), Some(expiry)) = (session, session_expiry) {
+                if let (Some(session), Some(expiry)) = (self.session_at(key), session_expiry) {
                     session.expiry = *expiry;
                 }
                 self.end(ctx, key, *with_will);
@@ -125,12 +128,8 @@ impl Broker {
     ) -> Routed {
         let kept = Some(Arc::clone(message));
         message.publish(ctx.now(), |publish| {
-            let parcel = Parcel {
-                publish,
-                from,
-                kept,
-            };
-            self.publish(ctx, parcel)
+            let parcel = Parcel::new(publish, from);
+            self.publish(ctx, Parcel { kept, ..parcel })
         })
     }
 
@@ -163,12 +162,8 @@ impl Broker {
     ) {
         let kept = Some(Arc::clone(message));
         message.publish(ctx.now(), |publish| {
-            let mut parcel = Parcel {
-                publish,
-                from: None,
-                kept,
-            };
-            self.deliver(ctx, to, grant, &mut parcel)
+            let parcel = Parcel::new(publish, None);
+            self.deliver(ctx, to, grant, &mut Parcel { kept, ..parcel })
         });
     }
 
@@ -288,8 +283,7 @@ impl Broker {
     }
 
     fn completed(&mut self, ctx: &mut Ctx<'_>, key: Key, token: Token) {
-        let me = self.links.session_of(key);
-        let Some(session) = me.and_then(|me| self.sessions.get(me)) else {
+        let Some(session) = self.session_at(key) else {
             return;
         };
         session.completed(token);
@@ -356,15 +350,12 @@ impl Broker {
                 }),
             }
         }
-        let Some(link) = self.links.get(key) else {
-            return;
-        };
-        let out = &mut link.wire.out;
-        let answered = link.server.suback(subscribe.packet_id, &codes, out);
-        if answered.is_err() {
+        let answered = self.links.write(key, |server, out| {
+            server.suback(subscribe.packet_id, &codes, out)
+        });
+        if answered.is_some_and(|answered| answered.is_err()) {
             return self.expel(ctx, key, reason::PACKET_TOO_LARGE);
         }
-        self.links.mark_dirty(key);
         for (grant, message) in retained {
             self.deliver_kept(ctx, me, grant, &message);
         }
@@ -384,12 +375,12 @@ impl Broker {
             self.sessions.unsubscribe(ctx, me, filter)
         });
         let codes: Vec<u8> = codes.collect();
-        let out = &mut link.wire.out;
-        let answered = link.server.unsuback(unsubscribe.packet_id, &codes, out);
-        if answered.is_err() {
-            return self.expel(ctx, key, reason::PACKET_TOO_LARGE);
+        let answered = self.links.write(key, |server, out| {
+            server.unsuback(unsubscribe.packet_id, &codes, out)
+        });
+        if answered.is_some_and(|answered| answered.is_err()) {
+            self.expel(ctx, key, reason::PACKET_TOO_LARGE);
         }
-        self.links.mark_dirty(key);
     }
 
     /// Looks after a link at the instant that was set for it.

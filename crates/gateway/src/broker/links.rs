@@ -63,12 +63,21 @@ impl Links {
     }
 
     pub(crate) fn mark_dirty(&mut self, key: Key) {
-        if let Some(link) = self.get(key)
-            && !link.wire.is_dirty
-        {
-            link.wire.is_dirty = true;
+        self.write(key, |_, _| ());
+    }
+
+    /// Has the session of a link write, to be sent at the end of the turn; none if the link is gone.
+    pub(super) fn write<T>(
+        &mut self,
+        key: Key,
+        act: impl FnOnce(&mut Server, &mut Vec<u8>) -> T,
+    ) -> Option<T> {
+        let link = self.get(key)?;
+        let written = act(&mut link.server, &mut link.wire.out);
+        if !std::mem::replace(&mut link.wire.is_dirty, true) {
             self.dirty.push(key);
         }
+        Some(written)
     }
 
     /// Writes what has been gathered for all links; gives those that have to end.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use muster_model::{Micros, mix};
 use muster_net::Key;
 use muster_protocol::mqtt::packet::{Auth, Connect};
-use muster_protocol::mqtt::{Accept, Input, Property, Publish, Version, reason};
+use muster_protocol::mqtt::{Accept, Input, Property, Publish, Server, Version, reason};
 
 use super::Broker;
 use super::links::Challenge;
@@ -77,10 +77,9 @@ impl Broker {
 
     fn refuse(&mut self, ctx: &mut Ctx<'_>, key: Key, code: u8) {
         ctx.shared.account.refused(code);
-        if let Some(link) = self.links.get(key) {
-            link.server.refuse(code, &mut link.wire.out);
-            self.end(ctx, key, false);
-        }
+        self.links
+            .write(key, |server, out| server.refuse(code, out));
+        self.end(ctx, key, false);
     }
 
     /// Asks for an answer; `opening` is what waits for it.
@@ -91,13 +90,13 @@ impl Broker {
         let (first, second) = bytes.split_at_mut(Challenge::BYTES / 2);
         first.copy_from_slice(&mix(seed, at).to_be_bytes());
         second.copy_from_slice(&mix(!seed, at).to_be_bytes());
-        let Some(link) = self.links.get(key) else {
-            return;
-        };
-        let is_asked = link.server.challenge(&bytes, &mut link.wire.out).is_ok();
-        link.challenge = Some(Box::new(Challenge { bytes, opening }));
-        self.links.mark_dirty(key);
-        if !is_asked {
+        if let Some(link) = self.links.get(key) {
+            link.challenge = Some(Box::new(Challenge { bytes, opening }));
+        }
+        let asked = self
+            .links
+            .write(key, |server, out| server.challenge(&bytes, out));
+        if asked.is_some_and(|asked| asked.is_err()) {
             self.end(ctx, key, true);
         }
     }
@@ -129,22 +128,17 @@ impl Broker {
 
     fn confirm(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         ctx.counts().authenticated.more();
-        let Some(link) = self.links.get(key) else {
-            return;
-        };
-        let is_sent = link.server.authenticated(&mut link.wire.out).is_ok();
-        self.links.mark_dirty(key);
-        if !is_sent {
+        let confirmed = self.links.write(key, Server::authenticated);
+        if confirmed.is_some_and(|confirmed| confirmed.is_err()) {
             self.end(ctx, key, true);
         }
     }
 
     /// Ends an open connection and says why (MQTT-4.12.1-2).
     pub(crate) fn expel(&mut self, ctx: &mut Ctx<'_>, key: Key, code: u8) {
-        if let Some(link) = self.links.get(key) {
-            link.server.disconnect(code, &mut link.wire.out);
-            self.end(ctx, key, true);
-        }
+        self.links
+            .write(key, |server, out| server.disconnect(code, out));
+        self.end(ctx, key, true);
     }
 
     /// Looks where the client's session lives: nowhere, here, or with another thread.
@@ -203,13 +197,10 @@ impl Broker {
     /// The client came again: its old connection ends (MQTT-3.1.4-3).
     fn take_over(&mut self, ctx: &mut Ctx<'_>, key: Key) {
         ctx.counts().taken_over.more();
-        if let Some(link) = self.links.get(key) {
-            if link.session.is_some() {
-                let out = &mut link.wire.out;
-                link.server.disconnect(reason::SESSION_TAKEN_OVER, out);
-            }
-            self.end(ctx, key, true);
+        if self.links.session_of(key).is_some() {
+            return self.expel(ctx, key, reason::SESSION_TAKEN_OVER);
         }
+        self.end(ctx, key, true);
     }
 
     /// Another thread's client is the one of a session here.
