@@ -24,7 +24,7 @@ use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
 use crate::commands::{QueryRef, commanded, note_undelivered};
 use crate::config::GatewayConfig;
-use crate::end::{End, Factory, Request, Timer, Work};
+use crate::end::{Datagram, End, Factory, Request, Timer, Work};
 use crate::fault::Response;
 use crate::gateway::{ListenAddresses, StartError};
 use crate::lock::locked;
@@ -32,8 +32,6 @@ use crate::message::{Message, Parcel};
 use crate::shared::Shared;
 use crate::thread::Ctx;
 use crate::uplink::{Answer, Asker, Origin, Sender};
-
-pub(crate) use self::endpoint::Datagram;
 
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {

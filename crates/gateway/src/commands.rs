@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Requests, Rewrite};
+use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Rewrite};
 use muster_protocol::mqtt::{Publish, Qos};
 use slotmap::new_key_type;
 
@@ -101,7 +101,7 @@ pub(crate) fn answer_with(work: &mut Work<'_>, message: &Arc<Message>) -> usize 
         return copies;
     }
     if let Some(command) = commanded(&work.ctx, message) {
-        let (status, why) = match (requests(&work.ctx).unfit)(&command) {
+        let (status, why) = match unfit(&work.ctx, &command) {
             Some(why) => (MALFORMED, why),
             None => (NOBODY_WAITS, "the device does not wait"),
         };
@@ -115,7 +115,7 @@ pub(crate) fn answer_with(work: &mut Work<'_>, message: &Arc<Message>) -> usize 
 fn pass_to_waiter(work: &mut Work<'_>, message: &Arc<Message>) -> Option<usize> {
     let ctx = &mut work.ctx;
     let command = commanded(ctx, message)?;
-    if (requests(ctx).unfit)(&command).is_some() {
+    if unfit(ctx, &command).is_some() {
         return None;
     }
     let to = locked(&ctx.shared.waiting).hand(command.tenant, command.device)?;
@@ -130,8 +130,9 @@ fn pass_to_waiter(work: &mut Work<'_>, message: &Arc<Message>) -> Option<usize> 
     Some(1)
 }
 
-pub(crate) fn requests(ctx: &Ctx<'_>) -> &'static Requests {
-    ctx.shared.config.dialect.requests(Protocol::Coap)
+/// Reason for which a command fits no answer, whatever its device speaks.
+fn unfit(ctx: &Ctx<'_>, command: &Commanded<'_>) -> Option<&'static str> {
+    (ctx.shared.config.dialect.requests(Protocol::Coap).unfit)(command)
 }
 
 pub(crate) fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {

@@ -2,12 +2,13 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::net::SocketAddr;
 
 use muster_net::{Key, PortUse};
 use muster_platform::Protocol;
 
+use crate::coap;
 use crate::coap::request::{PeerRef, RequestRef};
-use crate::coap::{self, Datagram};
 use crate::commands::QueryRef;
 use crate::config::GatewayConfig;
 use crate::gateway::{ListenAddresses, StartError};
@@ -22,7 +23,18 @@ pub(crate) type Factory = Box<dyn Fn(&GatewayConfig) -> Box<dyn End>>;
 type Prepare = fn(&GatewayConfig) -> Result<Factory, StartError>;
 
 /// All ends, in the order of [`Protocol`].
-const ENDS: [Prepare; 2] = [mqtt::prepare, coap::prepare];
+const ENDS: [(Protocol, Prepare); 2] = [
+    (Protocol::Mqtt, mqtt::prepare),
+    (Protocol::Coap, coap::prepare),
+];
+
+/// One datagram that came.
+#[derive(Debug)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) socket: Key,
+    pub(crate) from: SocketAddr,
+    pub(crate) bytes: &'a mut [u8],
+}
 
 /// The request that an answer is for, as its end names it.
 #[derive(Debug, Clone)]
@@ -101,7 +113,7 @@ impl Ends {
     pub(crate) fn prepare(
         config: &GatewayConfig,
     ) -> Result<impl Fn(&GatewayConfig) -> Self + use<>, StartError> {
-        let factories = ENDS.iter().map(|prepare| prepare(config));
+        let factories = ENDS.iter().map(|(_, prepare)| prepare(config));
         let factories = factories.collect::<Result<Vec<Factory>, StartError>>()?;
         Ok(move |config: &GatewayConfig| {
             Self(std::array::from_fn(|place| Some(factories[place](config))))
@@ -138,11 +150,8 @@ impl Work<'_> {
     }
 
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut dyn End, &mut Self)) {
-        for place in 0..ENDS.len() {
-            if let Some(mut end) = self.ends.0[place].take() {
-                act(&mut *end, self);
-                self.ends.0[place] = Some(end);
-            }
+        for (protocol, _) in ENDS {
+            self.with(protocol, |end, work| act(end, work));
         }
     }
 }

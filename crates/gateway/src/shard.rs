@@ -10,9 +10,8 @@ use muster_model::Micros;
 use muster_model::behaviour::{CloseLinks, Stall};
 use muster_net::{Closed, Handler, Io, Key, ListenerId, PortUse};
 
-use crate::coap::Datagram;
 use crate::commands;
-use crate::end::{End, Ends, Work};
+use crate::end::{Datagram, End, Ends, Work};
 use crate::gateway::{ListenAddresses, StartError};
 use crate::mail::Mail;
 use crate::router::Router;

@@ -175,28 +175,24 @@ impl<'a> Ctx<'a> {
     /// Stops reading a socket. What comes waits in its receive buffer; of datagrams, what does not fit in
     /// there is lost.
     pub(crate) fn pause(&mut self, key: Key, why: Pause) {
-        if let Some(socket) = self.thread.socket_mut(key) {
-            socket.pauses |= why as u8;
-            self.io.pause_reading(key);
-        }
+        self.set_pause(key, why, true);
     }
 
     pub(crate) fn resume(&mut self, key: Key, why: Pause) {
-        if let Some(socket) = self.thread.socket_mut(key)
-            && socket.pauses & why as u8 != 0
-        {
-            socket.pauses &= !(why as u8);
-            if socket.pauses == 0 {
-                self.io.resume_reading(key);
-            }
-        }
+        self.set_pause(key, why, false);
     }
 
     /// Pauses a socket for one reason as long as that holds.
     pub(crate) fn set_pause(&mut self, key: Key, why: Pause, holds: bool) {
-        match holds {
-            true => self.pause(key, why),
-            false => self.resume(key, why),
+        let Some(socket) = self.thread.socket_mut(key) else {
+            return;
+        };
+        let (before, why) = (socket.pauses, why as u8);
+        socket.pauses = if holds { before | why } else { before & !why };
+        match (before, socket.pauses) {
+            (0, 1..) => self.io.pause_reading(key),
+            (1.., 0) => self.io.resume_reading(key),
+            (_, _) => {}
         }
     }
 

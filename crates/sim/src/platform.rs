@@ -6,15 +6,14 @@ use muster_model::Micros;
 use muster_platform::{DevicePublish, Dialect};
 use muster_protocol::mqtt::packet::Auth;
 use muster_protocol::mqtt::{
-    Accept, Incoming, Input, Pending, Server, ServerEvent, ServerLimits, SessionState, Version,
-    reason,
+    Accept, Incoming, Input, Server, ServerEvent, ServerLimits, SessionState, Version, reason,
 };
 
 use crate::account::Account;
 use crate::behaviour::{Behaviour, Dice, Fault, What};
 use crate::completions;
 use crate::mail::Mail;
-use crate::queue::{Copy, Event, Queue};
+use crate::queue::{Answer, Copy, Event, Queue};
 
 /// All links of the platform.
 #[derive(Debug)]
@@ -161,20 +160,14 @@ impl Platform {
         }
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        link: u32,
-        session: u32,
-        (pending, reason): (Pending, u8),
-        queue: &mut Queue,
-    ) {
+    pub(crate) fn answer(&mut self, link: u32, session: u32, answer: Answer, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
         if end.session != session || end.is_mute {
             return;
         }
         let mut out = Vec::new();
         if let Some(server) = &mut end.server {
-            server.ack(pending, reason, &mut out);
+            server.ack(answer.pending, answer.reason, &mut out);
         }
         self.say(link, out, queue);
     }
@@ -331,7 +324,7 @@ impl Platform {
         if Fault::copies(fault) > 0 {
             self.deliver(link, publish, queue);
         }
-        let answer = publish.pending.zip(answer);
+        let answer = Answer::new(publish, answer);
         let is_late = answer.is_some() && self.dice.hits(self.behaviour.late);
         let late_by = match is_late {
             true => self.behaviour.late_by,
@@ -346,18 +339,15 @@ impl Platform {
         &mut self,
         late_by: Micros,
         link: u32,
-        answer: Option<(Pending, u8)>,
+        answer: Option<Answer>,
         queue: &mut Queue,
     ) {
-        let Some((pending, reason)) = answer else {
-            return;
-        };
+        let Some(answer) = answer else { return };
         let session = self.ends[link as usize].session;
         let answer = Event::Answer {
             link,
             session,
-            pending,
-            reason,
+            answer,
         };
         queue.push(queue.now() + self.behaviour.answer_after + late_by, answer);
     }

@@ -54,8 +54,7 @@ pub(crate) enum Event {
     Answer {
         link: u32,
         session: u32,
-        pending: Pending,
-        reason: u8,
+        answer: Answer,
     },
     /// The platform's application speaks on a publish.
     Acknowledge {
@@ -70,6 +69,13 @@ pub(crate) enum Event {
         what: What,
         share: f64,
     },
+}
+
+/// Answer of the protocol to a publish.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) pending: Pending,
+    pub(crate) reason: u8,
 }
 
 /// Acknowledgement of a publish by the platform's application.
@@ -89,6 +95,14 @@ pub(crate) struct Copy {
     pub(crate) payload: Vec<u8>,
     pub(crate) property: Option<String>,
     pub(crate) qos: Qos,
+}
+
+impl Answer {
+    /// The answer by a code; none if there is no code, or the publish waits for no answer.
+    pub(crate) fn new(publish: &Incoming<'_>, reason: Option<u8>) -> Option<Self> {
+        let (pending, reason) = (publish.pending?, reason?);
+        Some(Self { pending, reason })
+    }
 }
 
 impl Copy {

@@ -6,7 +6,7 @@ use muster_protocol::mqtt::{Incoming, reason};
 use crate::account::Delivered;
 use crate::behaviour::Fault;
 use crate::platform::Platform;
-use crate::queue::{Copy, Event, Queue};
+use crate::queue::{Answer, Copy, Event, Queue};
 
 impl Platform {
     pub(crate) fn command(&mut self, link: u32, publish: &Incoming<'_>, queue: &mut Queue) {
@@ -16,7 +16,7 @@ impl Platform {
         account.taken += 1;
         if !is_subscribed {
             account.unheard += 1;
-            let answer = publish.pending.zip(Some(reason::NO_MATCHING_SUBSCRIBERS));
+            let answer = Answer::new(publish, Some(reason::NO_MATCHING_SUBSCRIBERS));
             return self.answer_after(Micros::ZERO, link, answer, queue);
         }
         let fault = self.dice.first([
@@ -68,7 +68,7 @@ impl Platform {
         for _ in 0..Fault::copies(fault) {
             queue.push(at, Event::Mail(copy.clone()));
         }
-        let answer = publish.pending.zip(Fault::answer(fault));
+        let answer = Answer::new(publish, Fault::answer(fault));
         self.answer_after(Micros::ZERO, link, answer, queue);
     }
 

@@ -375,9 +375,8 @@ impl World {
         identity.merge(self.consumers.witness.recording.finish());
         let timeline = self.course.timeline();
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
-        let (end, quiet) = (self.queue.now(), self.plan.phases.settle.quiet);
-        let sets = (&identity, &account, &calendar as _);
-        let summary = self.course.summary(end, quiet, sets);
+        let end = self.queue.now();
+        let summary = self.course.summary(end, &identity, &account, &calendar);
         Run {
             summary,
             ending: self.course.ending(),

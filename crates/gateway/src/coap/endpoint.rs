@@ -19,7 +19,7 @@ use super::request::{PeerRef, RequestRef};
 use super::sender;
 use crate::account::Count;
 use crate::config::GatewayConfig;
-use crate::end::Timer;
+use crate::end::{Datagram, Timer};
 use crate::thread::Ctx;
 use crate::uplink::Alarm;
 
@@ -38,14 +38,6 @@ pub(super) struct Endpoint {
     /// Peers that were forgotten lately.
     gone: Vec<PeerRef>,
     out: Vec<u8>,
-}
-
-/// One datagram that came.
-#[derive(Debug)]
-pub(crate) struct Datagram<'a> {
-    pub(crate) socket: Key,
-    pub(crate) from: SocketAddr,
-    pub(crate) bytes: &'a mut [u8],
 }
 
 /// Returns whether a datagram will be sent. One without room is lost, as on a network.

@@ -6,7 +6,7 @@ use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
 use super::queries::Query;
 use super::request::{PeerRef, RequestRef};
 use super::{Coap, Content};
-use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter, requests};
+use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter};
 use crate::end::Timer;
 use crate::lock::locked;
 use crate::message::Message;
@@ -117,7 +117,8 @@ impl Coap {
         ctx.cancel_alarm(query.alarm);
         let mut handed = HandedCommand::default();
         let manner = query.manner.towards(&query.device, command.device);
-        if let Err(why) = (requests(ctx).hand)(manner, command, &mut handed) {
+        let requests = ctx.shared.config.dialect.requests(Protocol::Coap);
+        if let Err(why) = (requests.hand)(manner, command, &mut handed) {
             self.endpoint.change(ctx, query.request, 1);
             return Err((MALFORMED, why));
         }

@@ -19,6 +19,7 @@ pub(super) struct Course {
     /// Listening state of the consumers when the conductor was last asked.
     listening: Listening,
     next_dispatch: Micros,
+    quiet: Micros,
     interrupt_at: Option<Micros>,
     untaken: ShedCause,
 }
@@ -32,6 +33,7 @@ impl Course {
             timeline: Timeline::CONNECTING,
             listening: Listening::until(Micros::ZERO),
             next_dispatch: Micros::ZERO,
+            quiet: plan.phases.settle.quiet,
             interrupt_at: None,
             untaken: ShedCause::GeneratorLate,
         }
@@ -99,8 +101,9 @@ impl Course {
     pub(super) fn summary(
         &self,
         end: Micros,
-        quiet: Micros,
-        (identity, account, calendar): (&Identity, &Account, &dyn Calendar),
+        identity: &Identity,
+        account: &Account,
+        calendar: &dyn Calendar,
     ) -> Summary {
         Closing {
             plan: &self.recorder,
@@ -113,7 +116,7 @@ impl Course {
             listening: self.listening,
             devices_until: end,
             has_one_clock: true,
-            quiet,
+            quiet: self.quiet,
             lost_ranges_most: LOST_RANGES_MAX,
         }
         .summary()

@@ -26,10 +26,8 @@ impl World {
             Event::Answer {
                 link,
                 session,
-                pending,
-                reason,
+                answer,
             } => {
-                let answer = (pending, reason);
                 let queue = &mut self.queue;
                 self.platform.answer(link, session, answer, queue);
             }

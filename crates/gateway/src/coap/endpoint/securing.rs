@@ -10,10 +10,11 @@ use muster_protocol::dtls::{
 };
 use muster_transport::{AwsLc, PeerIdentity};
 
-use super::{Datagram, Endpoint, is_sent};
+use super::{Endpoint, is_sent};
 use crate::client_certificates::device_of;
 use crate::coap::guard::{Guard, Secure};
 use crate::coap::request::PeerRef;
+use crate::end::Datagram;
 use crate::thread::Ctx;
 
 /// The records of a datagram.
