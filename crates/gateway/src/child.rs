@@ -230,7 +230,7 @@ mod tests {
     fn a_child_that_cannot_listen_says_so() {
         let taken = Gateway::start(GatewayConfig::default()).expect("a gateway");
         let config = GatewayConfig {
-            listen: taken.addr(),
+            listen: ListenAddresses::new(taken.addr()),
             ..GatewayConfig::default()
         };
         let input = serde_json::to_string(&config).expect("plain data");

@@ -95,13 +95,15 @@ impl End for Coap {
         addresses: &mut ListenAddresses,
     ) -> Result<(), StartError> {
         let config = &ctx.shared.config;
-        if let Some(at) = config.coap {
-            let socket = addresses.listen("coap", at, |at| ctx.io.bind_udp(at, port))?;
+        let mut listen = |ctx: &mut Ctx<'_>, scheme| {
+            addresses.listen(scheme, &config.listen, |at| ctx.io.bind_udp(at, port))
+        };
+        if let Some(socket) = listen(ctx, "coap")? {
             self.endpoint.add_socket(ctx, socket, None);
         }
-        if let Some(dtls) = &config.coaps {
-            let bind = |at| ctx.io.bind_udp(at, port);
-            let socket = addresses.listen("coaps", dtls.listen, bind)?;
+        if let Some(dtls) = &config.coaps
+            && let Some(socket) = listen(ctx, "coaps")?
+        {
             let secure = Secure::new(dtls, &self.credentials).ok_or(StartError::Randomness)?;
             self.endpoint.add_socket(ctx, socket, Some(secure));
         }

@@ -12,6 +12,8 @@ use muster_protocol::mqtt::MAXIMUM_PACKET_SIZE;
 use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
 
+use crate::gateway::ListenAddresses;
+
 /// A name and its password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,8 +128,6 @@ impl GatewayTls {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayDtls {
-    /// Address for DTLS; port 0 is a free port.
-    pub listen: SocketAddr,
     /// True if it agrees upon connection ids (RFC 9146), without which devices cannot share a
     /// socket; Hono does not.
     pub connection_id: bool,
@@ -149,12 +149,9 @@ impl fmt::Debug for GatewayDtls {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GatewayConfig {
-    /// Address for MQTT; port 0 is a free port.
-    pub listen: SocketAddr,
-    /// Address for CoAP over UDP, if the dialect's devices speak that; none does not. Port 0 is a
-    /// free port.
-    pub coap: Option<SocketAddr>,
-    /// The same over DTLS, and how.
+    /// Address for MQTT, and for each further protocol that the dialect's devices speak.
+    pub listen: ListenAddresses,
+    /// Configuration of DTLS, without which nothing listens for `coaps`.
     pub coaps: Option<GatewayDtls>,
     /// Times after which its own messages over CoAP are sent again and given up, and for which
     /// copies of requests are known (RFC 7252 section 4.8).
@@ -204,8 +201,7 @@ impl Default for GatewayConfig {
     /// A free port of 127.0.0.1, one thread, no misbehaviour, everyone admitted.
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            coap: None,
+            listen: ListenAddresses::new(SocketAddr::from(([127, 0, 0, 1], 0))),
             coaps: None,
             transmission: Transmission::default(),
             max_payload: None,

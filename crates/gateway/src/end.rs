@@ -23,7 +23,7 @@ pub(crate) type Factory = Box<dyn Fn(&GatewayConfig) -> Box<dyn End>>;
 type Prepare = fn(&GatewayConfig) -> Result<Factory, StartError>;
 
 /// All ends, in the order of [`Protocol`].
-const ENDS: [(Protocol, Prepare); 2] = [
+const ENDS: &[(Protocol, Prepare)] = &[
     (Protocol::Mqtt, mqtt::prepare),
     (Protocol::Coap, coap::prepare),
 ];
@@ -151,7 +151,7 @@ impl Work<'_> {
 
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut dyn End, &mut Self)) {
         for (protocol, _) in ENDS {
-            self.with(protocol, |end, work| act(end, work));
+            self.with(*protocol, |end, work| act(end, work));
         }
     }
 }

@@ -26,27 +26,43 @@ pub struct Gateway {
     _management: Option<Management>,
 }
 
-/// The addresses on which a gateway listens, by protocol: `mqtt`, `coap`, `coaps`, and `management` for the
-/// management API.
+/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, and `management` for the management API.
+/// Port 0 is a free port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
 
 impl ListenAddresses {
+    /// An address for MQTT alone.
+    pub fn new(mqtt: SocketAddr) -> Self {
+        Self::default().with("mqtt", Some(mqtt))
+    }
+
+    /// Adds the address of a protocol, if there is one.
+    #[must_use]
+    pub fn with(mut self, protocol: &str, address: Option<SocketAddr>) -> Self {
+        self.0
+            .extend(address.map(|address| (protocol.to_owned(), address)));
+        self
+    }
+
     /// The address of a protocol; none if the gateway does not serve it.
     pub fn get(&self, protocol: &str) -> Option<SocketAddr> {
         self.0.get(protocol).copied()
     }
 
-    /// Listens at the address that an earlier thread got, else at the configured one.
+    /// Listens at the address that an earlier thread got, else at the configured one, if there is one.
     pub(crate) fn listen<T>(
         &mut self,
         protocol: &str,
-        configured: SocketAddr,
+        configured: &Self,
         listen: impl FnOnce(SocketAddr) -> Result<(T, SocketAddr), ListenError>,
-    ) -> Result<T, ListenError> {
-        let (listener, bound) = listen(self.get(protocol).unwrap_or(configured))?;
+    ) -> Result<Option<T>, ListenError> {
+        let at = self.get(protocol).or(configured.get(protocol));
+        let Some((listener, bound)) = at.map(listen).transpose()? else {
+            return Ok(None);
+        };
         self.0.insert(protocol.to_owned(), bound);
-        Ok(listener)
+        Ok(Some(listener))
     }
 }
 
@@ -89,12 +105,9 @@ impl Gateway {
         let clock = config.clock();
         let ends = Ends::prepare(&config)?;
         let shared = Arc::new(Shared::new(config));
-        let mut addresses = ListenAddresses::default();
         let management = management(&shared)?;
-        if let Some(management) = &management {
-            let at = management.addr();
-            addresses.0.insert("management".to_owned(), at);
-        }
+        let api = management.as_ref().map(Management::addr);
+        let mut addresses = ListenAddresses::default().with("management", api);
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), ends(&shared.config));

@@ -68,9 +68,11 @@ impl End for Mqtt {
         port: PortUse,
         addresses: &mut ListenAddresses,
     ) -> Result<(), StartError> {
-        let configured = ctx.shared.config.listen;
-        let listener = addresses.listen("mqtt", configured, |at| ctx.io.listen(at, port))?;
-        ctx.add_listener(listener, Protocol::Mqtt);
+        let configured = &ctx.shared.config.listen;
+        let listen = |at| ctx.io.listen(at, port);
+        if let Some(listener) = addresses.listen("mqtt", configured, listen)? {
+            ctx.add_listener(listener, Protocol::Mqtt);
+        }
         Ok(())
     }
 

@@ -23,9 +23,10 @@ impl Rig {
     }
 
     fn with(config: GatewayConfig) -> Self {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let gateway = Gateway::start(GatewayConfig {
             dialect: Dialect::Hono,
-            coap: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            listen: config.listen.with("coap", Some(here)),
             ..config
         });
         let gateway = gateway.expect("a gateway");

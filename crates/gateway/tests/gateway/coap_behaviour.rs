@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::thread;
 
 use muster_gateway::{
-    Dialect, Gateway, GatewayAccount, GatewayConfig, GatewayCounts, GatewayDtls, payload_hash,
+    Dialect, Gateway, GatewayAccount, GatewayConfig, GatewayCounts, GatewayDtls, ListenAddresses,
+    payload_hash,
 };
 use muster_model::behaviour::{
     Amount, Behaviour, Capacity, Delayed, Full, Reject, Service, ServiceTime, Stall,
@@ -69,9 +70,10 @@ impl Run {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let gateway = Gateway::start(GatewayConfig {
             dialect: Dialect::Hono,
-            coap: Some(here),
+            listen: ListenAddresses::new(here)
+                .with("coap", Some(here))
+                .with("coaps", Some(here)),
             coaps: Some(GatewayDtls {
-                listen: here,
                 connection_id: true,
                 secret: Some("key".to_owned()),
                 certificate: None,

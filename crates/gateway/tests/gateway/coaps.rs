@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muster_gateway::{Dialect, Gateway, GatewayConfig, GatewayDtls, User};
+use muster_gateway::{Dialect, Gateway, GatewayConfig, GatewayDtls, ListenAddresses, User};
 use muster_model::Micros;
 use muster_model::behaviour::{Behaviour, CloseLinks};
 use muster_protocol::coap::{Code, Transmission};
@@ -16,10 +16,11 @@ use crate::wire::{Ended, Wire};
 const SENSOR: (&str, &str) = ("sensor1@T1", "hono-secret");
 
 fn config() -> GatewayConfig {
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
     GatewayConfig {
         dialect: Dialect::Hono,
+        listen: ListenAddresses::new(here).with("coaps", Some(here)),
         coaps: Some(GatewayDtls {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             connection_id: true,
             secret: None,
             certificate: None,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
     ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice,
-    MANAGEMENT_PATH, ManagementConfig, SlowReader, run_until_stopped,
+    ListenAddresses, MANAGEMENT_PATH, ManagementConfig, SlowReader, run_until_stopped,
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
@@ -38,8 +38,9 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     let config = GatewayConfig {
         websocket: args.websocket,
         tls: tls(args)?,
-        listen: args.listen,
-        coap: coap(args, ("--coap", args.coap))?,
+        listen: ListenAddresses::new(args.listen)
+            .with("coap", coap(args, ("--coap", args.coap))?)
+            .with("coaps", coap(args, ("--coaps", args.coaps))?),
         coaps: coaps(args)?,
         max_payload: max_payload(args)?,
         devices: registered(args)?,
@@ -108,9 +109,9 @@ fn coap(
 
 /// The address for CoAP over DTLS, and its keys.
 fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
-    let Some(listen) = coap(args, ("--coaps", args.coaps))? else {
+    if args.coaps.is_none() {
         return Ok(None);
-    };
+    }
     let secret = args.psk.as_deref().map(one_line).transpose()?;
     if secret.as_deref() == Some("") {
         bail!("read --psk: the file is empty; write the key into it");
@@ -120,7 +121,6 @@ fn coaps(args: &GatewayArgs) -> Result<Option<GatewayDtls>> {
         bail!("listen at --coaps: nobody has a key; give --users, --psk or --cert");
     }
     Ok(Some(GatewayDtls {
-        listen,
         connection_id: !args.no_connection_id,
         secret,
         certificate,

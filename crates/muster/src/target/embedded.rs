@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::Result;
 use muster_conduct::directory;
-use muster_gateway::{GatewayConfig, GatewayDtls, GatewayTls, User};
+use muster_gateway::{GatewayConfig, GatewayDtls, GatewayTls, ListenAddresses, User};
 use muster_model::LinkId;
 use muster_plan::{Credential, FleetPlan, PemFile, Plan, Scheme};
 use muster_platform::Protocol;
@@ -26,15 +26,14 @@ pub(super) fn listening(
         let found = devices.find(|(of, _)| *of == protocol);
         found.map(|(_, address)| *address)
     };
-    let coap = address_of(Protocol::Coap);
-    let is_dtls = plan.platform.scheme_of(Protocol::Coap) == Some(Scheme::Coaps);
+    let scheme = plan.platform.scheme_of(Protocol::Coap);
+    let scheme = scheme.unwrap_or(Scheme::Coap);
     // If no device speaks MQTT, the business application has a port of its own.
     let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
+    let broker = address_of(Protocol::Mqtt).unwrap_or_else(northbound);
     GatewayConfig {
-        listen: address_of(Protocol::Mqtt).unwrap_or_else(northbound),
-        coap: coap.filter(|_| !is_dtls),
-        coaps: coap.filter(|_| is_dtls).map(|listen| GatewayDtls {
-            listen,
+        listen: ListenAddresses::new(broker).with(scheme.name(), address_of(Protocol::Coap)),
+        coaps: scheme.is_dtls().then_some(GatewayDtls {
             connection_id: true,
             secret: None,
             certificate: own,
