@@ -82,13 +82,6 @@ impl ClockReading {
     }
 }
 
-impl ClockChange {
-    /// Returns true if the clocks were stepped or the host was suspended.
-    pub const fn happened(self) -> bool {
-        self.stepped_us != 0 || self.suspended_us != 0
-    }
-}
-
 const fn above_error(difference_ns: i64) -> i64 {
     if difference_ns.abs() < CHANGE_MIN_NS {
         0
@@ -124,8 +117,9 @@ mod tests {
 
     #[test]
     fn clocks_that_run_alike_did_not_change() {
-        assert!(!later(SECOND, SECOND, SECOND).happened());
-        assert!(!later(SECOND, SECOND + 900_000, SECOND - 900_000).happened());
+        assert_eq!(later(SECOND, SECOND, SECOND), ClockChange::default());
+        let error = later(SECOND, SECOND + 900_000, SECOND - 900_000);
+        assert_eq!(error, ClockChange::default());
     }
 
     #[test]
@@ -179,6 +173,6 @@ mod tests {
     #[test]
     fn two_readings_of_this_host_agree() {
         let first = ClockReading::take();
-        assert!(!ClockReading::take().since(first).happened());
+        assert_eq!(ClockReading::take().since(first), ClockChange::default());
     }
 }

@@ -7,23 +7,12 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Reasons that prevent watching.
+/// Error of a file of the kernel that cannot be opened.
 #[derive(Debug, Error)]
-pub enum MonitorError {
-    /// A file of the kernel could not be opened.
-    #[error("cannot read {path}: {source} (is procfs mounted, and may this user read it?)")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// No process bears the name.
-    #[error("no process is called `{name}` (the name is the one in /proc/<pid>/comm)")]
-    NoProcess {
-        /// The name asked for.
-        name: String,
-    },
+#[error("cannot read {path}: {source} (is procfs mounted, and may this user read it?)")]
+pub struct MonitorError {
+    path: PathBuf,
+    source: io::Error,
 }
 
 /// Largest file read: `/proc/stat` with its interrupt counters on a host of many cores.
@@ -42,7 +31,7 @@ impl Reread {
     /// Opens the file for reading.
     pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, MonitorError> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|source| MonitorError::Open {
+        let file = File::open(path).map_err(|source| MonitorError {
             path: path.to_owned(),
             source,
         })?;

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
 use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, ManagementConfig, User};
-use muster_model::Micros;
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_plan::{
@@ -252,15 +251,11 @@ impl Target {
         let mut account: Option<GatewayAccount> = None;
         for (index, mut process) in self.gateways.drain(..).enumerate() {
             let name = format!("gateway {index}");
-            let sample = process.monitor.sample(Micros::ZERO);
-            stopped
-                .used
-                .cpu_s
-                .insert(name.clone(), sample.cpu * elapsed_s);
-            stopped
-                .used
-                .memory_bytes
-                .insert(name.clone(), sample.memory.peak_rss_bytes);
+            let sample = process.monitor.sample().unwrap_or_default();
+            let used = &mut stopped.used;
+            used.cpu_s.insert(name.clone(), sample.cpu_s);
+            used.memory_bytes
+                .insert(name.clone(), sample.peak_rss_bytes);
             match process.gateway.stop() {
                 Ok(its) => account
                     .get_or_insert_with(GatewayAccount::default)
@@ -290,8 +285,7 @@ impl GatewayProcess {
         let mut command = Command::new(program);
         command.args(["gateway", "--embedded"]);
         let gateway = ChildGateway::start(command, config).context("start the embedded gateway")?;
-        let monitor = TargetMonitor::of_process("gateway", gateway.id())
-            .context("watch the embedded gateway")?;
+        let monitor = TargetMonitor::open(gateway.id()).context("watch the embedded gateway")?;
         Ok(Self { gateway, monitor })
     }
 }

@@ -1,33 +1,16 @@
-//! Files of one process: `stat`, `status`, `io` and `limits`.
-
-/// Times of one process, from `/proc/<pid>/stat`, in ticks of the kernel (usually 10 ms).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ProcessTimes {
-    /// Ticks in user mode, all threads, ended ones included.
-    pub user_ticks: u64,
-    /// Ticks in the kernel, all threads, ended ones included.
-    pub system_ticks: u64,
-    /// Start of the process in ticks since boot: with the pid, its identity.
-    pub started_ticks: u64,
-}
+//! Files of one process: `stat`, `status` and `limits`.
 
 /// Position of `utime` after the closing parenthesis of the command's name (field 14 of `stat`).
 const UTIME: usize = 11;
-/// Position of `starttime` counted the same way (field 22 of `stat`).
-const STARTED: usize = 19;
 
-/// Parses `/proc/<pid>/stat`; a command's name may itself hold blanks and parentheses.
-pub fn process_times(text: &str) -> Option<ProcessTimes> {
+/// Parses `/proc/<pid>/stat`: the CPU time of all threads, ended ones included, in user mode and in
+/// the kernel, in ticks (usually 10 ms). A command's name may itself hold blanks and parentheses.
+pub fn cpu_ticks(text: &str) -> Option<u64> {
     let (_, after_name) = text.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(UTIME);
-    let user_ticks = fields.next()?.parse().ok()?;
-    let system_ticks = fields.next()?.parse().ok()?;
-    let started_ticks = fields.nth(STARTED - UTIME - 2)?.parse().ok()?;
-    Some(ProcessTimes {
-        user_ticks,
-        system_ticks,
-        started_ticks,
-    })
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
 }
 
 /// Memory of one process, from `/proc/<pid>/status`, in bytes.
@@ -39,8 +22,6 @@ pub struct Memory {
     pub peak_rss_bytes: u64,
     /// Resident and backed by no file: the heap and the stacks, what "user memory" means.
     pub anon_bytes: u64,
-    /// Threads alive.
-    pub threads: u32,
 }
 
 /// Parses `/proc/<pid>/status`; none for a kernel thread or a process that is gone.
@@ -49,24 +30,6 @@ pub fn memory(text: &str) -> Option<Memory> {
         rss_bytes: kibibytes(text, "VmRSS:")?,
         peak_rss_bytes: kibibytes(text, "VmHWM:")?,
         anon_bytes: kibibytes(text, "RssAnon:")?,
-        threads: field(text, "Threads:")?.trim().parse().ok()?,
-    })
-}
-
-/// Bytes that a process moved to and from storage, from `/proc/<pid>/io`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Io {
-    /// Bytes fetched from storage.
-    pub read_bytes: u64,
-    /// Bytes sent to storage.
-    pub written_bytes: u64,
-}
-
-/// Parses `/proc/<pid>/io`, which only the process's own user and root may read.
-pub fn io(text: &str) -> Option<Io> {
-    Some(Io {
-        read_bytes: field(text, "read_bytes:")?.trim().parse().ok()?,
-        written_bytes: field(text, "\nwrite_bytes:")?.trim().parse().ok()?,
     })
 }
 
@@ -111,25 +74,17 @@ mod tests {
 
     const STATUS: &str = include_str!("../../captured/status.txt");
     const LIMITS: &str = include_str!("../../captured/limits.txt");
-    const IO: &str = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 1\nread_bytes: 8192\n\
-                      write_bytes: 4096\ncancelled_write_bytes: 7\n";
 
     #[test]
-    fn process_times_survive_a_name_with_blanks_and_parentheses() {
-        let text = "9090 (a (b) c) R 9077 9077 5347 0 -1 4194304 103 0 0 0 57 21 0 0 20 0 1 0 \
-                    114810 3133440 413 18446744073709551615";
-        let expected = ProcessTimes {
-            user_ticks: 57,
-            system_ticks: 21,
-            started_ticks: 114_810,
-        };
-        assert_eq!(process_times(text), Some(expected));
+    fn cpu_ticks_survive_a_name_with_blanks_and_parentheses() {
+        let text = "9090 (a (b) c) R 9077 9077 5347 0 -1 4194304 103 0 0 0 57 21 0 0 20 0 1 0";
+        assert_eq!(cpu_ticks(text), Some(78));
     }
 
     #[test]
-    fn process_times_of_a_torn_line_are_none() {
-        assert_eq!(process_times("9090 (cat) R 9077"), None);
-        assert_eq!(process_times(""), None);
+    fn cpu_ticks_of_a_torn_line_are_none() {
+        assert_eq!(cpu_ticks("9090 (cat) R 9077"), None);
+        assert_eq!(cpu_ticks(""), None);
     }
 
     #[test]
@@ -138,7 +93,6 @@ mod tests {
             rss_bytes: 1_768 * 1024,
             peak_rss_bytes: 1_768 * 1024,
             anon_bytes: 112 * 1024,
-            threads: 1,
         };
         assert_eq!(memory(STATUS), Some(expected));
     }
@@ -146,17 +100,6 @@ mod tests {
     #[test]
     fn a_kernel_thread_has_no_memory() {
         assert_eq!(memory("Name:\tkthreadd\nThreads:\t1\n"), None);
-    }
-
-    #[test]
-    fn written_bytes_are_not_the_cancelled_ones() {
-        assert_eq!(
-            io(IO),
-            Some(Io {
-                read_bytes: 8192,
-                written_bytes: 4096
-            })
-        );
     }
 
     #[test]
