@@ -11,11 +11,11 @@ use muster_conduct::{
     Progress, Slice, ThreadSample, recorder_plan, schedules,
 };
 use muster_fleet::{ShardError, ShardSpec, shard_loop};
-use muster_judge::{Incident, IncidentKind};
+use muster_judge::{Incident, IncidentKind, ThreadRole};
 use muster_load::ScheduleError;
 use muster_model::Micros;
 use muster_monitor::{
-    Environment, GeneratorMonitor, GeneratorSample, HealthLog, MonitorError, Role, ThreadId,
+    Environment, GeneratorMonitor, GeneratorSample, HealthLog, MonitorError, ThreadId,
     current_thread, thread_cpu_us,
 };
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
@@ -56,7 +56,7 @@ pub struct Agent {
 
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) role: Role,
+    pub(crate) role: ThreadRole,
     orders: SyncSender<Order>,
     waker: Waker,
     progress: Progress,
@@ -216,7 +216,7 @@ impl Agent {
                 trial: assignment.trial,
             };
             let drivers = link_drivers(&plan, slice, office.writer)?;
-            self.start_thread((Role::Shard, shard), office, move |mailbox| {
+            self.start_thread((ThreadRole::Shard, shard), office, move |mailbox| {
                 Ok(shard_loop(&spec, drivers, mailbox)?)
             })?;
         }
@@ -235,7 +235,7 @@ impl Agent {
 
     pub(crate) fn start_thread<H: Handler + 'static>(
         &mut self,
-        (role, index): (Role, u16),
+        (role, index): (ThreadRole, u16),
         office: Office<'_>,
         make: impl FnOnce(Mailbox<Order, Box<Dispatch>>) -> Result<Loop<H>, AgentError> + Send + 'static,
     ) -> Result<(), AgentError> {
@@ -243,7 +243,7 @@ impl Agent {
         let (ready, is_ready) = sync_channel::<Ready>(1);
         let name = format!(
             "{}-{index}",
-            if role == Role::Shard {
+            if role == ThreadRole::Shard {
                 "shard"
             } else {
                 "consumer"
@@ -388,7 +388,7 @@ impl Agent {
                 .threads
                 .iter()
                 .map(|thread| ThreadSample {
-                    is_consumer: thread.role == Role::Consumer,
+                    is_consumer: thread.role == ThreadRole::Consumer,
                     cpu: thread.cpu,
                     wait: thread.wait,
                 })
@@ -403,7 +403,7 @@ impl Agent {
 
     /// CPU time of the threads of a role that have ended, to their last microsecond: a sample a
     /// second would miss what came after the last one.
-    fn cpu_us(&self, role: Role) -> u64 {
+    fn cpu_us(&self, role: ThreadRole) -> u64 {
         let of_role = self.threads.iter().filter(|thread| thread.role == role);
         of_role.map(|thread| thread.cpu_us).sum()
     }
@@ -431,8 +431,8 @@ impl Agent {
         News::Ended(Box::new(Afterlife {
             health,
             cpu_us: sample.cpu_us,
-            shards_cpu_us: self.cpu_us(Role::Shard),
-            consumers_cpu_us: self.cpu_us(Role::Consumer) + self.library_cpu_us,
+            shards_cpu_us: self.cpu_us(ThreadRole::Shard),
+            consumers_cpu_us: self.cpu_us(ThreadRole::Consumer) + self.library_cpu_us,
             peak_rss_bytes: sample.process.peak_rss_bytes,
             links_bytes: memory.anon_bytes.saturating_sub(self.anon_before),
             devices: self.devices,

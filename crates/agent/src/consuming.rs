@@ -1,8 +1,9 @@
 //! The threads of an agent's consumers: ours, and those of the library beside them.
 
 use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop, kafka_loop};
+use muster_judge::ThreadRole;
 use muster_model::Micros;
-use muster_monitor::{GeneratorSample, Role};
+use muster_monitor::GeneratorSample;
 use muster_plan::Plan;
 use muster_protocol::layer::Plain;
 use muster_transport::Clients;
@@ -33,7 +34,7 @@ impl Agent {
         };
         for (index, consumer) in (1..).zip(&kafka) {
             let spec = of(std::slice::from_ref(consumer));
-            let place = (Role::Consumer, index);
+            let place = (ThreadRole::Consumer, index);
             let writer = (office.writer)();
             self.start_thread(place, office, move |mailbox| {
                 Ok(kafka_loop(&spec, writer, mailbox)?)
@@ -45,7 +46,7 @@ impl Agent {
         let layers = layers_of(&spec.plan, &mqtt)?;
         let spec = of(&mqtt);
         let writer = (office.writer)();
-        self.start_thread((Role::Consumer, 0), office, move |mailbox| {
+        self.start_thread((ThreadRole::Consumer, 0), office, move |mailbox| {
             Ok(consumers_loop(&spec, layers, writer, mailbox)?)
         })
     }
@@ -55,11 +56,11 @@ impl Agent {
         if self
             .threads
             .iter()
-            .any(|thread| thread.role == Role::Consumer)
+            .any(|thread| thread.role == ThreadRole::Consumer)
         {
             let name = LIBRARY_THREADS;
             self.monitor
-                .watch_named(Role::Consumer, name, LIBRARY_FIRST);
+                .watch_named(ThreadRole::Consumer, name, LIBRARY_FIRST);
         }
         let sample = self.monitor.sample(now);
         let libraries = sample.threads.iter().filter(|it| it.index >= LIBRARY_FIRST);

@@ -1,14 +1,16 @@
 //! The facts about this host that a result must carry to be compared with another.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use muster_net::limits;
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
 
 use crate::procfs::{
     CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, cpu_info, memory_limit,
-    memory_total_bytes, open_files_limit, os_name, port_range,
+    memory_total_bytes, open_files_limit, os_name,
 };
 
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
@@ -78,24 +80,23 @@ impl Environment {
         let cpus = cpu_info(&text("/proc/cpuinfo").unwrap_or_default());
         Self {
             host: system.nodename().to_string_lossy().into_owned(),
-            boot: text("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()),
+            boot: trimmed("/proc/sys/kernel/random/boot_id"),
             kernel: format!(
                 "{} {}",
                 system.sysname().to_string_lossy(),
                 system.release().to_string_lossy()
             ),
-            os: text("/etc/os-release").as_deref().and_then(os_name),
+            os: read("/etc/os-release", os_name),
             architecture: system.machine().to_string_lossy().into_owned(),
             cpu_model: cpus.model,
             cpus: cpus.count,
             cpus_usable: std::thread::available_parallelism().map_or(cpus.count, |cores| {
                 u32::try_from(cores.get()).unwrap_or(u32::MAX)
             }),
-            memory_bytes: text("/proc/meminfo")
-                .as_deref()
-                .and_then(memory_total_bytes),
-            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-                .map(|name| name.trim().to_owned()),
+            memory_bytes: read("/proc/meminfo", memory_total_bytes),
+            clock_source: trimmed(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
             limits: Limits::read(),
             container: Container::read(),
         }
@@ -104,15 +105,11 @@ impl Environment {
 
 impl Limits {
     fn read() -> Self {
-        let files = text("/proc/self/limits")
-            .as_deref()
-            .and_then(open_files_limit);
+        let files = read("/proc/self/limits", open_files_limit);
         Self {
             open_files: files.and_then(|files| files.soft),
             open_files_max: files.and_then(|files| files.hard),
-            ephemeral_ports: text("/proc/sys/net/ipv4/ip_local_port_range")
-                .as_deref()
-                .and_then(port_range),
+            ephemeral_ports: limits::port_range().map(RangeInclusive::into_inner),
         }
     }
 }
@@ -120,7 +117,7 @@ impl Limits {
 impl Container {
     fn read() -> Self {
         let marks = ["/.dockerenv", "/run/.containerenv"];
-        let groups = own_cgroups();
+        let groups = cgroups(&text("/proc/self/cgroup").unwrap_or_default());
         Self {
             detected: marks.iter().any(|mark| Path::new(mark).exists())
                 || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
@@ -131,13 +128,9 @@ impl Container {
 }
 
 fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
-    let unified = groups.unified.iter().flat_map(|group| within(None, group));
-    let split = groups
-        .cpu
-        .iter()
-        .flat_map(|group| within(Some("cpu"), group));
-    let unified = unified.filter_map(|folder| cgroup_v2_quota(&text(folder.join("cpu.max"))?));
-    let split = split.filter_map(|folder| {
+    let unified = within("", groups.unified.as_deref());
+    let unified = unified.filter_map(|folder| read(folder.join("cpu.max"), cgroup_v2_quota));
+    let split = within("cpu", groups.cpu.as_deref()).filter_map(|folder| {
         let quota = text(folder.join("cpu.cfs_quota_us"))?;
         cgroup_v1_quota(&quota, &text(folder.join("cpu.cfs_period_us"))?)
     });
@@ -145,32 +138,31 @@ fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
 }
 
 fn memory_bound(groups: &CgroupPath) -> Option<u64> {
-    let unified = groups.unified.iter().flat_map(|group| within(None, group));
-    let split = groups
-        .memory
-        .iter()
-        .flat_map(|group| within(Some("memory"), group));
+    let unified = within("", groups.unified.as_deref());
     let unified = unified.map(|folder| folder.join("memory.max"));
+    let split = within("memory", groups.memory.as_deref());
     let split = split.map(|folder| folder.join("memory.limit_in_bytes"));
-    unified
-        .chain(split)
-        .filter_map(|file| memory_limit(&text(file)?))
-        .min()
-}
-
-fn own_cgroups() -> CgroupPath {
-    cgroups(&text("/proc/self/cgroup").unwrap_or_default())
+    let files = unified.chain(split);
+    files.filter_map(|file| read(file, memory_limit)).min()
 }
 
 /// The group's folder and all above it: a bound on any of them holds. Inside a container the
 /// path may be the host's, of which only the root is mounted.
-fn within(controller: Option<&str>, group: &str) -> Vec<PathBuf> {
-    let root = Path::new(CGROUP_ROOT).join(controller.unwrap_or_default());
-    let leaf = root.join(group.trim_start_matches('/'));
-    leaf.ancestors()
-        .take_while(|folder| folder.starts_with(&root))
-        .map(Path::to_owned)
-        .collect()
+fn within(controller: &str, group: Option<&str>) -> impl Iterator<Item = PathBuf> {
+    let root = Path::new(CGROUP_ROOT).join(controller);
+    let leaf = group.map(|group| root.join(group.trim_start_matches('/')));
+    let folders = std::iter::successors(leaf, |folder| folder.parent().map(Path::to_owned));
+    folders.take_while(move |folder| folder.starts_with(&root))
+}
+
+/// A file's text as `parse` reads it.
+fn read<T>(path: impl AsRef<Path>, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    parse(&text(path)?)
+}
+
+/// A file's text without its last line feed.
+fn trimmed(path: &str) -> Option<String> {
+    read(path, |text| Some(text.trim().to_owned()))
 }
 
 fn text(path: impl AsRef<Path>) -> Option<String> {
@@ -207,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_bound_on_any_group_above_holds() {
-        let folders = within(Some("cpu"), "/batch/job-7");
+        let folders = within("cpu", Some("/batch/job-7"));
         let expected: Vec<PathBuf> = [
             "/sys/fs/cgroup/cpu/batch/job-7",
             "/sys/fs/cgroup/cpu/batch",
@@ -216,7 +208,6 @@ mod tests {
         .map(PathBuf::from)
         .into();
         let folders: Vec<PathBuf> = folders
-            .into_iter()
             .map(|folder| folder.components().collect())
             .collect();
         assert_eq!(folders, expected);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirEntry};
 
+use muster_judge::ThreadRole;
 use muster_model::Micros;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
@@ -9,15 +10,6 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::procfs::{CpuTimes, Memory, SchedStat, cpu_times, memory};
 use crate::reread::{MonitorError, Reread};
 use crate::{ClockChange, ClockReading};
-
-/// Role of a watched thread; usage is counted by role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
-    /// Drives devices.
-    Shard,
-    /// Drives backend consumers.
-    Consumer,
-}
 
 /// A thread of this process, as the kernel names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +24,7 @@ pub fn current_thread() -> ThreadId {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThreadShare {
     /// Its role.
-    pub role: Role,
+    pub role: ThreadRole,
     /// Its number within the role, from 0.
     pub index: u16,
     /// Time on a CPU divided by time passed; the scheduler's own clock lags by up to a tick, so
@@ -94,7 +86,7 @@ pub struct GeneratorMonitor {
 
 #[derive(Debug)]
 struct Watched {
-    role: Role,
+    role: ThreadRole,
     index: u16,
     thread: ThreadId,
     file: Reread,
@@ -129,7 +121,12 @@ impl GeneratorMonitor {
     ///
     /// # Errors
     /// [`MonitorError`] if the thread is gone, or the kernel keeps no scheduler statistics.
-    pub fn watch(&mut self, role: Role, index: u16, thread: ThreadId) -> Result<(), MonitorError> {
+    pub fn watch(
+        &mut self,
+        role: ThreadRole,
+        index: u16,
+        thread: ThreadId,
+    ) -> Result<(), MonitorError> {
         let mut file = Reread::open(format!("/proc/self/task/{}/schedstat", thread.0))?;
         let last = file.read().and_then(SchedStat::parse).unwrap_or_default();
         self.threads.push(Watched {
@@ -144,7 +141,7 @@ impl GeneratorMonitor {
 
     /// Watches every further thread of this process whose name begins so: a library starts its
     /// threads when it wants them. The first of them is number `first`.
-    pub fn watch_named(&mut self, role: Role, name: &str, first: u16) {
+    pub fn watch_named(&mut self, role: ThreadRole, name: &str, first: u16) {
         for thread in named_threads(name) {
             if self.threads.iter().any(|known| known.thread == thread) {
                 continue;
@@ -245,12 +242,12 @@ mod tests {
     fn a_busy_thread_shows_its_time_on_a_cpu() {
         let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
         monitor
-            .watch(Role::Shard, 3, current_thread())
+            .watch(ThreadRole::Shard, 3, current_thread())
             .expect("this thread is alive");
         burn();
         let sample = monitor.sample(Micros::from_secs(1));
         let thread = sample.threads[0];
-        assert_eq!((thread.role, thread.index), (Role::Shard, 3));
+        assert_eq!((thread.role, thread.index), (ThreadRole::Shard, 3));
         assert!(thread.cpu > 0.0, "{thread:?}");
         assert!(thread.cpu + thread.wait < 1.5, "{thread:?}");
     }
@@ -259,7 +256,7 @@ mod tests {
     fn threads_of_a_name_are_found_once_and_have_numbers_of_their_own() {
         let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
         monitor
-            .watch(Role::Consumer, 3, current_thread())
+            .watch(ThreadRole::Consumer, 3, current_thread())
             .expect("this thread is alive");
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -271,7 +268,7 @@ mod tests {
         let thread = thread.spawn(work).expect("a thread can be had");
         is_ready.recv().expect("it begins");
         for _ in 0..2 {
-            monitor.watch_named(Role::Consumer, "odd:", 100);
+            monitor.watch_named(ThreadRole::Consumer, "odd:", 100);
         }
         let sample = monitor.sample(Micros::from_secs(1));
         let numbers: Vec<u16> = sample.threads.iter().map(|it| it.index).collect();
@@ -310,7 +307,7 @@ mod tests {
     fn the_share_of_a_thread_is_what_its_own_clock_says() {
         let mut monitor = GeneratorMonitor::open().expect("procfs is mounted");
         monitor
-            .watch(Role::Shard, 0, current_thread())
+            .watch(ThreadRole::Shard, 0, current_thread())
             .expect("this thread is alive");
         let begun = thread_cpu_us();
         monitor.sample(Micros::ZERO);
@@ -365,13 +362,13 @@ mod tests {
         });
         let id = told.recv().expect("the thread tells its id");
         monitor
-            .watch(Role::Consumer, 0, id)
+            .watch(ThreadRole::Consumer, 0, id)
             .expect("the thread waits");
         assert_eq!(monitor.sample(Micros::ZERO).threads.len(), 1);
         drop(stop);
         thread.join().expect("the thread ends");
         assert!(monitor.sample(Micros::ZERO).threads.is_empty());
-        assert!(monitor.watch(Role::Consumer, 0, id).is_err());
+        assert!(monitor.watch(ThreadRole::Consumer, 0, id).is_err());
     }
 
     #[test]

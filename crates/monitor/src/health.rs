@@ -5,7 +5,7 @@ use muster_judge::{
 };
 use muster_model::Micros;
 
-use crate::{GeneratorSample, Role, ThreadShare};
+use crate::{GeneratorSample, ThreadShare};
 
 /// Gathers one process's samples, second by second.
 #[derive(Debug, Clone)]
@@ -23,11 +23,6 @@ impl HealthLog {
     /// An empty log of the process on `host`; `process` begins the names of its threads and is
     /// empty where there is only one.
     pub fn new(process: &str, host: &str) -> Self {
-        let prefix = if process.is_empty() {
-            String::new()
-        } else {
-            format!("{process} ")
-        };
         let host = HostHealth {
             name: host.to_owned(),
             steal: Vec::new(),
@@ -37,7 +32,10 @@ impl HealthLog {
             ..GeneratorHealth::default()
         };
         Self {
-            prefix,
+            prefix: match process {
+                "" => String::new(),
+                process => format!("{process} "),
+            },
             health,
             lasting: Vec::new(),
         }
@@ -61,10 +59,7 @@ impl HealthLog {
     ///
     /// Repetitions are one incident with a count, from its first to its last time.
     pub fn incident(&mut self, incident: Incident) {
-        let mut known = self.health.incidents.iter_mut().rev();
-        let same =
-            known.find(|known| known.kind == incident.kind && known.detail == incident.detail);
-        match same {
+        match last(&mut self.health, incident.kind, &incident.detail) {
             Some(known) => {
                 known.count += incident.count;
                 known.until = known.until.max(incident.until);
@@ -90,9 +85,7 @@ impl HealthLog {
     /// Extends every incident that has not ended to `now`.
     pub fn go_on(&mut self, now: Micros) {
         for (kind, detail) in &self.lasting {
-            let mut known = self.health.incidents.iter_mut().rev();
-            let last = known.find(|known| known.kind == *kind && known.detail == *detail);
-            if let Some(incident) = last {
+            if let Some(incident) = last(&mut self.health, *kind, detail) {
                 incident.until = incident.until.max(now);
             }
         }
@@ -116,9 +109,9 @@ impl HealthLog {
     }
 
     fn add_thread(&mut self, until: Micros, share: &ThreadShare) {
-        let (role, word) = match share.role {
-            Role::Shard => (ThreadRole::Shard, "shard"),
-            Role::Consumer => (ThreadRole::Consumer, "consumer"),
+        let word = match share.role {
+            ThreadRole::Shard => "shard",
+            ThreadRole::Consumer => "consumer",
         };
         let name = format!("{}{word} {}", self.prefix, share.index);
         let window = ThreadWindow {
@@ -126,54 +119,51 @@ impl HealthLog {
             cpu: share.cpu,
             waiting: Some(share.wait),
         };
-        match self
-            .health
-            .threads
-            .iter_mut()
-            .find(|thread| thread.name == name)
-        {
+        let threads = &mut self.health.threads;
+        match threads.iter_mut().find(|thread| thread.name == name) {
             Some(thread) => thread.windows.push(window),
-            None => self.health.threads.push(ThreadHealth {
+            None => threads.push(ThreadHealth {
                 name,
-                role,
+                role: share.role,
                 windows: vec![window],
             }),
         }
     }
 }
 
-fn clock_incidents(sample: &GeneratorSample) -> impl Iterator<Item = Incident> {
-    let stepped = sample.clock.stepped_us;
-    let direction = if stepped < 0 {
-        "wall clock set back"
-    } else {
-        "wall clock set forward"
-    };
-    let stepped = Incident {
-        count: stepped.unsigned_abs(),
-        ..incident(sample, IncidentKind::ClockStepped, direction)
-    };
-    let suspended = Incident {
-        count: sample.clock.suspended_us,
-        ..incident(
-            sample,
-            IncidentKind::Suspended,
-            "CLOCK_BOOTTIME ran ahead of CLOCK_MONOTONIC",
-        )
-    };
-    [stepped, suspended]
-        .into_iter()
-        .filter(|incident| incident.count > 0)
+fn last<'a>(
+    health: &'a mut GeneratorHealth,
+    kind: IncidentKind,
+    detail: &str,
+) -> Option<&'a mut Incident> {
+    let mut known = health.incidents.iter_mut().rev();
+    known.find(|known| known.kind == kind && known.detail == detail)
 }
 
-fn incident(sample: &GeneratorSample, kind: IncidentKind, detail: &str) -> Incident {
-    Incident {
+/// The incidents of the clocks in the time of a sample.
+fn clock_incidents(sample: &GeneratorSample) -> impl Iterator<Item = Incident> {
+    let stepped = match sample.clock.stepped_us {
+        ..0 => "wall clock set back",
+        0.. => "wall clock set forward",
+    };
+    let stepped_us = sample.clock.stepped_us.unsigned_abs();
+    let suspended = "CLOCK_BOOTTIME ran ahead of CLOCK_MONOTONIC";
+    let incidents = [
+        (IncidentKind::ClockStepped, stepped_us, stepped),
+        (
+            IncidentKind::Suspended,
+            sample.clock.suspended_us,
+            suspended,
+        ),
+    ];
+    let happened = incidents.into_iter().filter(|(_, count, _)| *count > 0);
+    happened.map(|(kind, count, detail)| Incident {
         kind,
         from: sample.at - Micros(sample.passed_us),
         until: sample.at,
-        count: 0,
+        count,
         detail: detail.to_owned(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -192,7 +182,7 @@ mod tests {
         GeneratorSample {
             at: Micros::from_secs(second),
             passed_us: 1_000_000,
-            threads: vec![share(Role::Shard, 0), share(Role::Consumer, 0)],
+            threads: vec![share(ThreadRole::Shard, 0), share(ThreadRole::Consumer, 0)],
             cpu_us: 1_000_000,
             process: Memory::default(),
             steal: Some(0.01),

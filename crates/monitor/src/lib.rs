@@ -11,13 +11,14 @@
 //! open and read them again in place.
 //!
 //! ```
-//! use muster_monitor::{GeneratorMonitor, Role, current_thread};
+//! use muster_judge::ThreadRole;
 //! use muster_model::Micros;
+//! use muster_monitor::{GeneratorMonitor, current_thread};
 //!
 //! let mut monitor = GeneratorMonitor::open()?;
-//! monitor.watch(Role::Shard, 0, current_thread())?;
+//! monitor.watch(ThreadRole::Shard, 0, current_thread())?;
 //! let sample = monitor.sample(Micros::from_secs(1));
-//! assert_eq!(sample.threads[0].role, Role::Shard);
+//! assert_eq!(sample.threads[0].role, ThreadRole::Shard);
 //! assert!(sample.process.peak_rss_bytes > 0);
 //! # Ok::<(), muster_monitor::MonitorError>(())
 //! ```
@@ -35,7 +36,7 @@ mod target;
 pub use clock::{ClockChange, ClockReading};
 pub use environment::{Container, Environment, Limits};
 pub use generator::{
-    GeneratorMonitor, GeneratorSample, Role, ThreadId, ThreadShare, current_thread, thread_cpu_us,
+    GeneratorMonitor, GeneratorSample, ThreadId, ThreadShare, current_thread, thread_cpu_us,
 };
 pub use health::HealthLog;
 pub use page::{CounterPage, PageError};

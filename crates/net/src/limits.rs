@@ -24,12 +24,14 @@ pub fn raise_descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The ports the kernel chooses from when it connects; the usual range where it does not tell.
+/// The ports the kernel chooses from when it connects; the usual range if it does not report one.
 pub fn ephemeral_ports() -> RangeInclusive<u16> {
-    fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
-        .ok()
-        .and_then(|text| port_range(&text))
-        .unwrap_or(32_768..=60_999)
+    port_range().unwrap_or(32_768..=60_999)
+}
+
+/// The range of ports that the kernel reports, if it does.
+pub fn port_range() -> Option<RangeInclusive<u16>> {
+    parse_range(&fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?)
 }
 
 /// The largest receive buffer that the kernel grants a socket, in bytes (`net.core.rmem_max`,
@@ -53,7 +55,7 @@ pub fn source_for(link: u32, links: u32, to: SocketAddr) -> Option<IpAddr> {
     Some(IpAddr::V4(Ipv4Addr::new(127, 0, middle as u8, low as u8)))
 }
 
-fn port_range(text: &str) -> Option<RangeInclusive<u16>> {
+fn parse_range(text: &str) -> Option<RangeInclusive<u16>> {
     let mut words = text.split_whitespace();
     let first = words.next()?.parse().ok()?;
     let last = words.next()?.parse().ok()?;
@@ -78,8 +80,9 @@ mod tests {
 
     #[test]
     fn the_kernels_port_range_is_read() {
-        assert_eq!(port_range("32768\t60999\n"), Some(32_768..=60_999));
-        assert_eq!(port_range("nonsense"), None);
+        assert_eq!(parse_range("32768\t60999\n"), Some(32_768..=60_999));
+        assert_eq!(parse_range("nonsense"), None);
+        assert_eq!(parse_range("32768"), None);
         assert!(ephemeral_ports().count() > 1_000);
     }
 
