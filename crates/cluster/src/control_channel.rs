@@ -21,8 +21,8 @@ use muster_model::{Micros, RunId};
 use muster_net::Clock;
 
 pub use offset::Offset;
-use peers::{Identity, Peers};
-use word::{Subject, WORD_MAX, Word};
+use peers::Peers;
+use word::{WORD_MAX, Word};
 
 pub(crate) use peers::Own;
 
@@ -103,18 +103,11 @@ impl ControlChannel {
 
     fn new(socket: UdpSocket, listeners: Vec<SocketAddr>, who: Membership) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let Membership { run, plan, .. } = who;
-        let identity = Identity {
-            subject: Subject { run, plan },
-            part: who.part,
-            has_backend: who.has_backend,
-            clock: who.clock,
-        };
         Ok(Self {
             socket,
             listeners,
             told: 0,
-            peers: Peers::new(identity),
+            peers: Peers::new(who),
             next_word: Micros::ZERO,
             settled: None,
         })

@@ -4,6 +4,7 @@
 //! Layer 8. [`Agents`] is the agents, wherever they are; [`carry_out`] conducts a run with them and
 //! hands back all that was recorded. It must never know how a result looks or who reads it.
 
+mod agent_states;
 mod agents;
 mod assignment;
 mod control_channel;

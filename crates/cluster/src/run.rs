@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use muster_agent::News;
 use muster_conduct::{
-    Afterlife, Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase,
-    ProcessSample, Progress, RunData, Standing, Timetable,
+    Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase, ProcessSample,
+    Progress, RunData, Standing, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
 
+use crate::agent_states::{AgentState, AgentStates};
 use crate::control_channel::Own;
 use crate::recent::Recent;
 use crate::{Agents, ChannelAccount, ControlChannel};
@@ -99,54 +100,73 @@ pub fn carry_out(
 struct Run {
     conductor: Conductor,
     timetable: Timetable,
-    watch: StopWatch,
-    stop: Option<Stop>,
-    watched: u32,
-    progress: Vec<Progress>,
-    state: Vec<AgentState>,
+    agents: AgentStates,
     recent: Recent,
-    unkept: WindowDelta,
+    stop_watch: SecondWatch,
     handover: Option<Box<Handover>>,
-    health: GeneratorHealth,
-    afterlives: Vec<Afterlife>,
-    incidents: Vec<Incidents>,
     further_incidents: u64,
-    timeline: Timeline,
+    /// Results so far.
+    data: RunData,
     finished_at: Option<Micros>,
-    /// State of the consumers' listening then.
-    listening: Option<Listening>,
     /// Progress of all other parts, now or when settling ended; none while one is silent.
     others: Option<(Vec<Progress>, muster_measure::Progress)>,
     now: Micros,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AgentState {
-    Working,
-    Over,
-    Lost,
+/// The conditions that stop a run, and the next second to decide them for.
+struct SecondWatch {
+    watch: StopWatch,
+    next: u32,
+}
+
+impl SecondWatch {
+    /// Decides every second whose news are in: every thread has reported its state after it.
+    fn decide(&mut self, recent: &Recent, progress: &Progress) -> Option<Stop> {
+        loop {
+            let second = u64::from(self.next);
+            let span = (Micros::from_secs(second), Micros::from_secs(second + 1));
+            if span.1 > progress.at {
+                return None;
+            }
+            let (flow, shed_own) = recent.flow_of(self.next);
+            let links = (progress.links_wanted, progress.links_up);
+            let window = StopWindow::of(span, &flow, shed_own, links);
+            self.next += 1;
+            if let Some(stop) = self.watch.window(&window) {
+                return Some(stop);
+            }
+        }
+    }
 }
 
 impl Run {
     fn new(agents: usize, timetable: Timetable, rules: &Rules, clock: Clock) -> Self {
+        let conductor = Conductor::new(timetable);
         Self {
-            conductor: Conductor::new(timetable),
+            data: RunData {
+                unkept: WindowDelta::default(),
+                identity: None,
+                account: None,
+                health: GeneratorHealth::default(),
+                afterlives: Vec::new(),
+                incidents: Vec::new(),
+                timeline: Timeline::CONNECTING,
+                end: Micros::ZERO,
+                listening: None,
+                ending: conductor.ending(),
+                stop: None,
+            },
+            conductor,
             timetable,
-            watch: StopWatch::new(rules),
-            stop: None,
-            watched: 0,
-            progress: vec![Progress::default(); agents],
-            state: vec![AgentState::Working; agents],
+            agents: AgentStates::new(agents),
             recent: Recent::default(),
-            unkept: WindowDelta::default(),
+            stop_watch: SecondWatch {
+                watch: StopWatch::new(rules),
+                next: 0,
+            },
             handover: None,
-            health: GeneratorHealth::default(),
-            afterlives: Vec::new(),
-            incidents: Vec::new(),
             further_incidents: 0,
-            timeline: Timeline::CONNECTING,
             finished_at: None,
-            listening: None,
             others: None,
             now: clock.now(),
         }
@@ -156,23 +176,22 @@ impl Run {
         let Some(finished) = self.finished_at else {
             return false;
         };
-        let is_working = self.state.contains(&AgentState::Working);
-        !is_working || self.now >= finished + FINISH_MAX
+        self.agents.are_done() || self.now >= finished + FINISH_MAX
     }
 
     fn hear(&mut self, agent: usize, news: News, observer: &mut dyn Observer) {
         match news {
             News::Dispatch(dispatch) => {
                 if !observer.windows(&dispatch.windows) {
-                    self.unkept.merge(&dispatch.windows);
+                    self.data.unkept.merge(&dispatch.windows);
                 }
                 self.keep(agent, *dispatch);
             }
             News::Pulse(pulse) => observer.pulse(agent, &pulse),
             News::Ended(afterlife) => {
-                self.state[agent] = AgentState::Over;
-                self.health.merge(afterlife.health.clone());
-                self.afterlives.push(*afterlife);
+                self.agents.set(agent, AgentState::Over);
+                self.data.health.merge(afterlife.health.clone());
+                self.data.afterlives.push(*afterlife);
             }
             News::Lost(why) => self.lose(agent, why),
         }
@@ -181,7 +200,7 @@ impl Run {
     fn keep(&mut self, agent: usize, dispatch: Dispatch) {
         let at = dispatch.windows.until;
         self.recent.add(&dispatch.windows);
-        self.progress[agent] = dispatch.progress;
+        self.agents.report(agent, dispatch.progress);
         for diagnostic in dispatch.diagnostics {
             self.note(at, diagnostic);
         }
@@ -193,8 +212,8 @@ impl Run {
     }
 
     fn lose(&mut self, agent: usize, why: String) {
-        self.state[agent] = AgentState::Lost;
-        self.health.incidents.push(Incident {
+        self.agents.set(agent, AgentState::Lost);
+        self.data.health.incidents.push(Incident {
             kind: IncidentKind::ProcessLost,
             from: self.now,
             until: self.now,
@@ -208,8 +227,8 @@ impl Run {
         if self.is_of_leaving(at, &diagnostic) {
             return;
         }
-        if self.incidents.len() < INCIDENTS_MAX {
-            self.incidents.push(Incidents { at, diagnostic });
+        if self.data.incidents.len() < INCIDENTS_MAX {
+            self.data.incidents.push(Incidents { at, diagnostic });
         } else {
             self.further_incidents += 1;
         }
@@ -233,13 +252,12 @@ impl Run {
 
     fn step(&mut self, now: Micros) -> Option<Order> {
         self.now = now;
-        let all_lost = self.state.iter().all(|state| *state == AgentState::Lost);
-        if all_lost && self.finished_at.is_none() {
+        if self.agents.are_all(AgentState::Lost) && self.finished_at.is_none() {
             self.conductor.interrupt(now);
             self.finished_at = Some(now);
             return None;
         }
-        let own = self.merged_progress();
+        let own = self.progress();
         let (progress, delivery) = self.with_others(own, now);
         let order = self.conductor.step(now, &progress, &delivery)?;
         match order {
@@ -247,15 +265,15 @@ impl Run {
                 let Timetable {
                     warm_up, measure, ..
                 } = self.timetable;
-                self.timeline = Timeline::starting(origin, warm_up, measure);
-                self.watched = self.timeline.measure.second();
+                self.data.timeline = Timeline::starting(origin, warm_up, measure);
+                self.stop_watch.next = self.data.timeline.measure.second();
             }
-            Order::EndDue { at } => self.timeline = self.timeline.stopped(at),
+            Order::EndDue { at } => self.data.timeline = self.data.timeline.stopped(at),
             Order::Finish => {
                 self.finished_at = Some(now);
                 let Listening { since, until } = own.listening;
                 let until = until.min(now);
-                self.listening = Some(Listening { since, until });
+                self.data.listening = Some(Listening { since, until });
             }
             Order::Connect | Order::MarkDrain => {}
         }
@@ -288,51 +306,26 @@ impl Run {
     /// Returns the state of this part for the others.
     fn own(&self) -> Own {
         Own {
-            progress: self.merged_progress(),
+            progress: self.progress(),
             windows: self.recent.progress().clone(),
             has_settled: self.finished_at.is_some(),
         }
     }
 
-    /// Looks at every second of the measured phase whose news are in: every thread has told how
-    /// it stood after it.
+    /// Stops the run if a condition of the plan holds.
     fn watch(&mut self, now: Micros) {
-        let span = |second: u32| {
-            (
-                Micros::from_secs(u64::from(second)),
-                Micros::from_secs(u64::from(second) + 1),
-            )
-        };
-        let told = self.merged_progress().at;
-        while self.conductor.phase(now) == Phase::Measure && span(self.watched).1 <= told {
-            let (flow, shed_own) = self.recent.flow_of(self.watched);
-            let progress = self.merged_progress();
-            let links = (progress.links_wanted, progress.links_up);
-            let window = StopWindow::of(span(self.watched), &flow, shed_own, links);
-            self.watched += 1;
-            if let Some(stop) = self.watch.window(&window) {
-                self.stop = Some(stop);
-                self.conductor.stop_by_rule(now);
-                return;
-            }
+        let progress = self.progress();
+        if self.conductor.phase(now) == Phase::Measure
+            && let Some(stop) = self.stop_watch.decide(&self.recent, &progress)
+        {
+            self.data.stop = Some(stop);
+            self.conductor.stop_by_rule(now);
         }
     }
 
-    /// A lost agent holds nothing up: what it had open is nobody's any more.
-    fn merged_progress(&self) -> Progress {
-        let agents = self.progress.iter().zip(&self.state);
-        Progress::united(agents.map(|(progress, state)| match state {
-            AgentState::Lost => Progress {
-                at: self.now,
-                open: 0,
-                behind: 0,
-                links_untried: 0,
-                links_up: 0,
-                listening: Listening::NOBODY,
-                ..*progress
-            },
-            AgentState::Working | AgentState::Over => *progress,
-        }))
+    /// The progress of all agents of this part.
+    fn progress(&self) -> Progress {
+        self.agents.progress(self.now)
     }
 
     fn standing(&self, now: Micros) -> Standing {
@@ -340,37 +333,28 @@ impl Run {
             now,
             phase: self.conductor.phase(now),
             time_left: self.conductor.time_left(now),
-            timeline: self.timeline,
-            progress: self.merged_progress(),
+            timeline: self.data.timeline,
+            progress: self.progress(),
         }
     }
 
-    fn into_data(mut self) -> RunData {
+    fn into_data(self) -> RunData {
+        let has_consumers = self.progress().consumers_wanted > 0;
+        let is_whole = self.agents.are_all(AgentState::Over);
+        let mut data = self.data;
         if self.further_incidents > 0 {
             let (at, diagnostic) = (self.now, Diagnostic::NotListed(self.further_incidents));
-            self.incidents.push(Incidents { at, diagnostic });
+            data.incidents.push(Incidents { at, diagnostic });
         }
-        let end = self.finished_at.unwrap_or(self.now);
-        let has_consumers = self.merged_progress().consumers_wanted > 0;
-        let listening = self.listening.unwrap_or(Listening::deaf(end));
-        let is_whole = !self.state.iter().any(|state| *state != AgentState::Over);
-        let handover = self.handover.take().filter(|_| is_whole);
-        let (identity, account) = handover
-            .map(|handover| (handover.identity, handover.account))
-            .unzip();
-        RunData {
-            identity,
-            account,
-            unkept: self.unkept,
-            health: self.health,
-            afterlives: self.afterlives,
-            incidents: self.incidents,
-            timeline: self.timeline,
-            end,
-            listening: has_consumers.then_some(listening),
-            ending: self.conductor.ending(),
-            stop: self.stop,
+        data.end = self.finished_at.unwrap_or(self.now);
+        let listening = data.listening.unwrap_or(Listening::deaf(data.end));
+        data.listening = has_consumers.then_some(listening);
+        if let Some(handover) = self.handover.filter(|_| is_whole) {
+            data.identity = Some(handover.identity);
+            data.account = Some(handover.account);
         }
+        data.ending = self.conductor.ending();
+        data
     }
 }
 
@@ -397,12 +381,13 @@ mod tests {
     }
 
     fn told(run: &mut Run, at: Micros) {
-        run.progress[0] = Progress {
+        let progress = Progress {
             at,
             links_wanted: 1,
             links_up: 1,
             ..Progress::default()
         };
+        run.agents.report(0, progress);
     }
 
     #[test]
@@ -416,7 +401,7 @@ mod tests {
         for (told_ms, watched) in [(1_999, 1), (2_000, 2), (4_300, 4)] {
             told(&mut run, Micros::from_millis(told_ms));
             run.watch(Micros::from_secs(20));
-            assert_eq!(run.watched, watched);
+            assert_eq!(run.stop_watch.next, watched);
         }
     }
 

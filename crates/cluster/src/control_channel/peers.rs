@@ -6,6 +6,7 @@ use muster_conduct::{Part, Progress};
 use muster_measure::Progress as Windows;
 use muster_model::{Listening, Micros};
 
+use super::Membership;
 use super::offset::Offset;
 use super::word::{Subject, Word};
 
@@ -22,15 +23,6 @@ pub(crate) struct Own {
     pub(crate) has_settled: bool,
 }
 
-/// Identity of this part.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) subject: Subject,
-    pub(crate) part: Part,
-    pub(crate) has_backend: bool,
-    pub(crate) clock: String,
-}
-
 /// Another part.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -43,16 +35,16 @@ pub(crate) struct Peer {
 /// All other parts.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    identity: Identity,
+    who: Membership,
     pub(crate) peers: Vec<Peer>,
     /// Datagrams that were no word of another part of this run.
     pub(crate) ignored: u64,
 }
 
 impl Peers {
-    pub(crate) fn new(identity: Identity) -> Self {
+    pub(crate) fn new(who: Membership) -> Self {
         Self {
-            identity,
+            who,
             peers: Vec::new(),
             ignored: 0,
         }
@@ -90,8 +82,8 @@ impl Peers {
     pub(crate) fn is_complete(&self, now: Micros) -> bool {
         let others = self.peers.iter().flat_map(|peer| &peer.word.parts);
         let mut parts: Vec<Part> = others.copied().collect();
-        parts.push(self.identity.part);
-        let is_whole = Part::are_whole(&parts, self.identity.has_backend);
+        parts.push(self.who.part);
+        let is_whole = Part::are_whole(&parts, self.who.has_backend);
         is_whole && self.peers.iter().all(|peer| peer.counts(now))
     }
 
@@ -111,18 +103,21 @@ impl Peers {
         let (mut progress, mut windows) = self.others(now, place);
         progress.push(standing(own.progress, own.has_settled, now));
         windows.merge(&own.windows);
-        let mut parts = vec![self.identity.part];
+        let mut parts = vec![self.who.part];
         parts.extend(self.but(place, now).flat_map(|(_, peer)| &peer.word.parts));
         let others_settled = self.but(place, now).all(|(_, peer)| peer.word.has_settled);
         let peer = place.map(|place| &self.peers[place]);
         Word {
-            subject: self.identity.subject.clone(),
-            from: self.identity.part,
+            subject: Subject {
+                run: self.who.run,
+                plan: self.who.plan.clone(),
+            },
+            from: self.who.part,
             parts,
             progress: Progress::united(progress),
             windows,
             has_settled: own.has_settled && others_settled,
-            clock: self.identity.clock.clone(),
+            clock: self.who.clock.clone(),
             said: now,
             heard: peer.map(|peer| (peer.word.said, peer.heard)),
             has_heard_the_last: peer.is_some_and(|peer| peer.word.has_settled),
@@ -135,8 +130,8 @@ impl Peers {
     }
 
     fn is_of_another_part(&self, word: &Word) -> bool {
-        word.subject == self.identity.subject
-            && word.from != self.identity.part
+        (word.subject.run, &word.subject.plan) == (self.who.run, &self.who.plan)
+            && word.from != self.who.part
             && word.parts.len() <= PEERS_MAX
             && word.parts.first() == Some(&word.from)
     }
