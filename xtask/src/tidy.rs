@@ -8,6 +8,7 @@ mod links;
 mod names;
 mod sentences;
 mod size;
+mod types;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,11 +39,16 @@ pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
         let tests = tree.files.into_iter().filter(|(_, test)| *test);
         test_only.extend(tests.map(|(path, _)| format!("{folder}/{path}")));
     }
+    let mut types = types::Types::default();
     for file in &files {
         found.extend(check_text(&file.path, &file.text));
         if is_rust(&file.path) {
             let for_tests = test_only.contains(&file.path);
-            found.extend(check_rust(&file.path, &file.text, for_tests));
+            let (violations, parsed) = check_and_parse(&file.path, &file.text, for_tests);
+            found.extend(violations);
+            if let Some(parsed) = parsed.filter(|_| !for_tests) {
+                types.add(&file.path, &parsed);
+            }
             english.extend(english::check(&file.path, &file.text, for_tests));
         }
     }
@@ -50,6 +56,7 @@ pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
         |violation: &Violation| list.is_some_and(|name| english::crate_of(&violation.file) == name);
     found.extend(english.iter().filter(|one| listed(one)).cloned());
     found.extend(english::settle(&english, allowed::CRATES));
+    found.extend(types.check(allowed::TYPES));
     found.extend(sentences::check(&files, allowed::PAGES));
     found.extend(check_links(&files, |path| root.join(path).exists()));
     found.extend(conformance::check(&files));
@@ -59,14 +66,19 @@ pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
 
 /// Checks one Rust file; `test_only` spares its length. A file that is no Rust is a violation.
 pub fn check_rust(path: &str, text: &str, test_only: bool) -> Vec<Violation> {
+    check_and_parse(path, text, test_only).0
+}
+
+fn check_and_parse(path: &str, text: &str, test_only: bool) -> (Vec<Violation>, Option<syn::File>) {
     let mut found = names::check_path(path);
-    match syn::parse_file(text) {
+    let parsed = syn::parse_file(text);
+    match &parsed {
         Ok(file) => {
-            found.extend(names::check_header(path, &file));
-            found.extend(names::check_items(path, &file));
-            found.extend(size::check_functions(path, &file));
+            found.extend(names::check_header(path, file));
+            found.extend(names::check_items(path, file));
+            found.extend(size::check_functions(path, file));
             if !test_only {
-                found.extend(size::check_length(path, text, &file));
+                found.extend(size::check_length(path, text, file));
             }
         }
         Err(error) => {
@@ -74,7 +86,7 @@ pub fn check_rust(path: &str, text: &str, test_only: bool) -> Vec<Violation> {
             found.push(Violation::new(path, line, "syntax", error.to_string()));
         }
     }
-    found
+    (found, parsed.ok())
 }
 
 /// The files of one crate's library or binary, without tests and examples: path relative to the

@@ -72,6 +72,7 @@ fn a_project_that_breaks_every_rule_of_tidiness_is_told_of_each() -> Result<()> 
         "phrase",
         "sentence-length",
         "stray-mark",
+        "type-size",
     ];
     assert_eq!(rules, BTreeSet::from(expected));
     Ok(())

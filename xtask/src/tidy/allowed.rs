@@ -19,7 +19,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("agent", [13, 76]),
     Allowance::new("backend", [35, 0]),
     Allowance::new("bench", [7, 20]),
-    Allowance::new("cluster", [18, 56]),
+    Allowance::new("cluster", [17, 56]),
     Allowance::new("conduct", [14, 1]),
     Allowance::new("device", [85, 288]),
     Allowance::new("e2e", [0, 2]),
@@ -30,7 +30,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("model", [19, 0]),
     Allowance::new("monitor", [10, 0]),
     Allowance::new("muster", [0, 7]),
-    Allowance::new("net", [26, 8]),
+    Allowance::new("net", [25, 8]),
     Allowance::new("plan", [13, 0]),
     Allowance::new("platform", [52, 0]),
     Allowance::new("provision", [23, 0]),
@@ -41,3 +41,14 @@ pub(super) const CRATES: &[Allowance] = &[
 
 /// Pages with longer sentences than allowed.
 pub(super) const PAGES: &[&str] = &[];
+
+/// Types with more methods or fields than allowed: records, and those that are still to be split.
+pub(super) const TYPES: &[(&str, &str)] = &[
+    ("gateway::GatewayConfig", "record of settings"),
+    ("plan::FleetPlan", "record of settings"),
+    ("plan::StreamPlan", "record of settings"),
+    ("protocol::Common", "to be split"),
+    ("report::Report", "record of results"),
+    ("result::Live", "record of results"),
+    ("sim::World", "to be split"),
+];
