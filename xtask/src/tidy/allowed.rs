@@ -50,5 +50,4 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("protocol::Common", "to be split"),
     ("report::Report", "record of results"),
     ("result::Live", "record of results"),
-    ("sim::World", "to be split"),
 ];
