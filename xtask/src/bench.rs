@@ -20,6 +20,7 @@ mod peers;
 mod process;
 mod programs;
 mod publish;
+mod run;
 mod scenario;
 mod side;
 mod sink;
@@ -148,9 +149,9 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
         Name::Publish => publish::against_bare(programs, extent, out),
         Name::Connect => connect::against_bare(programs, extent, out),
         Name::Loops => publish::rust_against_c(programs, extent, out),
-        Name::Ledger => example::ledger(programs, out),
+        Name::Ledger => example::LEDGER.run(programs, out),
         Name::Tls => {
-            example::tls(programs, out)?;
+            example::TLS.run(programs, out)?;
             transports::against_plain(programs, extent, out)
         }
         Name::Coap => coap::against_bare(programs, extent, out),

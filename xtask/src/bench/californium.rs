@@ -9,13 +9,15 @@ use anyhow::{Context, Result, bail};
 use super::Extent;
 use super::coap::LINKS;
 use super::coap_memory::{PLAIN, anonymous};
+use super::memory::slope;
 use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
+use super::run::figure;
 use super::scenario;
 use super::side::Load;
 use super::sink::Sink;
-use super::table::{begin, end, median, row, thousands};
-use super::transports::{figure, result};
+use super::table::{begin, end, medians, row, thousands};
+use super::transports::result;
 
 /// Time for Java's compiler before the mark.
 const WARM_SECONDS: u32 = 10;
@@ -52,14 +54,12 @@ pub(super) fn beside(programs: &Programs, extent: &Extent, out: &mut dyn Write) 
         "ratio",
     ];
     begin(out, "CoAP beside Californium's client core", &columns)?;
-    let ratio = median(turns.iter().map(|(theirs, ours)| ours / theirs));
-    let cells = [
-        LINKS.to_string(),
-        thousands(median(turns.iter().map(|(theirs, _)| *theirs))),
-        thousands(median(turns.iter().map(|(_, ours)| *ours))),
-        format!("{ratio:.1}"),
-    ];
-    row(out, &cells)?;
+    let [theirs, ours, ratio] = medians(&turns);
+    let (theirs, ours) = (thousands(theirs), thousands(ours));
+    row(
+        out,
+        &[LINKS.to_string(), theirs, ours, format!("{ratio:.1}")],
+    )?;
     end(
         out,
         "Confirmable, 100 bytes, closed loop, a socket a client, the same sink; CPU of whole processes, Java's \
@@ -108,8 +108,8 @@ impl<'a> Californium<'a> {
 
     /// The slope between two numbers of clients that have asked once, and of Muster's links.
     fn memory(&self, out: &mut dyn Write) -> Result<()> {
-        let theirs = slope(|clients| self.anonymous(clients))?;
-        let ours = slope(|links| anonymous(self.programs, PLAIN, links))?;
+        let (_, theirs) = slope([FEW, MANY], |clients| self.anonymous(clients))?;
+        let (_, ours) = slope([FEW, MANY], |links| anonymous(self.programs, PLAIN, links))?;
         let columns = ["Californium, bytes a client", "Muster, bytes a link"];
         begin(out, "Memory beside Californium's client core", &columns)?;
         row(out, &[format!("{theirs:.0}"), format!("{ours:.0}")])?;
@@ -129,10 +129,6 @@ impl<'a> Californium<'a> {
             Ok(process.memory("RssAnon")? as f64)
         })
     }
-}
-
-fn slope(bytes: impl Fn(u32) -> Result<f64>) -> Result<f64> {
-    Ok((bytes(MANY)? - bytes(FEW)?) / f64::from(MANY - FEW))
 }
 
 /// Runs something against a sink of its own, which ends after it.

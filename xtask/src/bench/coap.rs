@@ -11,7 +11,7 @@ use super::matched::Comparison;
 use super::programs::Programs;
 use super::scenario::COAP_CLIENT;
 use super::side::Load;
-use super::table::{at_least, begin, end, median, row, thousands};
+use super::table::{at_least, begin, end, medians, row, thousands};
 use super::transports::per_cpu;
 
 /// Sockets, each with one request under way: their answers fit into every socket's buffer.
@@ -49,13 +49,9 @@ pub(super) fn dtls(programs: &Programs, extent: &Extent, out: &mut dyn Write) ->
         "CoAP over DTLS, confirmable, 100 bytes, closed loop",
         &columns,
     )?;
-    let ratio = median(pairs.iter().map(|(plain, dtls)| dtls / plain));
-    let cells = [
-        LINKS.to_string(),
-        thousands(median(pairs.iter().map(|(plain, _)| *plain))),
-        thousands(median(pairs.iter().map(|(_, dtls)| *dtls))),
-        at_least(ratio, GOAL),
-    ];
+    let [plain, dtls, ratio] = medians(&pairs);
+    let (plain, dtls) = (thousands(plain), thousands(dtls));
+    let cells = [LINKS.to_string(), plain, dtls, at_least(ratio, GOAL)];
     row(out, &cells)?;
     let note = format!(
         "Embedded gateway in its own process, pre-shared keys, CCM_8; CPU of the device shards, handshakes \
@@ -63,7 +59,7 @@ pub(super) fn dtls(programs: &Programs, extent: &Extent, out: &mut dyn Write) ->
     );
     end(out, &note)?;
     handshakes::against_library(programs, extent, out)?;
-    example::dtls(programs, out)
+    example::DTLS.run(programs, out)
 }
 
 /// No message carries an id, so that no consumer runs beside the devices.

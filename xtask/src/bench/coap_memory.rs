@@ -1,19 +1,17 @@
 //! User memory of an idle device over CoAP and DTLS, with a socket of its own and with shared ones.
 
-use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::gateway::{Gateway, credential};
+use super::memory::slope_row;
 use super::process::Process;
 use super::programs::Programs;
-use super::table::{begin, end, mebibytes, row};
+use super::run;
+use super::table::{begin, end};
 
-/// Links whose difference is the slope.
-const FEW: u32 = 1_000;
-const MANY: u32 = 19_000;
 /// Messages a second of all devices.
 const RATE: u32 = 1_000;
 /// Traffic before memory is read.
@@ -69,23 +67,9 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
         &columns,
     )?;
     for links in ALL {
-        let (few, many) = (
-            anonymous(programs, links, FEW)?,
-            anonymous(programs, links, MANY)?,
-        );
-        let slope = (many - few) / f64::from(MANY - FEW);
-        let missed = if slope > links.goal {
-            " (too much)"
-        } else {
-            ""
-        };
-        let cells = [
-            links.name.to_owned(),
-            mebibytes(few),
-            mebibytes(many),
-            format!("{slope:.0}{missed}"),
-        ];
-        row(out, &cells)?;
+        slope_row(out, links.name, links.goal, |count| {
+            anonymous(programs, links, count)
+        })?;
     }
     end(
         out,
@@ -96,15 +80,8 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
 /// Anonymous memory of a run with so many links, in the midst of its traffic.
 pub(super) fn anonymous(programs: &Programs, links: Links, count: u32) -> Result<f64> {
     let gateway = Gateway::start(programs)?;
-    let path = programs.scratch("memory.yaml");
-    fs::write(&path, scenario(&gateway, links, count))
-        .with_context(|| format!("write {}", path.display()))?;
-    let folder = programs.scratch("result");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("remove the last result")?;
-    }
-    let words = ["run".into(), path.into(), "--out".into(), folder.into()];
-    let mut process = Process::start(&programs.muster, &words, programs.scratch("memory.out"))?;
+    let scenario = scenario(&gateway, links, count);
+    let mut process = run::start(programs, &scenario, "memory.out", &[])?;
     let measures = |process: &mut Process| Ok(last_measure(&process.printed()?).map(drop));
     process.until(PATIENCE, measures)?;
     std::thread::sleep(TRAFFIC);

@@ -9,7 +9,7 @@ use super::Extent;
 use super::programs::Programs;
 use super::side::{Load, Side, connected};
 use super::sink::Sink;
-use super::table::{at_least, begin, end, median, row, thousands};
+use super::table::{at_least, begin, end, medians, row, thousands};
 
 /// Least share of the bare loop's rate.
 const GOAL: f64 = 0.65;
@@ -32,13 +32,9 @@ pub(super) fn against_bare(
             let bare = per_cpu(Side::Bare, programs, links)?;
             pairs.push((bare, per_cpu(Side::Muster, programs, links)?));
         }
-        let ratio = median(pairs.iter().map(|(bare, muster)| muster / bare));
-        let cells = [
-            links.to_string(),
-            thousands(median(pairs.iter().map(|(bare, _)| *bare))),
-            thousands(median(pairs.iter().map(|(_, muster)| *muster))),
-            at_least(ratio, GOAL),
-        ];
+        let [bare, muster, ratio] = medians(&pairs);
+        let (bare, muster) = (thousands(bare), thousands(muster));
+        let cells = [links.to_string(), bare, muster, at_least(ratio, GOAL)];
         row(out, &cells)?;
     }
     let note = format!(

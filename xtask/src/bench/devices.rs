@@ -6,8 +6,9 @@ use anyhow::Result;
 
 use super::gateway::{Gateway, credential};
 use super::programs::Programs;
+use super::run::figure;
 use super::table::{begin, end, row};
-use super::transports::{figure, result};
+use super::transports::result;
 
 const DEVICES: u32 = 15_000;
 /// Messages a second of all devices: four of each in the measured minute.

@@ -8,21 +8,23 @@ use super::programs::{Programs, cargo};
 use super::table::end;
 
 /// An example of a crate that times its own parts, and what is asked of them.
-struct Example {
+pub(super) struct Example {
     package: &'static str,
     name: &'static str,
     title: &'static str,
     goals: &'static str,
 }
 
-const LEDGER: Example = Example {
+/// The recorder's cost of a message.
+pub(super) const LEDGER: Example = Example {
     package: "muster-measure",
     name: "cost",
     title: "Ledger, histograms and ids",
     goals: "Goal: at most 500 ns.",
 };
 
-const TLS: Example = Example {
+/// The cost of a TLS handshake, link and message.
+pub(super) const TLS: Example = Example {
     package: "muster-transport",
     name: "tls_cost",
     title: "TLS 1.3 and WebSocket",
@@ -30,30 +32,16 @@ const TLS: Example = Example {
             at most 6,144 bytes a link at rest.",
 };
 
-const DTLS: Example = Example {
+/// The cost of a DTLS handshake, session and record.
+pub(super) const DTLS: Example = Example {
     package: "muster-transport",
     name: "dtls_cost",
     title: "DTLS 1.2",
     goals: "In memory; handshakes over sockets are in the table above.",
 };
 
-/// Measures the recorder's cost of a message.
-pub(super) fn ledger(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    LEDGER.run(programs, out)
-}
-
-/// Measures the cost of a DTLS handshake, session and record.
-pub(super) fn dtls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    DTLS.run(programs, out)
-}
-
-/// Measures the cost of a TLS handshake, link and message.
-pub(super) fn tls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    TLS.run(programs, out)
-}
-
 impl Example {
-    fn run(&self, programs: &Programs, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn run(&self, programs: &Programs, out: &mut dyn Write) -> Result<()> {
         let how = ["run", "--release", "--quiet"];
         let what = ["-p", self.package, "--example", self.name];
         let output = cargo(&programs.root).args(how).args(what).output()?;

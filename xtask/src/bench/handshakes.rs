@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::Extent;
 use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
-use super::table::{at_least, begin, end, median, row, thousands};
+use super::table::{at_least, begin, end, medians, row, thousands};
 
 /// Name of a suite to both programs, and in the table.
 const SUITES: [(&str, &str); 2] = [("ccm8", "CCM_8"), ("gcm", "GCM")];
@@ -44,12 +44,11 @@ pub(super) fn against_library(
             let muster = handshakes(programs, &ours, &["shake", &address, suite])?;
             turns.push((library, muster));
         }
-        let muster = median(turns.iter().map(|(_, muster)| *muster));
+        let [library, muster, ratio] = medians(&turns);
         let missed = if muster < GOAL { " (goal 25k)" } else { "" };
-        let ratio = median(turns.iter().map(|(library, muster)| muster / library));
         let cells = [
             title.to_owned(),
-            thousands(median(turns.iter().map(|(library, _)| *library))),
+            thousands(library),
             format!("{}{missed}", thousands(muster)),
             at_least(ratio, GOAL_OF_RATIO),
         ];

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use super::Extent;
+use super::process::figures;
 use super::programs::Programs;
-use super::table::{at_least, begin, end, median, row, thousands};
+use super::table::{at_least, begin, end, medians, row, thousands};
 
 /// Enough for some seconds of CPU a turn.
 const MESSAGES: u32 = 2_000_000;
@@ -30,6 +30,7 @@ pub(super) fn against_rdkafka(
         "lowest and highest",
     ];
     begin(out, "Consuming from Kafka", &columns)?;
+    let [bare, muster, ratio] = medians(&pairs);
     let ratios = || pairs.iter().map(|(bare, muster)| muster / bare);
     let (low, high) = (
         ratios().fold(f64::INFINITY, f64::min),
@@ -37,9 +38,9 @@ pub(super) fn against_rdkafka(
     );
     let cells = [
         MESSAGES.to_string(),
-        thousands(median(pairs.iter().map(|(bare, _)| *bare))),
-        thousands(median(pairs.iter().map(|(_, muster)| *muster))),
-        at_least(median(ratios()), GOAL),
+        thousands(bare),
+        thousands(muster),
+        at_least(ratio, GOAL),
         format!("{low:.2} to {high:.2}"),
     ];
     row(out, &cells)?;
@@ -74,15 +75,9 @@ fn measured(programs: &Programs, repetitions: u32) -> Result<Vec<(f64, f64)>> {
 
 /// Of one turn, in which the id of every message was read.
 fn per_cpu(line: &str) -> Result<f64> {
-    let told: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
-    let figure = |name: &str| {
-        told[name]
-            .as_f64()
-            .with_context(|| format!("{name} in {line}"))
-    };
-    let all = f64::from(MESSAGES);
-    if figure("messages")? < all || figure("read")? < all {
+    let [messages, read, cpu_s] = figures(line, ["messages", "read", "cpu_s"])?;
+    if messages.min(read) < f64::from(MESSAGES) {
         bail!("not every message was taken and read: {line}");
     }
-    Ok(figure("messages")? / figure("cpu_s")?)
+    Ok(messages / cpu_s)
 }

@@ -40,24 +40,40 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
         ("Muster", Side::Muster),
         ("Muster with a consumer", Side::MusterWithConsumer),
     ] {
-        let (few, many) = (
-            anonymous(programs, side, FEW)?,
-            anonymous(programs, side, MANY)?,
-        );
-        let slope = (many - few) / f64::from(MANY - FEW);
-        let missed = if slope > GOAL { " (goal 512)" } else { "" };
-        let cells = [
-            name.to_owned(),
-            mebibytes(few),
-            mebibytes(many),
-            format!("{slope:.0}{missed}"),
-        ];
-        row(out, &cells)?;
+        slope_row(out, name, GOAL, |links| anonymous(programs, side, links))?;
     }
     end(
         out,
         "Anonymous resident memory (`RssAnon`); kernel memory of sockets is not in it.",
     )
+}
+
+/// Writes the memory with few and with many links, and the bytes a link.
+pub(super) fn slope_row(
+    out: &mut dyn Write,
+    name: &str,
+    goal: f64,
+    bytes: impl Fn(u32) -> Result<f64>,
+) -> Result<()> {
+    let ([few, many], slope) = slope([FEW, MANY], bytes)?;
+    let missed = match slope > goal {
+        true => format!(" (goal {goal})"),
+        false => String::new(),
+    };
+    let (few, many) = (mebibytes(few), mebibytes(many));
+    row(
+        out,
+        &[name.to_owned(), few, many, format!("{slope:.0}{missed}")],
+    )
+}
+
+/// Bytes with few and with many links, and the slope between them.
+pub(super) fn slope(
+    links: [u32; 2],
+    bytes: impl Fn(u32) -> Result<f64>,
+) -> Result<([f64; 2], f64)> {
+    let [few, many] = [bytes(links[0])?, bytes(links[1])?];
+    Ok(([few, many], (many - few) / f64::from(links[1] - links[0])))
 }
 
 fn anonymous(programs: &Programs, side: Side, links: u32) -> Result<f64> {

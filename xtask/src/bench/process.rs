@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use serde_json::Value;
 
 /// Interval between two checks of a condition.
@@ -70,11 +70,12 @@ impl Process {
         writeln!(input, "{line}").with_context(|| format!("write to {}", self.name))
     }
 
-    /// The end of what it has printed so far, for an error.
-    fn last_words(&self) -> String {
+    /// An error with the end of what it has printed so far.
+    fn failure(&self, what: &str) -> Error {
         let printed = self.printed().unwrap_or_default();
         let lines: Vec<&str> = printed.lines().rev().take(LAST_WORDS).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        let last = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+        anyhow!("{} {what}: {last}", self.name)
     }
 
     /// Returns its output so far.
@@ -96,18 +97,10 @@ impl Process {
                 return Ok(value);
             }
             if let Some(status) = self.child.try_wait()? {
-                bail!(
-                    "{} ended too soon, {status}: {}",
-                    self.name,
-                    self.last_words()
-                );
+                return Err(self.failure(&format!("ended too soon, {status}")));
             }
             if started.elapsed() > limit {
-                bail!(
-                    "{} took longer than {limit:?}: {}",
-                    self.name,
-                    self.last_words()
-                );
+                return Err(self.failure(&format!("took longer than {limit:?}")));
             }
             std::thread::sleep(PAUSE);
         }
@@ -131,11 +124,7 @@ impl Process {
                 return Ok((status, self.printed()?));
             }
             if started.elapsed() > limit {
-                bail!(
-                    "{} did not end in {limit:?}: {}",
-                    self.name,
-                    self.last_words()
-                );
+                return Err(self.failure(&format!("did not end in {limit:?}")));
             }
             std::thread::sleep(PAUSE);
         }
@@ -232,12 +221,19 @@ impl Cpu {
 
 /// Of a line of JSON: so many of something, by the `cpu_s` seconds of CPU that they took.
 pub(super) fn per_cpu_second(line: &str, name: &str) -> Result<f64> {
-    let told: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
-    let figure = |name: &str| {
-        let value = told[name].as_f64();
-        value.with_context(|| format!("{name} in {line}"))
-    };
-    Ok(figure(name)? / figure("cpu_s")?)
+    let [count, cpu_s] = figures(line, [name, "cpu_s"])?;
+    Ok(count / cpu_s)
+}
+
+/// Numbers of a line of JSON.
+pub(super) fn figures<const N: usize>(line: &str, names: [&str; N]) -> Result<[f64; N]> {
+    let account: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
+    let mut figures = [0.0; N];
+    for (figure, name) in figures.iter_mut().zip(names) {
+        let value = account[name].as_f64();
+        *figure = value.with_context(|| format!("{name} in {line}"))?;
+    }
+    Ok(figures)
 }
 
 /// The one clock of the benchmarks.

@@ -1,7 +1,6 @@
 //! The sides of a comparison, and how each is put under the same load and measured.
 
 use std::ffi::OsString;
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use super::process::{Cpu, Process, now};
 use super::programs::{Cheapest, Programs};
+use super::run;
 use super::sink::Sink;
 
 /// Longest connecting, and longest end beyond the schedule.
@@ -173,23 +173,16 @@ impl Side {
 
     /// Starts against a sink of the caller's.
     pub(super) fn start(self, programs: &Programs, load: &Load, sink: &Sink) -> Result<Process> {
-        let output = programs.scratch(&format!("client-{}.out", load.links));
+        let output = format!("client-{}.out", load.links);
+        let path = programs.scratch(&output);
         let cheapest = load.protocol.cheapest(programs);
         match self {
-            Self::Bare => Process::start(&cheapest.bare, &bare_words(load, sink), output),
-            Self::BareInC => Process::start(&cheapest.bare_in_c, &bare_words(load, sink), output),
+            Self::Bare => Process::start(&cheapest.bare, &bare_words(load, sink), path),
+            Self::BareInC => Process::start(&cheapest.bare_in_c, &bare_words(load, sink), path),
             Self::Muster | Self::MusterWithConsumer => {
-                let path = programs.scratch(&format!("bench-{}.yaml", load.links));
                 let consumer = self == Self::MusterWithConsumer;
-                fs::write(&path, super::scenario::text(load, &sink.address, consumer))
-                    .with_context(|| format!("write {}", path.display()))?;
-                let out = programs.scratch("result");
-                if out.exists() {
-                    fs::remove_dir_all(&out).context("remove the last result")?;
-                }
-                let words = ["run".into(), path.into(), "--out".into(), out.into()];
-                let words = [&words[..], &["--quiet".into()]].concat();
-                Process::start(&programs.muster, &words, output)
+                let text = super::scenario::text(load, &sink.address, consumer);
+                run::start(programs, &text, &output, &["--quiet"])
             }
         }
     }
@@ -253,9 +246,7 @@ fn own_account(printed: &str) -> Result<Told> {
 
 /// Reads Muster's result: its ledger has to close, and to agree with the sink's own count.
 fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
-    let path = programs.scratch("result").join("result.json");
-    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    let result: Value = serde_json::from_str(&text).context("read Muster's result")?;
+    let result = run::result(programs)?;
     let uplink = &result["ledger"]["uplink"];
     let sent = uplink["sent"]
         .as_u64()

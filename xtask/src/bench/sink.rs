@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
-use super::process::Process;
+use super::process::{Process, figures};
 use super::programs::Programs;
 
 /// Longest wait for the sink's answer: some tools crowd it out with a thousand threads.
@@ -63,17 +62,13 @@ impl Sink {
             Ok(whole.then(|| printed.lines().nth(asked).map(str::to_owned)))
         })?;
         let line = line.context("the sink printed its counts")?;
-        let counts: Value = serde_json::from_str(&line).context("read the sink's counts")?;
-        let count = |name: &str| {
-            counts[name]
-                .as_u64()
-                .with_context(|| format!("the sink tells no {name}"))
-        };
+        let counts = figures(&line, ["connects", "messages", "bytes", "reads"])?;
+        let [connects, messages, bytes, reads] = counts.map(|count| count as u64);
         Ok(Counts {
-            connects: count("connects")?,
-            messages: count("messages")?,
-            bytes: count("bytes")?,
-            reads: count("reads")?,
+            connects,
+            messages,
+            bytes,
+            reads,
         })
     }
 }

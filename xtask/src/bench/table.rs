@@ -35,6 +35,15 @@ pub(super) fn at_least(value: f64, goal: f64) -> String {
     format!("{value:.2}{missed}")
 }
 
+/// Medians of both sides, and of the ratios of the second to the first.
+pub(super) fn medians(pairs: &[(f64, f64)]) -> [f64; 3] {
+    [
+        median(pairs.iter().map(|(first, _)| *first)),
+        median(pairs.iter().map(|(_, second)| *second)),
+        median(pairs.iter().map(|(first, second)| second / first)),
+    ]
+}
+
 /// A heading and a table's first two lines.
 pub(super) fn begin(out: &mut dyn Write, title: &str, columns: &[&str]) -> Result<()> {
     writeln!(out, "### {title}\n")?;

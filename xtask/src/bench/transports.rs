@@ -1,6 +1,5 @@
 //! Cost of TLS, WebSocket and DTLS for a message over sockets, against the plain protocol.
 
-use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
@@ -8,8 +7,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Extent;
-use super::process::Process;
 use super::programs::Programs;
+use super::run::{self, figure};
 use super::table::{begin, end, median, row, thousands};
 
 /// Plain first: the others are told as ratios to it.
@@ -50,30 +49,9 @@ pub(super) fn per_cpu(programs: &Programs, scenario: &str, seconds: u32) -> Resu
 
 /// The result of a run of a scenario that takes so long.
 pub(super) fn result(programs: &Programs, scenario: &str, seconds: u32) -> Result<Value> {
-    let path = programs.scratch("transports.yaml");
-    fs::write(&path, scenario).with_context(|| format!("write {}", path.display()))?;
-    let folder = programs.scratch("result");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("remove the last result")?;
-    }
-    let words = [
-        "run".into(),
-        path.into(),
-        "--out".into(),
-        folder.clone().into(),
-    ];
-    let words = [&words[..], &["--quiet".into()]].concat();
-    let process = Process::start(&programs.muster, &words, programs.scratch("transports.out"))?;
+    let process = run::start(programs, scenario, "transports.out", &["--quiet"])?;
     let (_, printed) = process.finish(PATIENCE + Duration::from_secs(seconds.into()))?;
-    let text = fs::read_to_string(folder.join("result.json"))
-        .with_context(|| format!("read the result of a run that said: {printed}"))?;
-    serde_json::from_str(&text).context("read Muster's result")
-}
-
-/// A number of a result.
-pub(super) fn figure(result: &Value, pointer: &str) -> Result<f64> {
-    let value = result.pointer(pointer).and_then(Value::as_f64);
-    value.with_context(|| format!("the result has no {pointer}"))
+    run::result(programs).with_context(|| format!("a run that said: {printed}"))
 }
 
 /// No message carries an id, so that no consumer runs beside the devices.
