@@ -36,6 +36,13 @@ struct Witness {
     turned_at: Vec<Micros>,
 }
 
+impl Witness {
+    /// Number of bytes taken.
+    fn taken(&self) -> usize {
+        self.received.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+}
+
 impl Handler for Witness {
     fn opened(&mut self, _: &mut Io, key: Key) {
         self.opened.push(key);
@@ -152,6 +159,12 @@ impl Rig {
         (peer, key)
     }
 
+    /// Runs until the loop reports an end, which is this one.
+    fn ends(&mut self, key: Key, why: Closed) {
+        self.until("ended", |witness| !witness.closed.is_empty());
+        assert_eq!(self.witness().closed, [(key, why)]);
+    }
+
     fn bytes(&mut self) -> Vec<u8> {
         self.witness()
             .received
@@ -218,14 +231,7 @@ fn unread_bytes_are_presented_again_in_front_of_later_ones() {
         peer.write_all(piece).expect("it stands");
         rig.turns(2);
     }
-    rig.until("nine packets", |witness| {
-        witness
-            .received
-            .iter()
-            .map(|(_, bytes)| bytes.len())
-            .sum::<usize>()
-            == 90
-    });
+    rig.until("nine packets", |witness| witness.taken() == 90);
     assert_eq!(rig.bytes(), sent[..90]);
 }
 
@@ -237,14 +243,7 @@ fn a_packet_larger_than_the_read_buffer_comes_whole() {
     let sent = pattern(600_000);
     let copy = sent.clone();
     let writer = thread::spawn(move || peer.write_all(&copy).map(|()| peer));
-    rig.until("both packets", |witness| {
-        witness
-            .received
-            .iter()
-            .map(|(_, bytes)| bytes.len())
-            .sum::<usize>()
-            == 600_000
-    });
+    rig.until("both packets", |witness| witness.taken() == 600_000);
     assert!(rig.bytes() == sent, "the bytes differ");
     writer.join().expect("the writer").expect("it stood");
 }
@@ -265,8 +264,7 @@ fn unread_bytes_above_the_bound_end_the_connection() {
         // It fails when the loop ends the connection, which is what is tested.
         let _ = peer.write_all(&pattern(1 << 20));
     });
-    rig.until("ended", |witness| !witness.closed.is_empty());
-    assert_eq!(rig.witness().closed, [(key, Closed::Overrun)]);
+    rig.ends(key, Closed::Overrun);
     writer.join().expect("the writer");
 }
 
@@ -276,8 +274,7 @@ fn the_last_bytes_come_before_the_end() {
     let (mut peer, key) = rig.peer();
     peer.write_all(&pattern(200_000)).expect("it stands");
     drop(peer);
-    rig.until("ended", |witness| !witness.closed.is_empty());
-    assert_eq!(rig.witness().closed, [(key, Closed::Peer)]);
+    rig.ends(key, Closed::Peer);
     assert!(
         rig.bytes() == pattern(200_000),
         "bytes were lost before the end"
@@ -293,8 +290,7 @@ fn a_reset_is_told_from_an_orderly_end() {
     // Closing with unread input makes the kernel send RST.
     thread::sleep(Duration::from_millis(5));
     drop(peer);
-    rig.until("ended", |witness| !witness.closed.is_empty());
-    assert_eq!(rig.witness().closed, [(key, Closed::Reset)]);
+    rig.ends(key, Closed::Reset);
 }
 
 #[test]
@@ -379,14 +375,7 @@ fn a_paused_connection_is_silent_until_it_is_resumed() {
     rig.turns(10);
     assert_eq!(rig.bytes(), pattern(10));
     rig.io().resume_reading(key);
-    rig.until("the rest", |witness| {
-        witness
-            .received
-            .iter()
-            .map(|(_, bytes)| bytes.len())
-            .sum::<usize>()
-            == 80
-    });
+    rig.until("the rest", |witness| witness.taken() == 80);
     assert_eq!(rig.bytes(), [pattern(40), pattern(40)].concat());
 }
 
@@ -440,8 +429,7 @@ fn an_exhausted_pool_is_told_and_not_hidden() {
     );
     let (_peer, key) = rig.peer();
     assert_eq!(rig.io().write(key, &pattern(64 << 20)), Written::Exhausted);
-    rig.until("ended", |witness| !witness.closed.is_empty());
-    assert_eq!(rig.witness().closed, [(key, Closed::PoolExhausted)]);
+    rig.ends(key, Closed::PoolExhausted);
     assert_eq!(rig.io().counts().pool_exhausted, 1);
 }
 
@@ -486,14 +474,7 @@ fn a_read_limit_makes_a_slow_reader() {
     );
     let began = rig.io().fresh_now();
     peer.write_all(&pattern(10_000)).expect("it stands");
-    rig.until("all", |witness| {
-        witness
-            .received
-            .iter()
-            .map(|(_, bytes)| bytes.len())
-            .sum::<usize>()
-            == 10_000
-    });
+    rig.until("all", |witness| witness.taken() == 10_000);
     assert!(
         rig.io().now() - began >= Micros::from_millis(45),
         "{}",
@@ -502,14 +483,7 @@ fn a_read_limit_makes_a_slow_reader() {
     assert_eq!(rig.bytes(), pattern(10_000));
     rig.io().set_read_limit(key, None);
     peer.write_all(&pattern(10_000)).expect("it stands");
-    rig.until("the rest", |witness| {
-        witness
-            .received
-            .iter()
-            .map(|(_, bytes)| bytes.len())
-            .sum::<usize>()
-            == 20_000
-    });
+    rig.until("the rest", |witness| witness.taken() == 20_000);
 }
 
 #[test]
