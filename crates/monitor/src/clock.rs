@@ -22,10 +22,8 @@ pub struct ClockChange {
     pub suspended_us: u64,
 }
 
-/// Readings taken further apart than this are taken again: a thread was preempted in between.
-const READING_MAX_NS: i64 = 50_000;
-/// Most readings of which the best one is used.
-const READINGS_MAX: usize = 5;
+/// Readings of which the best one is used: a thread may be preempted in the midst of one.
+const READINGS: usize = 5;
 /// Differences below this are the error of a reading on a loaded host, not a step. A clock
 /// daemon steps only what it will not slew: 128 ms for ntpd, a second and more for others.
 const CHANGE_MIN_NS: i64 = 10_000_000;
@@ -33,17 +31,9 @@ const CHANGE_MIN_NS: i64 = 10_000_000;
 impl ClockReading {
     /// Reads the clocks.
     pub fn take() -> Self {
-        let mut best = Self::take_once();
-        for _ in 1..READINGS_MAX {
-            if best.1 <= READING_MAX_NS {
-                break;
-            }
-            let again = Self::take_once();
-            if again.1 < best.1 {
-                best = again;
-            }
-        }
-        best.0
+        let readings = (0..READINGS).map(|_| Self::take_once());
+        let best = readings.min_by_key(|(_, took_ns)| *took_ns);
+        best.unwrap_or_default().0
     }
 
     /// Returns the change since an earlier reading.

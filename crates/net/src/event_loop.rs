@@ -2,7 +2,6 @@
 
 mod udp;
 
-use std::fmt;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 
@@ -36,6 +35,7 @@ const UNREAD: Flags = Flags::PAUSED
     .and(Flags::CONNECTING);
 
 /// One epoll loop on one thread, driving one handler.
+#[derive(Debug)]
 pub struct Loop<H> {
     handler: H,
     io: Io,
@@ -44,15 +44,6 @@ pub struct Loop<H> {
     inbox: Option<Box<Inbox>>,
     kept_max: usize,
     wanted: Option<Micros>,
-}
-
-impl<H: fmt::Debug> fmt::Debug for Loop<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loop")
-            .field("handler", &self.handler)
-            .field("io", &self.io)
-            .finish()
-    }
 }
 
 impl<H: Handler> Loop<H> {

@@ -1,6 +1,5 @@
 //! Rooms for the datagrams that one call reads.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use super::address::{self, NAME_MAX};
@@ -49,15 +48,10 @@ impl Arrival {
 }
 
 /// Rooms for the datagrams that one call reads. Pages that no datagram reached take no memory.
+#[derive(Debug)]
 pub(crate) struct Inbox {
     pub(super) bytes: Vec<u8>,
     pub(super) arrivals: [Arrival; BATCH_MAX],
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").finish_non_exhaustive()
-    }
 }
 
 impl Inbox {
