@@ -1,6 +1,6 @@
 //! Parts shared by the bare loop and the sinks: command line, clock, non-blocking calls.
 //!
-//! Tools beside the line that `xtask bench` compares Muster with: `bare-loop` and `bare-coap` are the
+//! Tools that `xtask bench` compares Muster with: `bare-loop` and `bare-coap` are the
 //! cheapest clients that the kernel allows, `sink` and `coap-sink` the cheapest targets. They must
 //! never know a crate of Muster's, else a fault of it would be on both sides of the comparison.
 //!
@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// A second, in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// The command line: an address, then so many numbers.
+/// The command line: an address, then `N` numbers.
 ///
 /// # Errors
 /// If it is anything else: the error is `usage`.

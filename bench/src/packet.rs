@@ -1,4 +1,4 @@
-//! As much of MQTT 3.1.1 and 5 as a target needs that believes whatever it is told.
+//! The part of MQTT 3.1.1 and 5 that a target needs if it accepts whatever it receives.
 
 /// The PINGRESP.
 pub const PINGRESP: &[u8] = &[0xd0, 0];

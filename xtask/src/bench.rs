@@ -42,7 +42,7 @@ pub struct Options {
     /// Benchmarks to run; by default all but `quick`, `soak`, `devices` and those that need Java.
     #[arg(value_enum)]
     pub names: Vec<Name>,
-    /// Interleaved repetitions, of which medians are told.
+    /// Interleaved repetitions; the tables show their medians.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
     pub repetitions: u32,
     /// Seconds of steady traffic that a repetition measures.
@@ -73,9 +73,9 @@ pub enum Name {
     Tls,
     /// CoAP against a bare socket loop, saturated and paced, with lateness.
     Coap,
-    /// CoAP over DTLS against plain, and handshakes beside a published library's.
+    /// CoAP over DTLS against plain, and handshakes against a published library's.
     Dtls,
-    /// CoAP beside Californium's client core; needs JDK 17 and Maven.
+    /// CoAP against Californium's client core; needs JDK 17 and Maven.
     CoapPeers,
     /// 15,000 devices over DTLS.
     Devices,
@@ -157,7 +157,7 @@ fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write
         Name::Coap => coap::against_bare(programs, extent, out),
         Name::Dtls => coap::dtls(programs, extent, out),
         Name::Kafka => kafka::against_rdkafka(programs, extent, out),
-        Name::CoapPeers => californium::beside(programs, extent, out),
+        Name::CoapPeers => californium::against_muster(programs, extent, out),
         Name::Devices => devices::over_dtls(programs, out),
         Name::Memory => {
             memory::idle(programs, out)?;

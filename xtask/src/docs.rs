@@ -1,6 +1,6 @@
 //! Commands printed in the documents: each works as printed.
 //!
-//! A command stands in a fenced block marked `sh`. A block is run, page by page in one scratch folder, with
+//! Commands are in fenced blocks marked `sh`. A block is run, page by page in one scratch folder, with
 //! `muster` on the `PATH`. The rest of the mark says how:
 //!
 //! - `sh` must end with exit code 0, `sh exit=1` with 1.
@@ -177,7 +177,7 @@ fn blocks(page: &TextFile) -> (Vec<Block>, Vec<Violation>) {
     (blocks, found)
 }
 
-/// Runs the blocks of a page in a scratch folder of their own.
+/// Runs the blocks of a page in one scratch folder.
 fn check_page(root: &Path, program: &Path, page: &TextFile) -> Result<Vec<Violation>> {
     try_page(root, program, page, TRIES)
 }

@@ -17,7 +17,7 @@ use clap::Args;
 pub use fault::{FOLDER, Fault};
 use tree::{End, Tree};
 
-/// Faults of which one run makes sure.
+/// Selection of faults.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Names of faults, or beginnings of names; without one all faults.

@@ -22,7 +22,7 @@ const MAP: &str = "docs/architecture.md";
 /// Checks the whole workspace.
 ///
 /// # Errors
-/// If cargo cannot tell the dependencies, or a file cannot be read or parsed.
+/// If cargo cannot list the dependencies, or a file cannot be read or parsed.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut found = check_graph(&Graph::of_workspace(root)?, &ROOMS);
     for room in ROOMS.iter().filter(|room| room.pure) {

@@ -27,7 +27,7 @@ enum Command {
     Layers,
     /// Writes the tables of the conformance pages from the tests' doc comments.
     Conformance,
-    /// Speed and memory beside the bare loop and published tools; needs an otherwise idle machine.
+    /// Speed and memory against the bare loop and published tools; needs an otherwise idle machine.
     #[command(after_help = "Example: cargo run --release -p xtask -- bench quick")]
     Bench(bench::Options),
     /// Runs the commands printed in README, CONTRIBUTING and `docs/`, each as printed.
@@ -60,10 +60,10 @@ fn main() -> Result<ExitCode> {
             });
         }
     };
-    tell(&found)
+    report(&found)
 }
 
-fn tell(found: &[Violation]) -> Result<ExitCode> {
+fn report(found: &[Violation]) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     for violation in found {
         writeln!(out, "{violation}")?;

@@ -66,7 +66,7 @@ impl ModuleTree {
 struct Declared {
     /// Possible paths of its file.
     places: Vec<String>,
-    /// Folder of its own modules' files.
+    /// Folder of its modules' files.
     folder: PathBuf,
     test: bool,
 }

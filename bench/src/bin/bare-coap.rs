@@ -60,8 +60,8 @@ fn main() -> Result<()> {
     }
     let (cpu, wall) = (now(ThreadCPUTime) - open_cpu, now(Monotonic) - begin);
     let (answers, p99) = (bare.answers, p99(late));
-    let told = format!(r#""messages":{answers},"cpu_ns":{cpu},"wall_ns":{wall}"#);
-    writeln!(stdout(), r#"{{{told},"lateness_p99_ns":{p99}}}"#)
+    let counts = format!(r#""messages":{answers},"cpu_ns":{cpu},"wall_ns":{wall}"#);
+    writeln!(stdout(), r#"{{{counts},"lateness_p99_ns":{p99}}}"#)
 }
 
 impl Bare {
@@ -104,13 +104,13 @@ impl Bare {
         Ok(())
     }
 
-    /// Hears what comes within so long.
+    /// Receives what comes within `wait_ns`.
     fn wait(&mut self, wait_ns: u64) -> Result<()> {
         let wait = Duration::from_nanos(wait_ns).try_into().ok();
         self.events.clear();
         let room = rustix::buffer::spare_capacity(&mut self.events);
         for at in 0..epoll::wait(&self.epoll, room, wait.as_ref())? {
-            self.hear(self.events[at].data.u64() as usize)?;
+            self.receive(self.events[at].data.u64() as usize)?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Bare {
     }
 
     /// Takes the acknowledgement of what is under way, with a response of success.
-    fn hear(&mut self, index: usize) -> Result<()> {
+    fn receive(&mut self, index: usize) -> Result<()> {
         let (link, mut bytes) = (&mut self.links[index], [0; 256]);
         let got = recv(&link.socket, &mut bytes, RecvFlags::empty()).map(|(length, _)| length);
         let [high, low] = link.id.to_be_bytes();

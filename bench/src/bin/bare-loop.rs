@@ -59,7 +59,7 @@ impl Bare {
                 self.open(to, self.links.len(), count)?;
             }
             for at in 0..self.wait(SECOND_NS)? {
-                let (index, welcome) = self.hear(at)?;
+                let (index, welcome) = self.read_event(at)?;
                 connected += usize::from(welcome);
                 if !welcome {
                     let hello = b"\x10\x13\0\x04MQTT\x04\x02\0\0\0\x07b-";
@@ -97,7 +97,7 @@ impl Bare {
                 }
             }
             for at in 0..self.wait(if messages == before { 1_000_000 } else { 0 })? {
-                if let (index, true) = self.hear(at)? {
+                if let (index, true) = self.read_event(at)? {
                     messages += self.send(index)?;
                 }
             }
@@ -110,7 +110,7 @@ impl Bare {
             let mut taken = now(Monotonic);
             while taken < due {
                 for at in 0..self.wait(due - taken)? {
-                    self.hear(at)?;
+                    self.read_event(at)?;
                 }
                 taken = now(Monotonic);
             }
@@ -131,13 +131,13 @@ impl Bare {
     }
 
     /// Returns the client of an event, and true if it sent bytes.
-    fn hear(&mut self, at: usize) -> Result<(usize, bool)> {
+    fn read_event(&mut self, at: usize) -> Result<(usize, bool)> {
         let Event { flags, data } = self.events[at];
-        let (index, heard) = (data.u64() as usize, flags.contains(EventFlags::IN));
-        if heard && read(&self.links[index].0, &mut [0; 64])? == 0 {
+        let (index, has_input) = (data.u64() as usize, flags.contains(EventFlags::IN));
+        if has_input && read(&self.links[index].0, &mut [0; 64])? == 0 {
             return Err(Error::other("the target closed a link"));
         }
-        Ok((index, heard))
+        Ok((index, has_input))
     }
 
     /// 1 once the kernel has the whole message, else 0.

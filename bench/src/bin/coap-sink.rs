@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     std::thread::Builder::new().spawn(move || serve(&socket))?;
     for line in stdin().lines() {
         line?;
-        tell()?;
+        print_counts()?;
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn open(at: SocketAddr) -> Result<OwnedFd> {
 }
 
 /// As the sink of MQTT does; nobody connects, and a read takes one message.
-fn tell() -> Result<()> {
+fn print_counts() -> Result<()> {
     let (messages, bytes) = (MESSAGES.load(Relaxed), BYTES.load(Relaxed));
     let got = format!(r#""messages":{messages},"bytes":{bytes},"reads":{messages}"#);
     writeln!(stdout(), r#"{{"connects":0,{got}}}"#)

@@ -39,7 +39,7 @@ struct Sink {
     listener: OwnedFd,
     /// By descriptor.
     links: Vec<Option<Link>>,
-    /// Links of which more may be read at once.
+    /// Links that may have more to read.
     unread: Vec<usize>,
     subscriber: Option<usize>,
     forward: Vec<u8>,
@@ -59,7 +59,7 @@ struct Counts {
     connects: u64,
     messages: u64,
     bytes: u64,
-    /// A read may take what several writes sent, so that there were at least so many writes.
+    /// Reads that got bytes. One may take the bytes of several writes, so this is at most their number.
     reads: u64,
 }
 
@@ -103,36 +103,37 @@ impl Sink {
         let mut events: Vec<Event> = Vec::with_capacity(1024);
         let mut bytes = vec![0; READ_BYTES];
         let listener = self.listener.as_raw_fd() as u64;
-        let mut heard = now(ClockId::Monotonic);
+        let mut last_event = now(ClockId::Monotonic);
         loop {
             events.clear();
             let at_once = Timespec::default();
-            let is_awake = !self.unread.is_empty() || now(ClockId::Monotonic) - heard < AWAKE_NS;
+            let is_awake =
+                !self.unread.is_empty() || now(ClockId::Monotonic) - last_event < AWAKE_NS;
             let room = rustix::buffer::spare_capacity(&mut events);
             epoll::wait(&self.epoll, room, is_awake.then_some(&at_once))?;
             if !events.is_empty() {
-                heard = now(ClockId::Monotonic);
+                last_event = now(ClockId::Monotonic);
             }
             for index in std::mem::take(&mut self.unread) {
-                self.hear(index, false, &mut bytes);
+                self.receive(index, false, &mut bytes);
             }
             for event in &events {
                 let (fd, flags) = (event.data.u64(), event.flags);
                 if fd == listener {
                     self.accept()?;
                 } else if fd != 0 {
-                    self.hear(fd as usize, flags.contains(EventFlags::RDHUP), &mut bytes);
+                    self.receive(fd as usize, flags.contains(EventFlags::RDHUP), &mut bytes);
                 } else if read(rustix::stdio::stdin(), &mut bytes)? == 0 {
                     return Ok(());
                 } else {
-                    self.tell()?;
+                    self.print_counts()?;
                 }
             }
             self.flush();
         }
     }
 
-    fn tell(&self) -> Result<()> {
+    fn print_counts(&self) -> Result<()> {
         let Counts {
             connects,
             messages,
@@ -167,7 +168,7 @@ impl Sink {
     }
 
     /// `ended`: no more will come, so that everything has to be read until the end shows.
-    fn hear(&mut self, index: usize, ended: bool, bytes: &mut [u8]) {
+    fn receive(&mut self, index: usize, ended: bool, bytes: &mut [u8]) {
         let Some(mut link) = self.links.get_mut(index).and_then(Option::take) else {
             return;
         };
@@ -186,8 +187,8 @@ impl Sink {
         }
     }
 
-    /// Reads once, so that a link that never pauses holds up nobody, and tells whether there may
-    /// be more; none once the link has ended or made no sense.
+    /// Reads once, so that a link that never pauses delays no other. Returns whether there may be
+    /// more; none once the link has ended or sent nonsense.
     fn take(&mut self, link: &mut Link, index: usize, bytes: &mut [u8]) -> Option<bool> {
         let kept = link.tail.len();
         bytes.get_mut(..kept)?.copy_from_slice(&link.tail);

@@ -38,7 +38,7 @@ impl AgentStates {
             .all(|(state, _)| *state != AgentState::Working)
     }
 
-    /// The progress of all. A lost agent delays nothing: its open messages are nobody's any more.
+    /// The progress of all. A lost agent delays nothing: its open messages do not count.
     pub(crate) fn progress(&self, now: Micros) -> Progress {
         Progress::united(self.0.iter().map(|(state, progress)| match state {
             AgentState::Lost => Progress {

@@ -22,7 +22,7 @@ pub enum Agents {
     Workers(Workers),
 }
 
-/// Worker processes and what they tell.
+/// Worker processes and their news.
 #[derive(Debug)]
 pub struct Workers {
     workers: Vec<Worker>,

@@ -35,13 +35,13 @@ pub struct Spread {
 /// One assignment a process. Consumers are dealt out one by one over the parts, and those of this part
 /// over its processes, however many the others have.
 pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
-    let mine = seats_of(plan, spread);
+    let mine = own_consumers(plan, spread);
     let processes = spread.processes.max(1);
     let assignment = |index: u32| {
         let links = spread.part.links;
         let dealt = (0u32..)
             .zip(&mine)
-            .filter(|(seat, _)| seat % processes == index);
+            .filter(|(number, _)| number % processes == index);
         Assignment {
             name: if processes == 1 {
                 String::new()
@@ -55,7 +55,7 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             wall_ms_at_t0: spread.clock.wall_ms_at_t0(),
             shards: spread.shards,
             targets: spread.targets.clone(),
-            seats: dealt.map(|(_, seat)| *seat).collect(),
+            seats: dealt.map(|(_, consumer)| *consumer).collect(),
             gateways: spread.gateways.clone(),
             trial: spread.trial,
         }
@@ -64,28 +64,28 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
 }
 
 /// The consumers of this part.
-fn seats_of(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
+fn own_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
     let Some(slice) = spread.part.consumers else {
         return Vec::new();
     };
-    let all = (0u32..).zip(seats(plan, spread));
-    let mine = all.filter(|(seat, _)| seat % slice.of == slice.index);
-    mine.map(|(_, seat)| seat).collect()
+    let all = (0u32..).zip(all_consumers(plan, spread));
+    let mine = all.filter(|(number, _)| number % slice.of == slice.index);
+    mine.map(|(_, consumer)| consumer).collect()
 }
 
 /// Every consumer of every backend at each of its addresses, numbered over the whole run.
-fn seats(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
-    let mut seats = Vec::new();
+fn all_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
+    let mut consumers = Vec::new();
     let backends = (0u8..).zip(&plan.backends).zip(&spread.backends);
     for ((id, backend), targets) in backends {
         for target in targets {
             for _ in 0..backend.consumers {
-                let number = ConsumerId(seats.len() as u16);
-                seats.push((BackendId(id), number, *target));
+                let number = ConsumerId(consumers.len() as u16);
+                consumers.push((BackendId(id), number, *target));
             }
         }
     }
-    seats
+    consumers
 }
 
 #[cfg(test)]

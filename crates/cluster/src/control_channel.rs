@@ -1,15 +1,15 @@
-//! The control channel between the parts of a run: what each of them tells the others while it runs, so that
+//! The control channel between the parts of a run: what each reports to the others, so that
 //! all settle as one process would.
 //!
-//! One part listens at an address, the others tell it how they stand, and it answers each with how
-//! all the rest stands. A word is a datagram that says all there is to say, four times a second;
-//! nothing that comes by the control channel is ever an error, and without it a part settles by itself.
+//! One part listens at an address. The others send it their status, and it answers each with the
+//! status of all the rest. A status is one datagram that holds the whole state, four times a second.
+//! No datagram is ever an error, and without the control channel a part settles by itself.
 
 mod offset;
 mod peers;
+mod status;
 #[cfg(test)]
 mod tests;
-mod word;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -22,12 +22,12 @@ use muster_net::Clock;
 
 pub use offset::Offset;
 use peers::Peers;
-use word::{WORD_MAX, Word};
+use status::{STATUS_MAX, Status};
 
 pub(crate) use peers::Own;
 
 /// Interval between two reports of a part.
-const SAY_EVERY: Micros = Micros::from_millis(250);
+const SEND_EVERY: Micros = Micros::from_millis(250);
 /// Datagrams that are read in one turn: a flood holds up no run.
 const READ_MAX: usize = 64;
 /// Longest wait of a settled part for the others to settle, and of an ended part for their receipt.
@@ -55,7 +55,7 @@ pub struct Membership {
 pub struct ChannelAccount {
     /// True if every other part was received when settling ended.
     pub was_complete: bool,
-    /// Datagrams that were no word of another part of this run.
+    /// Datagrams that were no status of another part of this run.
     pub ignored: u64,
     /// Offsets of the others' clocks; only if this part joined another.
     pub offsets: Vec<Offset>,
@@ -68,9 +68,9 @@ pub struct ControlChannel {
     /// Addresses of the listening part; empty for itself.
     listeners: Vec<SocketAddr>,
     /// Index of the address in use.
-    told: usize,
+    current: usize,
     peers: Peers,
-    next_word: Micros,
+    next_status: Micros,
     /// Instant at which this part had settled.
     settled: Option<Micros>,
 }
@@ -84,7 +84,7 @@ impl ControlChannel {
         Self::new(UdpSocket::bind(at)?, Vec::new(), who)
     }
 
-    /// An end that tells the one at the first of these addresses where somebody listens.
+    /// An end that connects to the first of these addresses that answers.
     ///
     /// # Errors
     /// The system gives no socket that leads to the first, or there is none.
@@ -96,7 +96,7 @@ impl ControlChannel {
     /// Returns the address of this end.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -106,27 +106,27 @@ impl ControlChannel {
         Ok(Self {
             socket,
             listeners,
-            told: 0,
+            current: 0,
             peers: Peers::new(who),
-            next_word: Micros::ZERO,
+            next_status: Micros::ZERO,
             settled: None,
         })
     }
 
-    /// Hears what has come, and says how this part stands if it is time to.
+    /// Reads what has come, and sends this part's status if that is due.
     pub(crate) fn turn(&mut self, clock: Clock, own: &dyn Fn() -> Own) {
         self.read(clock);
-        if clock.now() >= self.next_word {
-            self.say(clock, &own());
-            let every = self.settled.map_or(SAY_EVERY, |_| LINGER_EVERY);
-            self.next_word = clock.now() + every;
+        if clock.now() >= self.next_status {
+            self.send(clock, &own());
+            let every = self.settled.map_or(SEND_EVERY, |_| LINGER_EVERY);
+            self.next_status = clock.now() + every;
         }
     }
 
-    /// This part has settled, which the others are told at once.
+    /// Records that this part has settled; the next turn sends that.
     pub(crate) fn settled(&mut self, now: Micros) {
         self.settled = Some(now);
-        self.next_word = now;
+        self.next_status = now;
     }
 
     /// Returns true if this part may leave the others. A consumer that leaves its group takes
@@ -134,7 +134,7 @@ impl ControlChannel {
     /// second has passed.
     pub(crate) fn may_leave(&self, now: Micros) -> bool {
         let mut peers = self.peers.peers.iter();
-        let is_over = |since| now >= since + LINGER || peers.all(|peer| peer.word.has_settled);
+        let is_over = |since| now >= since + LINGER || peers.all(|peer| peer.status.has_settled);
         self.settled.is_some_and(is_over)
     }
 
@@ -144,22 +144,22 @@ impl ControlChannel {
         is_complete.then(|| self.peers.others(now, None))
     }
 
-    /// Says the last word until all others have heard it, or a second has passed.
+    /// Sends the last status until all others have received it, or a second has passed.
     pub(crate) fn close(mut self, clock: Clock, own: &Own, was_complete: bool) -> ChannelAccount {
         let until = clock.now() + LINGER;
         let wait = Duration::from_micros(LINGER_EVERY.get());
         let can_wait = self.socket.set_nonblocking(false).is_ok()
             && self.socket.set_read_timeout(Some(wait)).is_ok();
-        self.say(clock, own);
-        let mut next_word = clock.now() + LINGER_EVERY;
+        self.send(clock, own);
+        let mut next_status = clock.now() + LINGER_EVERY;
         while can_wait && !self.is_known_to_have_ended() && clock.now() < until {
             self.read_one(clock);
-            if clock.now() >= next_word {
-                self.say(clock, own);
-                next_word = clock.now() + LINGER_EVERY;
+            if clock.now() >= next_status {
+                self.send(clock, own);
+                next_status = clock.now() + LINGER_EVERY;
             }
         }
-        self.say(clock, own);
+        self.send(clock, own);
         let peers = self.peers.peers.into_iter();
         let offsets = peers.filter_map(|peer| peer.offset);
         ChannelAccount {
@@ -176,12 +176,12 @@ impl ControlChannel {
     /// Returns true if every part that was received knows that this one has ended. The listener
     /// waits for the end of the others, to whom it owes an answer.
     fn is_known_to_have_ended(&self) -> bool {
-        let is_told = |word: &Word| word.has_heard_the_last || word.has_settled;
+        let knows = |status: &Status| status.has_final || status.has_settled;
         let mut peers = self.peers.peers.iter();
         if self.listeners.is_empty() {
-            peers.all(|peer| peer.word.has_settled)
+            peers.all(|peer| peer.status.has_settled)
         } else {
-            peers.all(|peer| is_told(&peer.word))
+            peers.all(|peer| knows(&peer.status))
         }
     }
 
@@ -195,11 +195,11 @@ impl ControlChannel {
 
     /// Reads one datagram; true if there may be more. A peer that does not listen yet is no error.
     fn read_one(&mut self, clock: Clock) -> bool {
-        // One byte more than a word may have shows what is longer.
-        let mut bytes = [0; WORD_MAX + 1];
+        // One byte more than a status may have shows what is longer.
+        let mut bytes = [0; STATUS_MAX + 1];
         match self.socket.recv_from(&mut bytes) {
             Ok((length, from)) => {
-                self.peers.hear(from, &bytes[..length], clock.now());
+                self.peers.receive(from, &bytes[..length], clock.now());
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -210,38 +210,38 @@ impl ControlChannel {
         }
     }
 
-    /// Turns to the next address, unless somebody was heard at this one. An address to which no
+    /// Turns to the next address, unless this one has answered. An address to which no
     /// socket leads is passed over.
     fn try_next(&mut self) {
         if !self.peers.peers.is_empty() || self.listeners.len() < 2 {
             return;
         }
-        self.told = (self.told + 1) % self.listeners.len();
-        let next = towards(self.listeners[self.told]);
+        self.current = (self.current + 1) % self.listeners.len();
+        let next = towards(self.listeners[self.current]);
         let next = next.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         if let Ok(socket) = next {
             self.socket = socket;
         }
     }
 
-    fn say(&mut self, clock: Clock, own: &Own) {
+    fn send(&mut self, clock: Clock, own: &Own) {
         if !self.listeners.is_empty() {
             let place = (!self.peers.peers.is_empty()).then_some(0);
-            let word = self.peers.word_for(place, own, clock.now());
-            // What is not sent now is said again soon.
-            let _ = word.encoded().map(|bytes| self.socket.send(&bytes));
+            let status = self.peers.status_for(place, own, clock.now());
+            // What is not sent now is sent again soon.
+            let _ = status.encoded().map(|bytes| self.socket.send(&bytes));
             return;
         }
         for (place, peer) in self.peers.peers.iter().enumerate() {
-            let word = self.peers.word_for(Some(place), own, clock.now());
-            let _ = word
+            let status = self.peers.status_for(Some(place), own, clock.now());
+            let _ = status
                 .encoded()
                 .map(|bytes| self.socket.send_to(&bytes, peer.at));
         }
     }
 }
 
-/// A socket that tells one address, and hears nobody else.
+/// A socket that exchanges datagrams with one address only.
 fn towards(listener: SocketAddr) -> io::Result<UdpSocket> {
     let any = match listener {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),

@@ -1,4 +1,4 @@
-//! The last seconds of a run, as far as who conducts it must know them.
+//! The last seconds of a run that conducting it needs.
 
 use std::collections::BTreeMap;
 

@@ -24,15 +24,15 @@ const WAIT: Duration = Duration::from_millis(10);
 const SHOW_EVERY: Micros = Micros::from_millis(250);
 /// Longest time for the agents' last messages after the order to finish.
 const FINISH_MAX: Micros = Micros::from_secs(60);
-/// Incidents that a result tells one by one; of what comes beyond, how many there were. A consumer
-/// that is thrown out four times a second for an hour would tell of nothing else.
+/// Incidents that a result lists; further ones are counted. A consumer that is thrown out four
+/// times a second for an hour would fill the list.
 const INCIDENTS_MAX: usize = 1_000;
 
 /// Observes a run.
 pub trait Observer {
     /// Windows came in; whether the observer keeps them, so that they need not be remembered.
     fn windows(&mut self, delta: &WindowDelta) -> bool;
-    /// A process told how it fares.
+    /// A process reported its health.
     fn pulse(&mut self, agent: usize, pulse: &ProcessSample);
     /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
@@ -44,8 +44,8 @@ pub struct Surroundings<'a> {
     pub interrupted: &'a AtomicBool,
     /// The observer.
     pub observer: &'a mut dyn Observer,
-    /// The line to the other parts of the run.
-    pub line: Option<ControlChannel>,
+    /// The control channel to the other parts of the run.
+    pub channel: Option<ControlChannel>,
 }
 
 /// Conducts a run: all that it left behind, and what came of the control channel to the other parts, if there was one.
@@ -59,22 +59,22 @@ pub fn carry_out(
     let Surroundings {
         interrupted,
         observer,
-        mut line,
+        mut channel,
     } = surroundings;
     let mut run = Run::new(agents.agents(), timetable, rules, clock);
     let mut next_show = Micros::ZERO;
     let mut is_leaving = false;
     while !run.is_over() {
         if let Some((agent, news)) = agents.next(WAIT) {
-            run.hear(agent, news, observer);
+            run.receive(agent, news, observer);
         }
         if interrupted.load(Ordering::Relaxed) {
             run.conductor.interrupt(clock.now());
         }
         run.watch(clock.now());
-        if let Some(line) = &mut line {
-            line.turn(clock, &|| run.own());
-            run.hear_others(line, clock.now());
+        if let Some(channel) = &mut channel {
+            channel.turn(clock, &|| run.own());
+            run.receive_others(channel, clock.now());
         }
         while let Some(order) = run.step(clock.now()) {
             if order != Order::Finish {
@@ -82,9 +82,15 @@ pub fn carry_out(
                 continue;
             }
             is_leaving = true;
-            line.iter_mut().for_each(|line| line.settled(clock.now()));
+            channel
+                .iter_mut()
+                .for_each(|channel| channel.settled(clock.now()));
         }
-        if is_leaving && line.as_ref().is_none_or(|line| line.may_leave(clock.now())) {
+        if is_leaving
+            && channel
+                .as_ref()
+                .is_none_or(|channel| channel.may_leave(clock.now()))
+        {
             agents.order(Order::Finish);
             is_leaving = false;
         }
@@ -93,8 +99,8 @@ pub fn carry_out(
             observer.standing(&run.standing(clock.now()));
         }
     }
-    let line = line.map(|line| line.close(clock, &run.own(), run.others.is_some()));
-    (run.into_data(), line)
+    let channel = channel.map(|channel| channel.close(clock, &run.own(), run.others.is_some()));
+    (run.into_data(), channel)
 }
 
 struct Run {
@@ -179,7 +185,7 @@ impl Run {
         self.agents.are_done() || self.now >= finished + FINISH_MAX
     }
 
-    fn hear(&mut self, agent: usize, news: News, observer: &mut dyn Observer) {
+    fn receive(&mut self, agent: usize, news: News, observer: &mut dyn Observer) {
         match news {
             News::Dispatch(dispatch) => {
                 if !observer.windows(&dispatch.windows) {
@@ -280,10 +286,10 @@ impl Run {
         Some(order)
     }
 
-    /// Takes note of how the other parts stand, until this one has settled.
-    fn hear_others(&mut self, line: &ControlChannel, now: Micros) {
+    /// Reads the progress of the other parts, until this one has settled.
+    fn receive_others(&mut self, channel: &ControlChannel, now: Micros) {
         if self.finished_at.is_none() {
-            self.others = line.others(now);
+            self.others = channel.others(now);
             self.conductor.see_all_parts(self.others.is_some());
         }
     }
@@ -380,7 +386,7 @@ mod tests {
         Run::new(1, TIMETABLE, &rules, Clock::start())
     }
 
-    fn told(run: &mut Run, at: Micros) {
+    fn report(run: &mut Run, at: Micros) {
         let progress = Progress {
             at,
             links_wanted: 1,
@@ -394,12 +400,12 @@ mod tests {
     fn a_second_is_looked_at_once_its_news_are_in_however_late_they_are() {
         let mut run = run();
         run.step(Micros::ZERO);
-        told(&mut run, Micros::from_millis(400));
+        report(&mut run, Micros::from_millis(400));
         let order = run.step(Micros::from_millis(400));
         let origin = Micros::from_secs(1);
         assert_eq!(order, Some(Order::Start { origin }));
-        for (told_ms, watched) in [(1_999, 1), (2_000, 2), (4_300, 4)] {
-            told(&mut run, Micros::from_millis(told_ms));
+        for (reported_ms, watched) in [(1_999, 1), (2_000, 2), (4_300, 4)] {
+            report(&mut run, Micros::from_millis(reported_ms));
             run.watch(Micros::from_secs(20));
             assert_eq!(run.stop_watch.next, watched);
         }

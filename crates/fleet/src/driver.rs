@@ -112,7 +112,7 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
 
     fn turn(&mut self, io: &mut Io) -> Option<Micros> {
         // An answer that has come is never overdue: what is not read yet may be one.
-        while let Some(link) = self.shard.expire(io.heard()) {
+        while let Some(link) = self.shard.expire(io.presented_until()) {
             self.arm(io, link);
             self.pump(io, link);
         }
@@ -224,7 +224,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// A timer of a link ran out.
     fn link_timer(&mut self, io: &mut Io, link: u32) {
-        let now = io.heard();
+        let now = io.presented_until();
         self.timers[link as usize] = None;
         let then = self.time_passed(link, now);
         self.send(io, link);

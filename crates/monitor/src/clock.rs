@@ -22,7 +22,7 @@ pub struct ClockChange {
     pub suspended_us: u64,
 }
 
-/// Readings of which the best one is used: a thread may be preempted in the midst of one.
+/// Readings for one result: the best one is used, since a thread may be preempted in another.
 const READINGS: usize = 5;
 /// Differences below this are the error of a reading on a loaded host, not a step. A clock
 /// daemon steps only what it will not slew: 128 ms for ntpd, a second and more for others.

@@ -147,7 +147,7 @@ fn memory_bound(groups: &CgroupPath) -> Option<u64> {
 }
 
 /// The group's folder and all above it: a bound on any of them holds. Inside a container the
-/// path may be the host's, of which only the root is mounted.
+/// path may be the host's, and only its root is mounted.
 fn within(controller: &str, group: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let root = Path::new(CGROUP_ROOT).join(controller);
     let leaf = group.map(|group| root.join(group.trim_start_matches('/')));

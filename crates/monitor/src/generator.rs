@@ -66,8 +66,8 @@ pub struct GeneratorSample {
     pub cpu_us: u64,
     /// Memory of the process now and at its peak.
     pub process: Memory,
-    /// Share of the host's CPU time that the hypervisor gave to others; none where procfs does
-    /// not tell.
+    /// Share of the host's CPU time that the hypervisor gave to others; none if procfs does
+    /// not report it.
     pub steal: Option<f64>,
     /// Steps of the clocks and suspensions.
     pub clock: ClockChange,
@@ -93,7 +93,7 @@ struct Watched {
     last: SchedStat,
 }
 
-/// Counters that only grow; a sample tells their differences.
+/// Counters that only grow; a sample holds their differences.
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     clock: ClockReading,
@@ -105,7 +105,7 @@ impl GeneratorMonitor {
     ///
     /// # Errors
     /// [`MonitorError`] if `/proc/self/status` cannot be read. The host's files may be missing, as
-    /// in some containers: what they would tell is then not known.
+    /// in some containers: their figures are then not known.
     pub fn open() -> Result<Self, MonitorError> {
         let mut monitor = Self {
             threads: Vec::new(),

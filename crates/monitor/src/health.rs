@@ -55,7 +55,7 @@ impl HealthLog {
         }
     }
 
-    /// Adds something that must not happen and that the samples do not tell.
+    /// Adds something that must not happen and that the samples do not show.
     ///
     /// Repetitions are one incident with a count, from its first to its last time.
     pub fn incident(&mut self, incident: Incident) {

@@ -1,9 +1,9 @@
 //! Usage of the generator, its host and the target's processes, read once a second, and the
 //! target's own counters, read when the caller has time.
 //!
-//! Layer 6, beside the straight line: the figures here never touch a message. They tell whether
-//! the generator may be believed (`judge` decides, this crate only reads) and what the target
-//! paid for the load. It must never know a protocol, a scenario or a verdict.
+//! Layer 6, outside the straight line: the figures here never touch a message. They show whether
+//! the generator can be trusted (`judge` decides, this crate only reads) and the cost of the load
+//! for the target. It must never know a protocol, a scenario or a verdict.
 //!
 //! Usage comes from procfs, sysfs and the clocks of the kernel; the target's counters come from a
 //! page over HTTP ([`CounterPage`]). The parsers of [`procfs`] and [`prometheus`] are pure

@@ -1,5 +1,5 @@
-//! The text format in which Prometheus and its like are told samples: one a line
-//! (`name{label="value"} 1`), beside comments.
+//! The text format of samples that Prometheus and its like read: one a line
+//! (`name{label="value"} 1`), and comments.
 //!
 //! Other lines are passed over, since a page holds much that nobody here asks for.
 
@@ -30,7 +30,7 @@ impl Sample<'_> {
 
     /// The value as a count; none if it is none, or too large to be exact.
     pub fn count(&self) -> Option<u64> {
-        /// From here on not every whole number has a value of its own (2^53).
+        /// From here on not every whole number can be represented (2^53).
         const EXACT: f64 = 9_007_199_254_740_992.0;
         let is_count = self.value >= 0.0 && self.value < EXACT && self.value.fract() == 0.0;
         is_count.then_some(self.value as u64)

@@ -41,7 +41,7 @@ impl Reread {
         })
     }
 
-    /// The file's text as it is now; none once the process or thread it tells of is gone.
+    /// The file's text as it is now; none once its process or thread is gone.
     pub(crate) fn read(&mut self) -> Option<&str> {
         let mut filled = 0;
         loop {

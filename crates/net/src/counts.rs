@@ -24,7 +24,7 @@ pub struct IoCounts {
     /// Datagrams read.
     pub datagrams_in: u64,
     /// Datagrams that came and that the kernel dropped, since the socket's receive buffer was full:
-    /// as many as the datagrams read and the sockets ended so far tell of, see [`crate::Io::count_drops`].
+    /// as reported by the datagrams read and the sockets ended so far ([`crate::Io::count_drops`]).
     pub datagrams_dropped: u64,
     /// Errors that earlier datagrams brought (ICMP), such as that nobody listens. On a socket with
     /// one peer several between two calls count as one.

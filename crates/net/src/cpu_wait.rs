@@ -12,7 +12,7 @@ const EVERY: Micros = Micros(200);
 const TEXT_MAX: usize = 64;
 /// The least time between two looks for threads that a library has started.
 const LOOK_EVERY: Micros = Micros::from_secs(1);
-/// Threads of gateways, and of a library, that are read beside the own one.
+/// Threads of gateways, and of a library, that are read in addition to the own one.
 const OTHERS_MAX: usize = 16;
 /// Prefix of the thread names of an embedded gateway's loops: `gateway-<port>`, or a part of it.
 const GATEWAY_THREADS: &str = "gateway";
@@ -37,7 +37,7 @@ impl SchedStat {
     }
 }
 
-/// Threads whose CPU wait counts as that of the thread that reads, beside its own.
+/// Threads whose CPU wait counts as that of the thread that reads, in addition to its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitsOf {
     /// The processes of an embedded gateway.
@@ -100,7 +100,7 @@ impl CpuWait {
         Micros(self.waited_ns / 1_000)
     }
 
-    /// A kernel without scheduler statistics tells of no wait.
+    /// A kernel without scheduler statistics reports no wait.
     fn open(&mut self) {
         self.own = Watched::open(0, Path::new("/proc/thread-self/schedstat"));
         for process in &self.of.gateways {

@@ -126,7 +126,7 @@ impl<H: Handler> Loop<H> {
         self.run_timers();
         // Before the handler's own turn, which takes up what it does about them; of those that end
         // in it, it hears at once in the next one.
-        self.tell_endings();
+        self.report_endings();
         self.wanted = self.handler.turn(&mut self.io);
         self.io.datagrams.send_all(&mut self.io.sockets);
         Ok(())
@@ -347,8 +347,8 @@ impl<H: Handler> Loop<H> {
         }
     }
 
-    /// Tells the handler of the connections that ended in this turn.
-    fn tell_endings(&mut self) {
+    /// Reports the connections that ended in this turn.
+    fn report_endings(&mut self) {
         while let Some((key, why)) = self.io.sockets.next_ending() {
             if self.io.sockets.get(key).is_some() {
                 self.handler.closed(&mut self.io, key, why);

@@ -15,7 +15,7 @@ pub struct Key {
 
 impl Key {
     /// The place in the slab: small, dense, used again by a later connection. Good as an index
-    /// into a table beside the loop.
+    /// into the handler's tables.
     pub const fn index(self) -> usize {
         self.index as usize
     }
@@ -55,7 +55,7 @@ pub enum Written {
     /// Nothing was sent, and the socket stands.
     Refused,
     /// The connection is gone; what the peer said before is presented, and [`Handler::closed`]
-    /// follows unless it was told already.
+    /// follows unless it was called already.
     Lost,
 }
 
@@ -81,8 +81,8 @@ pub enum Closed {
 }
 
 /// The user of a loop. Every method may call any method of [`Io`]; none is called from within
-/// another. After `closed`, or after [`Io::close`], [`Io::reset`] or [`Io::finish`], nothing
-/// more is heard of that key.
+/// another. After `closed`, or after [`Io::close`], [`Io::reset`] or [`Io::finish`], no
+/// method is called with that key again.
 pub trait Handler {
     /// The loop woke up. Called first in each turn, before anything that came is presented.
     fn turn_begins(&mut self, io: &mut Io) {
@@ -118,7 +118,7 @@ pub trait Handler {
     /// A timer set by [`Io::set_timer`] ran out.
     fn timer(&mut self, io: &mut Io, token: u64);
 
-    /// Another thread called [`crate::Waker::wake`]; several calls may be told as one.
+    /// Another thread called [`crate::Waker::wake`]; several calls may be reported as one.
     fn woken(&mut self, io: &mut Io);
 
     /// Called once in each turn of the loop, after its events: due work goes here. Returns when

@@ -109,11 +109,11 @@ impl Io {
         self.begin(to, source, SocketType::STREAM)
     }
 
-    /// Makes a UDP socket that speaks to one peer and hears nobody else, from a port of `source` if
+    /// Makes a UDP socket that exchanges datagrams with one peer only, from a port of `source` if
     /// given; [`crate::Handler::opened`] follows in the next turn. A port belongs to one socket of
     /// its source address, whatever the peer ([`crate::limits::ephemeral_ports`]).
     ///
-    /// [`Io::write`] sends one datagram by one call, as devices do that have a socket of their own;
+    /// [`Io::write`] sends one datagram by one call, as devices do that share no socket;
     /// [`Io::gather`] is for a socket that many devices share.
     ///
     /// Errors that ICMP brings do not end it: they are counted ([`crate::IoCounts::icmp_errors`]),
@@ -173,7 +173,7 @@ impl Io {
         Ok((id.map_err(|errno| ListenError::new(at, errno))?, bound))
     }
 
-    /// Makes a UDP socket that hears everybody ([`crate::Handler::datagram`]) and speaks to anybody
+    /// Makes a UDP socket that receives from every peer ([`crate::Handler::datagram`]) and sends to any
     /// ([`Io::send_to`]), and gives the address it got (port 0 is a free port). Errors that ICMP
     /// brings are counted one by one. No callback follows.
     ///
@@ -225,8 +225,8 @@ impl Io {
         self.gather_marked(key, UNMARKED, bytes)
     }
 
-    /// [`Io::gather`] with a mark by which [`Io::take_refused`] names the datagram, if the kernel
-    /// refuses it.
+    /// [`Io::gather`] with a mark: if the kernel refuses the datagram, [`Io::take_refused`] returns
+    /// it.
     pub fn gather_marked(&mut self, key: Key, mark: u32, bytes: &[u8]) -> Written {
         let to = None;
         let datagram = Datagram { to, mark, bytes };
@@ -258,8 +258,8 @@ impl Io {
     }
 
     /// Looks how many datagrams the socket dropped for want of room and counts those that are not
-    /// counted yet ([`crate::IoCounts::datagrams_dropped`]). Each datagram tells of those dropped
-    /// before it, and the end of a socket of all; so this is only for drops behind which none came.
+    /// counted yet ([`crate::IoCounts::datagrams_dropped`]). Each datagram carries the number
+    /// dropped before it, and the end of a socket counts all: this is for drops that no datagram follows.
     pub fn count_drops(&mut self, key: Key) {
         self.sockets.count_drops(key);
     }
@@ -278,7 +278,7 @@ impl Io {
 
     /// Ends the connection in order once held bytes went out: FIN, then input is discarded until
     /// the peer closes too, for at most five seconds. The key is gone for the handler at once. A UDP
-    /// socket ends at once, after what was gathered went out as far as there is room.
+    /// socket ends at once: gathered datagrams for which the kernel has no room are dropped.
     pub fn finish(&mut self, key: Key) {
         let Some(slot) = self.sockets.get_mut(key) else {
             return;
@@ -350,7 +350,7 @@ impl Io {
         most.min(limit.bytes as usize)
     }
 
-    /// Asks for a receive buffer of so many bytes (the kernel doubles it for its own use), which
+    /// Asks for a receive buffer of `bytes` bytes (the kernel doubles it for its own use), which
     /// bounds what the peer can send to a connection that is not read. A datagram takes its bytes
     /// and some hundreds for the kernel's records of it. [`Io::receive_buffer`] reads back what was
     /// granted: no more than `net.core.rmem_max` (socket(7)).
@@ -370,7 +370,7 @@ impl Io {
         Some(doubled / 2)
     }
 
-    /// Keeps a number of the handler's beside the connection; it is zero at first.
+    /// Stores a number of the handler's with the connection; it is zero at first.
     pub fn set_tag(&mut self, key: Key, tag: u32) {
         if let Some(slot) = self.sockets.get_mut(key) {
             slot.tag = tag;
@@ -422,7 +422,7 @@ impl Io {
     /// The instant until which all that came has been presented. By it a time-out is decided, so that
     /// an answer that still lies in a socket counts. It lags behind [`Io::now`] by the turn so far,
     /// and by some turns where more comes than one turn reads.
-    pub fn heard(&self) -> Micros {
-        self.turns.heard()
+    pub fn presented_until(&self) -> Micros {
+        self.turns.presented_until()
     }
 }

@@ -1,7 +1,7 @@
 //! One epoll loop per core: TCP and UDP sockets, timers, pooled buffers and the real clock.
 //!
 //! Layer 5. Between the pure crates and the kernel: the engine (`fleet`, `backend`) and the
-//! reference gateway implement [`Handler`] and keep their sessions beside the loop; the loop
+//! reference gateway implement [`Handler`] and keep their sessions outside the loop; the loop
 //! moves bytes and tells instants. It must never know a protocol, a message or a scenario.
 //!
 //! A connection is watched once for its life (edge-triggered); one `write` is one system call,
@@ -10,7 +10,7 @@
 //! the loop has grown to its size.
 //!
 //! A UDP socket is a connection with a [`Key`] too: [`Io::connect_udp`] makes one that speaks to one
-//! peer, [`Io::bind_udp`] one that speaks to all. A datagram is written by a call of its own, or
+//! peer, [`Io::bind_udp`] one that speaks to all. A datagram is written by one call, or
 //! gathered with others and sent at the latest at the end of the turn; what came is read by batches,
 //! one batch a socket and turn. What the kernel dropped for want of room, what it refused and the
 //! errors that ICMP brought are counted; none of them ends a socket. Datagrams are never merged or

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// them; this stays below with room for other sockets.
 pub const LINKS_PER_SOURCE: u32 = 12_000;
 
-/// Raises this process's bound on descriptors as far as it goes and gives the bound that holds
+/// Raises this process's bound on descriptors to its maximum and returns the bound that holds
 /// (`RLIMIT_NOFILE`, getrlimit(2)).
 pub fn raise_descriptors() -> u64 {
     let before = getrlimit(Resource::Nofile);
@@ -35,7 +35,7 @@ pub fn port_range() -> Option<RangeInclusive<u16>> {
 }
 
 /// The largest receive buffer that the kernel grants a socket, in bytes (`net.core.rmem_max`,
-/// socket(7)); none where it does not tell.
+/// socket(7)); none if it does not report one.
 pub fn receive_buffer_max() -> Option<u64> {
     let text = fs::read_to_string("/proc/sys/net/core/rmem_max").ok()?;
     text.trim().parse().ok()

@@ -15,7 +15,7 @@ pub struct LoopConfig {
 const BESIDE_A_PACKET: u32 = 256 * 1024;
 
 impl LoopConfig {
-    /// Room for connections whose handler leaves packets of up to so many bytes unread until they
+    /// Room for connections whose handler leaves packets of up to `bytes` bytes unread until they
     /// are whole.
     pub const fn with_packets_of(self, bytes: u32) -> Self {
         Self {

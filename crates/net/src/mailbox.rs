@@ -26,8 +26,8 @@ impl<I, O> Mailbox<I, O> {
         self.orders.try_recv().ok()
     }
 
-    /// Posts a letter; false if the reader was so far behind that it had to be waited for. Nobody
-    /// may read any more: then the letter is nobody's loss.
+    /// Posts a letter; false if the reader was so far behind that it had to be waited for. If
+    /// nobody reads any more, the letter is dropped.
     pub fn post(&self, letter: O) -> bool {
         match self.letters.try_send((self.number, letter)) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => true,

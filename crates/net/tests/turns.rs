@@ -60,7 +60,7 @@ impl Handler for Witness {
     fn closed(&mut self, _: &mut Io, _: Key, _: Closed) {}
 
     fn timer(&mut self, io: &mut Io, _: u64) {
-        if io.heard() < self.due {
+        if io.presented_until() < self.due {
             let next = io.now() + Micros(17);
             io.set_timer(next, 0);
             return;

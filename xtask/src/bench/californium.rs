@@ -1,4 +1,4 @@
-//! Californium's client core beside Muster: requests on the same sink, and memory of an idle client.
+//! Californium's client core and Muster: requests on the same sink, and memory of an idle client.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::transports::result;
 const WARM_SECONDS: u32 = 10;
 /// Longest start and end of a virtual machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Clients whose difference is the slope: each has two threads of its own.
+/// Numbers of clients for the slope of memory; each client has two threads.
 const FEW: u32 = 200;
 const MANY: u32 = 1_200;
 /// The collector and the bounds that leave the least of a heap that is not used.
@@ -33,8 +33,12 @@ const SMALL_HEAP: [&str; 3] = [
     "-XX:MaxHeapFreeRatio=10",
 ];
 
-/// Both by turns, then the memory of both.
-pub(super) fn beside(programs: &Programs, extent: &Extent, out: &mut dyn Write) -> Result<()> {
+/// Compares the CPU of both in alternating runs, then the memory.
+pub(super) fn against_muster(
+    programs: &Programs,
+    extent: &Extent,
+    out: &mut dyn Write,
+) -> Result<()> {
     let peer = Californium::build(programs)?;
     let mut turns = Vec::new();
     for _ in 0..extent.repetitions {
@@ -53,7 +57,7 @@ pub(super) fn beside(programs: &Programs, extent: &Extent, out: &mut dyn Write) 
         "Muster per CPU-s",
         "ratio",
     ];
-    begin(out, "CoAP beside Californium's client core", &columns)?;
+    begin(out, "CoAP against Californium's client core", &columns)?;
     let [theirs, ours, ratio] = medians(&turns);
     let (theirs, ours) = (thousands(theirs), thousands(ours));
     row(
@@ -111,7 +115,7 @@ impl<'a> Californium<'a> {
         let (_, theirs) = slope([FEW, MANY], |clients| self.anonymous(clients))?;
         let (_, ours) = slope([FEW, MANY], |links| anonymous(self.programs, PLAIN, links))?;
         let columns = ["Californium, bytes a client", "Muster, bytes a link"];
-        begin(out, "Memory beside Californium's client core", &columns)?;
+        begin(out, "Memory against Californium's client core", &columns)?;
         row(out, &[format!("{theirs:.0}"), format!("{ours:.0}")])?;
         end(
             out,
@@ -131,7 +135,7 @@ impl<'a> Californium<'a> {
     }
 }
 
-/// Runs something against a sink of its own, which ends after it.
+/// Runs something against a fresh sink, which ends after it.
 fn with_sink(programs: &Programs, run: impl FnOnce(&str) -> Result<f64>) -> Result<f64> {
     let sink = Sink::run(&programs.coap.sink, programs)?;
     run(&sink.address)

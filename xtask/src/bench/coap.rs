@@ -62,7 +62,7 @@ pub(super) fn dtls(programs: &Programs, extent: &Extent, out: &mut dyn Write) ->
     example::DTLS.run(programs, out)
 }
 
-/// No message carries an id, so that no consumer runs beside the devices.
+/// No message carries an id, so that the run has no consumer.
 fn scenario(scheme: &str, seconds: u32) -> String {
     let credential = match scheme {
         "coaps" => {

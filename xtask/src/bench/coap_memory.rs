@@ -1,4 +1,4 @@
-//! User memory of an idle device over CoAP and DTLS, with a socket of its own and with shared ones.
+//! User memory of an idle device over CoAP and DTLS, with a socket per device and with shared ones.
 
 use std::io::Write;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     )
 }
 
-/// Anonymous memory of a run with so many links, in the midst of its traffic.
+/// Anonymous memory of a run with `count` links, in the midst of its traffic.
 pub(super) fn anonymous(programs: &Programs, links: Links, count: u32) -> Result<f64> {
     let gateway = Gateway::start(programs)?;
     let scenario = scenario(&gateway, links, count);
@@ -87,14 +87,14 @@ pub(super) fn anonymous(programs: &Programs, links: Links, count: u32) -> Result
     std::thread::sleep(TRAFFIC);
     let bytes = process.memory("RssAnon")? as f64;
     let printed = process.printed()?;
-    let line = last_measure(&printed).context("a run says how it stands")?;
+    let line = last_measure(&printed).context("a run prints its state")?;
     if !are_all_up(line) {
         bail!("not all of {count} links were up: {line}");
     }
     Ok(bytes)
 }
 
-/// The last line that tells of measuring.
+/// The last line of the measured phase.
 fn last_measure(printed: &str) -> Option<&str> {
     printed
         .lines()

@@ -1,4 +1,4 @@
-//! Many devices over DTLS on one machine, against the reference gateway in a process of its own.
+//! Many devices over DTLS on one machine, against the reference gateway in another process.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The reference gateway in a process of its own, which hears CoAP and DTLS and hands on by MQTT.
+//! The reference gateway in another process: it receives by CoAP and DTLS, and forwards by MQTT.
 
 use std::fs;
 use std::time::Duration;

@@ -21,7 +21,7 @@ const GOAL_OF_RATIO: f64 = 1.5;
 /// Longest time of a turn: many times that of a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Both clients by turns.
+/// Compares both clients in alternating runs.
 pub(super) fn against_library(
     programs: &Programs,
     extent: &Extent,

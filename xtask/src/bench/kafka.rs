@@ -15,7 +15,7 @@ const MESSAGES: u32 = 2_000_000;
 /// Least share of the rate of the crate alone.
 const GOAL: f64 = 0.7;
 
-/// Both consumers by turns.
+/// Compares both consumers in alternating runs.
 pub(super) fn against_rdkafka(
     programs: &Programs,
     extent: &Extent,

@@ -1,4 +1,4 @@
-//! Muster beside the bare loop under the same load, saturated and paced.
+//! Muster and the bare loop under the same load, saturated and paced.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Muster beside published MQTT load tools, as whole processes, on the same sink.
+//! Muster and published MQTT load tools, as whole processes, on the same sink.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -125,7 +125,7 @@ impl Peers<'_> {
             "messages per CPU-s",
             "bytes a read",
             "MB per CPU-s",
-            "Muster, one message of so many bytes a write: MB per CPU-s",
+            "Muster, one message of that size a write: MB per CPU-s",
             "ratio",
         ];
         begin(out, "Published tools, flat out: 100 connections", &columns)?;
@@ -168,7 +168,7 @@ impl Peers<'_> {
         self.muster(&load)
     }
 
-    /// Saturated, with messages of so many bytes on the wire.
+    /// Saturated, with messages of `bytes` bytes on the wire.
     fn muster_with_bytes(&self, bytes: u64, qos: u8) -> Result<Watched> {
         let seconds = self.extent.seconds + RUN_IN.as_secs() as u32;
         self.muster(&Load {
@@ -228,7 +228,9 @@ impl Tool {
 
     /// Everything but the number of clients and their pace.
     fn words(self, address: &str, qos: u8) -> Result<Vec<OsString>> {
-        let (host, port) = address.split_once(':').context("the sink tells a port")?;
+        let (host, port) = address
+            .split_once(':')
+            .context("the sink's address has a port")?;
         // mqtt-benchmark takes no address, only a name.
         let broker = format!("localhost:{port}");
         let (qos, payload) = (qos.to_string(), "x".repeat(100));

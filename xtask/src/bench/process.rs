@@ -65,7 +65,7 @@ impl Process {
     }
 
     /// Writes a line to its standard input.
-    pub(super) fn tell(&mut self, line: &str) -> Result<()> {
+    pub(super) fn write_line(&mut self, line: &str) -> Result<()> {
         let input = self.child.stdin.as_mut().context("its input is open")?;
         writeln!(input, "{line}").with_context(|| format!("write to {}", self.name))
     }
@@ -219,7 +219,7 @@ impl Cpu {
     }
 }
 
-/// Of a line of JSON: so many of something, by the `cpu_s` seconds of CPU that they took.
+/// Divides a count in a line of JSON by the `cpu_s` seconds of CPU that it took.
 pub(super) fn per_cpu_second(line: &str, name: &str) -> Result<f64> {
     let [count, cpu_s] = figures(line, [name, "cpu_s"])?;
     Ok(count / cpu_s)

@@ -79,7 +79,7 @@ impl Programs {
         Ok(self.muster.with_file_name("examples").join(name))
     }
 
-    /// A peer that a script of its own builds in a folder; the folder.
+    /// Folder in which a peer's script has built the peer.
     pub(super) fn scripted_peer(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.with_file_name("peers").join(name);
         let script = self.root.join(format!("e2e/peers/{name}/build.sh"));

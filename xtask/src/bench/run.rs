@@ -1,4 +1,4 @@
-//! Runs of scenarios by Muster, each of which replaces the last one.
+//! Runs of scenarios by Muster; the result of each replaces the last one.
 
 use std::ffi::OsString;
 use std::fs;

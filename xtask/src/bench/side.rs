@@ -70,7 +70,7 @@ pub(super) struct Sample {
     pub(super) wall: f64,
     /// CPU seconds between the marks.
     pub(super) cpu: Cpu,
-    /// As the side tells, over its whole run, in microseconds; 0 where nothing was paced.
+    /// As the side reports it, over its whole run, in microseconds; 0 if nothing was paced.
     pub(super) lateness_p99_us: f64,
 }
 
@@ -160,14 +160,14 @@ impl Side {
         let mut sample = steady(&mut process, &mut sink, load.seconds - AROUND)?;
         let limit = PATIENCE + Duration::from_secs(load.seconds.into());
         let (status, printed) = process.finish(limit)?;
-        let told = match self {
+        let reported = match self {
             Self::Bare | Self::BareInC => own_account(&printed)?,
             Self::Muster | Self::MusterWithConsumer => result(programs, &mut sink)?,
         };
-        if !told.complete {
+        if !reported.complete {
             bail!("{self:?} is not sound ({status}): {printed}");
         }
-        sample.lateness_p99_us = told.lateness_p99_us;
+        sample.lateness_p99_us = reported.lateness_p99_us;
         Ok(sample)
     }
 
@@ -222,41 +222,41 @@ pub(super) fn steady(process: &mut Process, sink: &mut Sink, seconds: u32) -> Re
     })
 }
 
-/// Waits until the sink has taken so many clients.
+/// Waits until the sink has accepted all clients.
 pub(super) fn connected(process: &mut Process, sink: &mut Sink, links: u32) -> Result<()> {
     process.until(PATIENCE, |_| {
         Ok((sink.counts()?.connects >= u64::from(links)).then_some(()))
     })
 }
 
-struct Told {
+struct Reported {
     complete: bool,
     lateness_p99_us: f64,
 }
 
-fn own_account(printed: &str) -> Result<Told> {
+fn own_account(printed: &str) -> Result<Reported> {
     let account: Value = serde_json::from_str(printed.trim())
         .with_context(|| format!("read the bare loop's account: {printed}"))?;
     let lateness_ns = account["lateness_p99_ns"].as_f64();
-    Ok(Told {
+    Ok(Reported {
         complete: true,
-        lateness_p99_us: lateness_ns.context("the bare loop tells its lateness")? / 1e3,
+        lateness_p99_us: lateness_ns.context("the bare loop reports its lateness")? / 1e3,
     })
 }
 
 /// Reads Muster's result: its ledger has to close, and to agree with the sink's own count.
-fn result(programs: &Programs, sink: &mut Sink) -> Result<Told> {
+fn result(programs: &Programs, sink: &mut Sink) -> Result<Reported> {
     let result = run::result(programs)?;
     let uplink = &result["ledger"]["uplink"];
     let sent = uplink["sent"]
         .as_u64()
-        .context("the result tells what was sent")?;
+        .context("the result counts what was sent")?;
     let again = uplink["retransmitted"]
         .as_u64()
-        .context("the result tells what was sent again")?;
+        .context("the result counts retransmissions")?;
     let complete = uplink["residue"] == 0 && sent + again == sink.counts()?.messages;
     let lateness = result["latency"]["lateness"]["p99_us"].as_f64();
-    Ok(Told {
+    Ok(Reported {
         complete,
         lateness_p99_us: lateness.unwrap_or(0.0),
     })

@@ -1,4 +1,4 @@
-//! The target of every run, in a process of its own.
+//! The target of every run, in another process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Sink {
 
     pub(super) fn counts(&mut self) -> Result<Counts> {
         self.asked += 1;
-        self.process.tell("")?;
+        self.process.write_line("")?;
         let asked = self.asked;
         let line = self.process.until(PATIENCE, |process| {
             let printed = process.printed()?;

@@ -11,7 +11,7 @@ use super::programs::Programs;
 use super::run::{self, figure};
 use super::table::{begin, end, median, row, thousands};
 
-/// Plain first: the others are told as ratios to it.
+/// Plain first: the others are shown as ratios to it.
 const SCHEMES: [&str; 4] = ["mqtt", "ws", "mqtts", "wss"];
 const LINKS: u32 = 1_000;
 /// Longest connecting and settling beyond the schedule.
@@ -54,7 +54,7 @@ pub(super) fn result(programs: &Programs, scenario: &str, seconds: u32) -> Resul
     run::result(programs).with_context(|| format!("a run that said: {printed}"))
 }
 
-/// No message carries an id, so that no consumer runs beside the devices.
+/// No message carries an id, so that the run has no consumer.
 fn scenario(scheme: &str, seconds: u32) -> String {
     let tls = if scheme.ends_with('s') && scheme != "ws" {
         r#", tls: { version: "1.3" }"#

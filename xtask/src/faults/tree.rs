@@ -23,7 +23,7 @@ pub(super) enum End {
     OutOfTime,
 }
 
-/// A worktree of the last commit with a target folder of its own, kept for the next run.
+/// A worktree of the last commit and its target folder, kept for the next run.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: PathBuf,

@@ -44,8 +44,8 @@ struct Row {
 
 impl Row {
     fn compare(&self, path: &str, room: &Room) -> Option<Violation> {
-        let told = (self.layer, self.pure);
-        (told != (room.layer, room.pure)).then(|| {
+        let stated = (self.layer, self.pure);
+        (stated != (room.layer, room.pure)).then(|| {
             let what = format!(
                 "`{}` has layer {:?}, pure {}; the map says {:?}, {}",
                 room.name, room.layer, room.pure, self.layer, self.pure

@@ -121,26 +121,11 @@ pub const FORBIDDEN_PATHS: [(&[&str], &str); 26] = [
         "append to a `String` or `Vec<u8>` of the caller's",
     ),
     (&["std", "thread"], "leave threads to `agent`"),
-    (
-        &["Mutex"],
-        "what threads share belongs beside them, in `agent`",
-    ),
-    (
-        &["RwLock"],
-        "what threads share belongs beside them, in `agent`",
-    ),
-    (
-        &["Condvar"],
-        "what threads share belongs beside them, in `agent`",
-    ),
-    (
-        &["sync", "Barrier"],
-        "what threads share belongs beside them, in `agent`",
-    ),
-    (
-        &["sync", "atomic"],
-        "what threads share belongs beside them, in `agent`",
-    ),
+    (&["Mutex"], "leave what threads share to `agent`"),
+    (&["RwLock"], "leave what threads share to `agent`"),
+    (&["Condvar"], "leave what threads share to `agent`"),
+    (&["sync", "Barrier"], "leave what threads share to `agent`"),
+    (&["sync", "atomic"], "leave what threads share to `agent`"),
     (&["mpsc"], "leave channels to `net`"),
     (&["std", "process"], "leave processes to `cluster`"),
     (&["std", "env"], "take the variables as an argument"),

@@ -181,7 +181,7 @@ fn statements() -> impl Iterator<Item = String> {
     })
 }
 
-/// The numbers of a statement, by which it is sorted; appendices stand behind sections.
+/// The numbers of a statement, as its key for sorting; appendices come after sections.
 fn numbers(id: &str) -> Vec<u32> {
     let parts = id.split([' ', '.', '-']).skip(1);
     parts.map(|part| part.parse().unwrap_or(u32::MAX)).collect()

@@ -22,7 +22,7 @@ const NAMED: [&str; 8] = [
 const PATTERNS: [char; 5] = ['<', '*', '{', ' ', '$'];
 
 /// Checks every link of every Markdown file: a relative one must name a file or folder, and its
-/// fragment a heading there; and every path in code. `exists` tells of paths relative to the
+/// fragment a heading there; and every path in code. `exists` checks a path relative to the
 /// workspace.
 pub fn check_links(files: &[TextFile], exists: impl Fn(&str) -> bool) -> Vec<Violation> {
     let pages: BTreeMap<&str, &str> = files

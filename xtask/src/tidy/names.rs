@@ -23,8 +23,8 @@ const BANNED: [&str; 7] = [
 pub(super) fn check_path(path: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     if path.ends_with("/mod.rs") {
-        let what = "`mod.rs` hides which module it is: name the file after the module, beside \
-                    its folder";
+        let what = "`mod.rs` hides which module it is: name the file after the module, next \
+                    to its folder";
         found.push(Violation::new(path, 0, RULE, what));
     }
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! The other parts of a run, as far as they were heard of.
+//! The other parts of a run, by the status that each sent last.
 
 use std::net::SocketAddr;
 
@@ -8,11 +8,11 @@ use muster_model::{Listening, Micros};
 
 use super::Membership;
 use super::offset::Offset;
-use super::word::{Subject, Word};
+use super::status::{Status, Subject};
 
-/// Parts that are listened to: more machines than one listener can be told of.
+/// Most other parts: more machines than a run has.
 const PEERS_MAX: usize = 64;
-/// A part that was not heard of for so long is not counted on: a dozen words were lost.
+/// Age at which a status no longer counts: a dozen later ones were lost.
 const FRESH: Micros = Micros::from_secs(3);
 
 /// State of this part, reported to the others.
@@ -27,8 +27,8 @@ pub(crate) struct Own {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) at: SocketAddr,
-    pub(crate) word: Word,
-    heard: Micros,
+    pub(crate) status: Status,
+    received: Micros,
     pub(crate) offset: Option<Offset>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Peer {
 pub(crate) struct Peers {
     who: Membership,
     pub(crate) peers: Vec<Peer>,
-    /// Datagrams that were no word of another part of this run.
+    /// Datagrams that were no status of another part of this run.
     pub(crate) ignored: u64,
 }
 
@@ -50,25 +50,25 @@ impl Peers {
         }
     }
 
-    /// Takes in a datagram; what is no word of another part of this run is counted and changes nothing.
-    pub(crate) fn hear(&mut self, at: SocketAddr, bytes: &[u8], now: Micros) {
-        let word = Word::decoded(bytes);
-        let Some(word) = word.filter(|word| self.is_of_another_part(word)) else {
+    /// Takes in a datagram. If it is no status of another part of this run, it is only counted.
+    pub(crate) fn receive(&mut self, at: SocketAddr, bytes: &[u8], now: Micros) {
+        let status = Status::decoded(bytes);
+        let Some(status) = status.filter(|status| self.is_of_another_part(status)) else {
             self.ignored += 1;
             return;
         };
         let known = self
             .peers
             .iter()
-            .position(|peer| peer.word.from == word.from);
+            .position(|peer| peer.status.from == status.from);
         match known {
-            Some(place) => self.peers[place].hear(at, word, now),
+            Some(place) => self.peers[place].receive(at, status, now),
             None if self.peers.len() < PEERS_MAX => {
-                let offset = Offset::of(&word, now);
+                let offset = Offset::from_status(&status, now);
                 let peer = Peer {
                     at,
-                    word,
-                    heard: now,
+                    status,
+                    received: now,
                     offset,
                 };
                 self.peers.push(peer);
@@ -80,7 +80,7 @@ impl Peers {
     /// Returns true if every other part is received: none is missing, and none fell silent before
     /// it had settled.
     pub(crate) fn is_complete(&self, now: Micros) -> bool {
-        let others = self.peers.iter().flat_map(|peer| &peer.word.parts);
+        let others = self.peers.iter().flat_map(|peer| &peer.status.parts);
         let mut parts: Vec<Part> = others.copied().collect();
         parts.push(self.who.part);
         let is_whole = Part::are_whole(&parts, self.who.has_backend);
@@ -92,22 +92,27 @@ impl Peers {
         let mut windows = Windows::default();
         let mut progress = Vec::new();
         for (_, peer) in self.but(but, now) {
-            windows.merge(&peer.word.windows);
-            progress.push(standing(peer.word.progress, peer.word.has_settled, now));
+            windows.merge(&peer.status.windows);
+            progress.push(standing(peer.status.progress, peer.status.has_settled, now));
         }
         (progress, windows)
     }
 
     /// Returns the message for the peer at a place, or for one that is still unknown.
-    pub(crate) fn word_for(&self, place: Option<usize>, own: &Own, now: Micros) -> Word {
+    pub(crate) fn status_for(&self, place: Option<usize>, own: &Own, now: Micros) -> Status {
         let (mut progress, mut windows) = self.others(now, place);
         progress.push(standing(own.progress, own.has_settled, now));
         windows.merge(&own.windows);
         let mut parts = vec![self.who.part];
-        parts.extend(self.but(place, now).flat_map(|(_, peer)| &peer.word.parts));
-        let others_settled = self.but(place, now).all(|(_, peer)| peer.word.has_settled);
+        parts.extend(
+            self.but(place, now)
+                .flat_map(|(_, peer)| &peer.status.parts),
+        );
+        let others_settled = self
+            .but(place, now)
+            .all(|(_, peer)| peer.status.has_settled);
         let peer = place.map(|place| &self.peers[place]);
-        Word {
+        Status {
             subject: Subject {
                 run: self.who.run,
                 plan: self.who.plan.clone(),
@@ -118,9 +123,9 @@ impl Peers {
             windows,
             has_settled: own.has_settled && others_settled,
             clock: self.who.clock.clone(),
-            said: now,
-            heard: peer.map(|peer| (peer.word.said, peer.heard)),
-            has_heard_the_last: peer.is_some_and(|peer| peer.word.has_settled),
+            sent: now,
+            last_received: peer.map(|peer| (peer.status.sent, peer.received)),
+            has_final: peer.is_some_and(|peer| peer.status.has_settled),
         }
     }
 
@@ -129,27 +134,27 @@ impl Peers {
         peers.filter(move |(at, peer)| Some(*at) != place && peer.counts(now))
     }
 
-    fn is_of_another_part(&self, word: &Word) -> bool {
-        (word.subject.run, &word.subject.plan) == (self.who.run, &self.who.plan)
-            && word.from != self.who.part
-            && word.parts.len() <= PEERS_MAX
-            && word.parts.first() == Some(&word.from)
+    fn is_of_another_part(&self, status: &Status) -> bool {
+        (status.subject.run, &status.subject.plan) == (self.who.run, &self.who.plan)
+            && status.from != self.who.part
+            && status.parts.len() <= PEERS_MAX
+            && status.parts.first() == Some(&status.from)
     }
 }
 
 impl Peer {
-    /// A datagram may be overtaken by a later one, or come twice: the last word said counts.
-    fn hear(&mut self, at: SocketAddr, word: Word, now: Micros) {
-        if word.said < self.word.said {
+    /// A datagram may be overtaken by a later one, or come twice: the status sent last counts.
+    fn receive(&mut self, at: SocketAddr, status: Status, now: Micros) {
+        if status.sent < self.status.sent {
             return;
         }
-        self.offset = Offset::better(self.offset.take(), Offset::of(&word, now));
-        (self.at, self.word, self.heard) = (at, word, now);
+        self.offset = Offset::better(self.offset.take(), Offset::from_status(&status, now));
+        (self.at, self.status, self.received) = (at, status, now);
     }
 
     /// Returns true if its last message is fresh.
     fn counts(&self, now: Micros) -> bool {
-        self.word.has_settled || now < self.heard + FRESH
+        self.status.has_settled || now < self.received + FRESH
     }
 }
 

@@ -102,7 +102,7 @@ fn a_line_is_complete_only_with_every_part_of_the_run() {
     let third = ControlChannel::join(vec![at], member("devices:2/2", 1)).expect("a socket");
     lines.push((third, clock, own(4, 0, false)));
     until(&mut lines, |lines| lines.iter().all(hears));
-    // Each is told of all others, by one word.
+    // Each receives the progress of all others, in one status.
     let (progress, windows) = lines[1].0.others(clock.now()).expect("it is heard");
     assert_eq!((progress[0].open, windows.sent), (4, 204));
 }
@@ -120,9 +120,9 @@ fn where_nobody_listens_the_next_address_is_told() {
         (tell, clock, own(3, 0, false)),
     ];
     until(&mut lines, |lines| lines.iter().all(hears));
-    assert_eq!(lines[1].0.told, 1);
+    assert_eq!(lines[1].0.current, 1);
     lines[1].0.try_next();
-    assert_eq!(lines[1].0.told, 1, "somebody was heard there");
+    assert_eq!(lines[1].0.current, 1, "somebody was heard there");
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn what_is_no_word_of_this_run_is_counted_and_changes_nothing() {
     let at = hear.local_addr().expect("it has one");
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
     let of_others = ControlChannel::join(vec![at], member("devices", 2)).expect("a socket");
-    let word = of_others
+    let status = of_others
         .peers
-        .word_for(None, &own(0, 0, true), clock.now());
-    let foreign = word.encoded().expect("it fits");
+        .status_for(None, &own(0, 0, true), clock.now());
+    let foreign = status.encoded().expect("it fits");
     let torn = &foreign[..foreign.len() - 1];
     let long = [&foreign[..], b"more"].concat();
     for bytes in [
@@ -222,7 +222,7 @@ fn nobody_leaves_before_all_have_settled_or_a_second_has_passed() {
     lines[..2].iter_mut().for_each(settle);
     until(&mut lines, |lines| {
         let mut peers = lines[0].0.peers.peers.iter();
-        peers.any(|peer| peer.word.has_settled)
+        peers.any(|peer| peer.status.has_settled)
     });
     for (line, ..) in &lines {
         assert!(!line.may_leave(now), "the third has not settled");
@@ -262,33 +262,33 @@ fn the_one_that_tells_knows_how_far_the_clocks_are_apart() {
 
 #[test]
 fn the_surer_measurement_counts_and_one_that_cannot_be_does_not() {
-    let word = |said, heard| Word {
-        said: Micros(said),
-        heard,
+    let status = |sent, heard| Status {
+        sent: Micros(sent),
+        last_received: heard,
         clock: "there".to_owned(),
         ..blank()
     };
     let asked = |at, heard| Some((Micros(at), Micros(heard)));
     // 100 us there, 100 us back, 50 us to think; their clock is 1,000 us ahead.
-    let sure = Offset::of(&word(2_150, asked(1_000, 2_100)), Micros(1_250));
+    let sure = Offset::from_status(&status(2_150, asked(1_000, 2_100)), Micros(1_250));
     let sure = sure.expect("it can be");
     assert_eq!((sure.ahead_us, sure.bound_us), (1_000, 100));
     // 900 us there, 100 us back.
-    let unsure = Offset::of(&word(3_050, asked(1_000, 2_900)), Micros(2_150));
+    let unsure = Offset::from_status(&status(3_050, asked(1_000, 2_900)), Micros(2_150));
     let unsure = unsure.expect("it can be");
     assert_eq!((unsure.ahead_us, unsure.bound_us), (1_400, 500));
     let better = Offset::better(Some(unsure), Some(sure.clone()));
     assert_eq!(better, Some(sure));
-    assert_eq!(Offset::of(&word(9_000, None), Micros(1)), None);
+    assert_eq!(Offset::from_status(&status(9_000, None), Micros(1)), None);
     // They had it for longer than it was away.
     assert_eq!(
-        Offset::of(&word(9_000, asked(1_000, 2_000)), Micros(1_100)),
+        Offset::from_status(&status(9_000, asked(1_000, 2_000)), Micros(1_100)),
         None
     );
 }
 
-/// A word as nobody who means well would say it.
-fn absurd(part: &str, number: u64) -> Word {
+/// A status as nobody who means well would say it.
+fn absurd(part: &str, number: u64) -> Status {
     let at = Micros(number);
     let listening = Listening {
         since: at,
@@ -298,7 +298,7 @@ fn absurd(part: &str, number: u64) -> Word {
         count: number,
         sum: number,
     };
-    Word {
+    Status {
         from: part.parse().expect("a part"),
         parts: vec![part.parse().expect("a part")],
         progress: Progress {
@@ -326,8 +326,8 @@ fn absurd(part: &str, number: u64) -> Word {
             last_arrival: vec![Some(at)],
             ..Windows::default()
         },
-        said: at,
-        heard: Some((at, Micros(u64::MAX / 2 - number / 2))),
+        sent: at,
+        last_received: Some((at, Micros(u64::MAX / 2 - number / 2))),
         ..blank()
     }
 }
@@ -341,9 +341,9 @@ fn words_with_numbers_that_cannot_be_are_borne() {
     {
         let [mut hear, _] = ends(["backend", "devices:1/2"]);
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-        for word in [absurd("devices:1/2", mine), absurd("devices:2/2", theirs)] {
-            let bytes = word.encoded().expect("it fits");
-            hear.peers.hear(at, &bytes, Micros(mine / 2));
+        for status in [absurd("devices:1/2", mine), absurd("devices:2/2", theirs)] {
+            let bytes = status.encoded().expect("it fits");
+            hear.peers.receive(at, &bytes, Micros(mine / 2));
         }
         assert_eq!((hear.peers.peers.len(), hear.peers.ignored), (2, 0));
         let (progress, windows) = hear.peers.others(Micros(theirs), None);
@@ -353,10 +353,10 @@ fn words_with_numbers_that_cannot_be_are_borne() {
             assert_eq!(Progress::united(progress).open, sum);
             assert_eq!(windows.sent, sum);
         }
-        let word = hear
+        let status = hear
             .peers
-            .word_for(Some(0), &own(1, 1, false), Micros(mine));
-        assert!(word.encoded().is_some());
+            .status_for(Some(0), &own(1, 1, false), Micros(mine));
+        assert!(status.encoded().is_some());
     }
 }
 
@@ -364,13 +364,13 @@ fn words_with_numbers_that_cannot_be_are_borne() {
 fn instants_that_cannot_be_measure_nothing() {
     let most = i64::MAX.unsigned_abs();
     for at in [0, 1, most - 1, most, u64::MAX] {
-        for (asked, heard, said) in [(0, most, 0), (most, 0, most), (at, 0, most), (0, at, at)] {
-            let word = Word {
-                said: Micros(said),
-                heard: Some((Micros(asked), Micros(heard))),
+        for (asked, heard, sent) in [(0, most, 0), (most, 0, most), (at, 0, most), (0, at, at)] {
+            let status = Status {
+                sent: Micros(sent),
+                last_received: Some((Micros(asked), Micros(heard))),
                 ..blank()
             };
-            if let Some(offset) = Offset::of(&word, Micros(at)) {
+            if let Some(offset) = Offset::from_status(&status, Micros(at)) {
                 assert!(offset.bound_us <= most, "{offset:?}");
             }
         }
@@ -381,32 +381,32 @@ fn instants_that_cannot_be_measure_nothing() {
 fn a_word_that_a_later_one_has_overtaken_changes_nothing() {
     let [mut hear, _] = ends(["backend", "devices"]);
     let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-    for (said, open) in [(2, 5), (1, 9)] {
+    for (sent, open) in [(2, 5), (1, 9)] {
         let progress = own(open, 0, false).progress;
-        let said = Micros(said);
-        let word = Word {
-            said,
+        let sent = Micros(sent);
+        let status = Status {
+            sent,
             progress,
             ..blank()
         };
-        let bytes = word.encoded().expect("it fits");
-        hear.peers.hear(at, &bytes, Micros(10));
+        let bytes = status.encoded().expect("it fits");
+        hear.peers.receive(at, &bytes, Micros(10));
     }
-    assert_eq!(hear.peers.peers[0].word.progress.open, 5);
+    assert_eq!(hear.peers.peers[0].status.progress.open, 5);
 }
 
 #[test]
 fn a_datagram_longer_than_any_word_is_none() {
-    let mut word = blank();
-    word.clock = "x".repeat(WORD_MAX);
-    let long = postcard::to_stdvec(&word).expect("memory for it");
+    let mut status = blank();
+    status.clock = "x".repeat(STATUS_MAX);
+    let long = postcard::to_stdvec(&status).expect("memory for it");
     let bytes = [&b"muster-line-3\0"[..], &long].concat();
-    assert_eq!(Word::decoded(&bytes), None);
-    assert_eq!(word.encoded(), None);
+    assert_eq!(Status::decoded(&bytes), None);
+    assert_eq!(status.encoded(), None);
 }
 
 proptest! {
-    /// Any bytes, and words of which any byte was altered, are a word or none; what is one can be
+    /// Any bytes, and statuses of which any byte was altered, are a status or none; what is one can be
     /// taken in and answered.
     #[test]
     fn no_datagram_panics(
@@ -418,21 +418,21 @@ proptest! {
         let [mut hear, _] = ends(["backend", "devices:1/2"]);
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
         let mut bytes = absurd("devices:1/2", number).encoded().expect("it fits");
-        hear.peers.hear(at, &bytes, Micros(now));
+        hear.peers.receive(at, &bytes, Micros(now));
         for (place, byte) in altered {
             let place = place.index(bytes.len());
             bytes[place] = byte;
         }
         for bytes in [&bytes, &any] {
-            hear.peers.hear(at, bytes, Micros(now));
+            hear.peers.receive(at, bytes, Micros(now));
         }
         let all = hear.peers.others(Micros(now), None).0;
         let _ = Progress::united(all);
-        let _ = hear.peers.word_for(Some(0), &own(1, 1, false), Micros(now)).encoded();
+        let _ = hear.peers.status_for(Some(0), &own(1, 1, false), Micros(now)).encoded();
     }
 }
 
-fn blank() -> Word {
+fn blank() -> Status {
     let [_, tell] = ends(["backend", "devices"]);
-    tell.peers.word_for(None, &own(0, 0, false), Micros::ZERO)
+    tell.peers.status_for(None, &own(0, 0, false), Micros::ZERO)
 }

@@ -291,7 +291,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// Something of a socket's exchanges is due.
     pub(super) fn time_passed_at(&mut self, io: &mut Io, socket: u32) {
         self.shared.sockets[socket as usize].timer = None;
-        let now = io.heard();
+        let now = io.presented_until();
         while let Some(link) = self.shard.poll_socket(socket, now, None, &mut self.out) {
             self.say_at(io, socket);
             self.go_on(io, link);

@@ -1,10 +1,10 @@
-//! The turns of a loop's thread: when they began, what they have heard, and the wait for a CPU.
+//! The turns of a loop's thread: when they began, which input they presented, and the wait for a CPU.
 
 use muster_model::{Micros, Turn};
 
 use crate::cpu_wait::{CpuWait, WaitsOf};
 
-/// The shortest poll in which the loop may have slept, beside the time that taking events needs.
+/// The shortest poll in which the loop may have slept, without the time that taking events needs.
 const REST_LEAST: Micros = Micros(25);
 /// Events that the kernel hands over in a microsecond, at the least.
 const EVENTS_PER_US: u64 = 4;
@@ -20,7 +20,7 @@ pub(crate) struct Turns {
     /// Since when the loop has worked, or ought to have, without waiting for events.
     began: Micros,
     /// All that came until then has been presented.
-    heard: Micros,
+    presented_until: Micros,
     /// Turns in a row in which not all that had come was presented.
     behind: u32,
     /// None where nobody asked for it.
@@ -43,7 +43,7 @@ impl Poll {
 }
 
 impl Turns {
-    /// A poll has returned at `now`, with so many events.
+    /// A poll has returned `events` events at `now`.
     pub(crate) fn woke(&mut self, poll: &Poll, now: Micros, events: usize) {
         let taking = REST_LEAST + Micros(events as u64 / EVENTS_PER_US);
         self.began = if now - poll.asked > taking {
@@ -67,11 +67,11 @@ impl Turns {
             return;
         }
         self.behind = 0;
-        self.heard = self.polled;
+        self.presented_until = self.polled;
     }
 
-    pub(super) fn heard(&self) -> Micros {
-        self.heard
+    pub(super) fn presented_until(&self) -> Micros {
+        self.presented_until
     }
 
     pub(super) fn watch_cpu_wait(&mut self, of: WaitsOf) {
@@ -124,7 +124,7 @@ mod tests {
         let mut turn = |at: u64, is_behind: bool| {
             turns.polled = Micros(at);
             turns.presented(is_behind);
-            turns.heard.get()
+            turns.presented_until.get()
         };
         assert_eq!(turn(1, false), 1);
         assert!((2..66).all(|at| turn(at, true) == 1));

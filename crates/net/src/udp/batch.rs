@@ -5,7 +5,7 @@
 #![expect(
     unsafe_code,
     reason = "the kernel is handed arrays of pointers; each points into memory that is borrowed \
-              for the whole call, with its true length beside it"
+              for the whole call, with its true length"
 )]
 
 use std::mem::MaybeUninit;

@@ -70,7 +70,7 @@ fn storm(server: SocketAddr, config: &Arc<HandshakeConfig>) -> Outcome<()> {
     }
     while links.iter().any(|link| !link.is_open) {
         for link in links.iter_mut().filter(|link| !link.is_open) {
-            link.hear(server)?;
+            link.receive(server)?;
         }
     }
     Ok(())
@@ -92,7 +92,7 @@ impl Link {
         Ok(link)
     }
 
-    fn hear(&mut self, server: SocketAddr) -> Outcome<()> {
+    fn receive(&mut self, server: SocketAddr) -> Outcome<()> {
         let mut buffer = [0; 2_048];
         let length = self.socket.recv(&mut buffer)?;
         let events = self.endpoint.read(

@@ -5,10 +5,10 @@ use muster_measure::Progress as Windows;
 use muster_model::{Micros, RunId};
 use serde::{Deserialize, Serialize};
 
-/// Begins every word; the digit is the version of what follows.
+/// Begins every status; the digit is the version of what follows.
 const MAGIC: &[u8] = b"muster-line-3\0";
-/// The longest word: one of a run with as many backends as there may be.
-pub(crate) const WORD_MAX: usize = 16 << 10;
+/// The longest status: one of a run with as many backends as there may be.
+pub(crate) const STATUS_MAX: usize = 16 << 10;
 
 /// The run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,43 +18,42 @@ pub(crate) struct Subject {
     pub(crate) plan: String,
 }
 
-/// A word. It says how its speaker stands, not what changed: what is lost on the way is made up
-/// for by the next one.
+/// The state of a part, not the changes in it: the next status makes up for one that is lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Word {
+pub(crate) struct Status {
     pub(crate) subject: Subject,
-    /// The speaker's part.
+    /// The sender's part.
     pub(crate) from: Part,
     /// Parts whose progress it reports: the sender, and those it forwards.
     pub(crate) parts: Vec<Part>,
     /// All of these together.
     pub(crate) progress: Progress,
     pub(crate) windows: Windows,
-    /// True if all of them have settled, so that this is their last message.
+    /// True if all of them have settled, so that this is their final status.
     pub(crate) has_settled: bool,
-    /// The clock that the speaker reads.
+    /// The clock that the sender reads.
     pub(crate) clock: String,
     /// Instant of sending, on that clock.
-    pub(crate) said: Micros,
-    /// Instants of the addressee's last message: sent on its clock, received on this one.
-    pub(crate) heard: Option<(Micros, Micros)>,
-    /// True if that message was its last.
-    pub(crate) has_heard_the_last: bool,
+    pub(crate) sent: Micros,
+    /// Instants of the receiver's last status: sent on its clock, received on this one.
+    pub(crate) last_received: Option<(Micros, Micros)>,
+    /// True if that was its final status.
+    pub(crate) has_final: bool,
 }
 
-impl Word {
+impl Status {
     /// As a datagram; none if it would be too long, which no plan makes it.
     pub(crate) fn encoded(&self) -> Option<Vec<u8>> {
         let bytes = postcard::to_extend(self, MAGIC.to_vec()).ok()?;
-        (bytes.len() <= WORD_MAX).then_some(bytes)
+        (bytes.len() <= STATUS_MAX).then_some(bytes)
     }
 
-    /// Reads a datagram; none if it is no word.
+    /// Reads a datagram; none if it is no status.
     pub(crate) fn decoded(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > WORD_MAX {
+        if bytes.len() > STATUS_MAX {
             return None;
         }
-        let (word, rest) = postcard::take_from_bytes(bytes.strip_prefix(MAGIC)?).ok()?;
-        rest.is_empty().then_some(word)
+        let (status, rest) = postcard::take_from_bytes(bytes.strip_prefix(MAGIC)?).ok()?;
+        rest.is_empty().then_some(status)
     }
 }
