@@ -33,7 +33,7 @@ pub trait Observer {
     /// Windows came in; whether the observer keeps them, so that they need not be remembered.
     fn windows(&mut self, delta: &WindowDelta) -> bool;
     /// A process reported its health.
-    fn pulse(&mut self, agent: usize, pulse: &ProcessSample);
+    fn process_sample(&mut self, agent: usize, sample: &ProcessSample);
     /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
 }
@@ -193,7 +193,7 @@ impl Run {
                 }
                 self.keep(agent, *dispatch);
             }
-            News::Pulse(pulse) => observer.pulse(agent, &pulse),
+            News::Pulse(sample) => observer.process_sample(agent, &sample),
             News::Ended(afterlife) => {
                 self.agents.set(agent, AgentState::Over);
                 self.data.health.merge(afterlife.health.clone());

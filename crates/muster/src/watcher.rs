@@ -60,7 +60,7 @@ impl Observer for Watcher {
             .record(&Record::Windows(Box::new(delta.clone())))
     }
 
-    fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
+    fn process_sample(&mut self, agent: usize, pulse: &ProcessSample) {
         self.folder
             .record(&Record::Health(encoded(&(agent, pulse))));
         self.view.pulse(agent, pulse);

@@ -18,15 +18,15 @@ impl Allowance {
 pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("agent", [13, 76]),
     Allowance::new("backend", [35, 0]),
-    Allowance::new("cluster", [0, 10]),
+    Allowance::new("cluster", [0, 2]),
     Allowance::new("conduct", [14, 1]),
     Allowance::new("device", [85, 288]),
-    Allowance::new("fleet", [21, 60]),
+    Allowance::new("fleet", [21, 59]),
     Allowance::new("judge", [39, 0]),
     Allowance::new("load", [16, 0]),
     Allowance::new("measure", [73, 0]),
     Allowance::new("model", [19, 0]),
-    Allowance::new("muster", [0, 7]),
+    Allowance::new("muster", [0, 6]),
     Allowance::new("net", [1, 0]),
     Allowance::new("plan", [13, 0]),
     Allowance::new("platform", [52, 0]),
@@ -41,10 +41,10 @@ pub(super) const PAGES: &[&str] = &[];
 
 /// Types with more methods or fields than allowed: records, and those that are still to be split.
 pub(super) const TYPES: &[(&str, &str)] = &[
+    ("fleet::Driver", "to be split"),
     ("gateway::GatewayConfig", "record of settings"),
     ("plan::FleetPlan", "record of settings"),
     ("plan::StreamPlan", "record of settings"),
-    ("protocol::Common", "to be split"),
     ("report::Report", "record of results"),
     ("result::Live", "record of results"),
 ];

@@ -205,7 +205,7 @@ impl Ready {
             Surroundings {
                 interrupted,
                 observer: &mut watcher,
-                line,
+                channel: line,
             },
         );
         drop(agents);
