@@ -290,7 +290,7 @@ impl MqttConsumers {
             return;
         }
         if is_deaf(cx, at) {
-            link.session.client().ping_unheard(now, &mut self.out);
+            link.session.client().ping_unawaited(now, &mut self.out);
             self.wrap(at, 0);
             self.send(cx, at);
             return self.arm(cx, Alarm::Session, at, now + SIGN_OF_LIFE);

@@ -73,7 +73,7 @@ impl Session {
         let is_due = now >= received.max(self.asked) + silence;
         if is_due {
             self.asked = now;
-            self.client.ping_unheard(now, out);
+            self.client.ping_unawaited(now, out);
         }
         is_due
     }

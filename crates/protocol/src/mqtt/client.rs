@@ -348,10 +348,10 @@ impl Client {
 
     /// Pings without waiting for the answer: for a caller that reads nothing just now, and finds it
     /// later. Does nothing without a connection.
-    pub fn ping_unheard(&mut self, now: Micros, out: &mut Vec<u8>) {
+    pub fn ping_unawaited(&mut self, now: Micros, out: &mut Vec<u8>) {
         if self.begin_sending(now).is_ok() {
             out.extend_from_slice(&PINGREQ);
-            self.keep_alive.pinged_unheard(now);
+            self.keep_alive.pinged_unawaited(now);
         }
     }
 

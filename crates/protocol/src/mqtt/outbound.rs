@@ -265,15 +265,6 @@ impl Outbound {
         Ok(())
     }
 
-    /// The caller's number of the request that is answered; none if there was none.
-    pub(super) fn answered_request(
-        &mut self,
-        wait: Wait,
-        id: u16,
-    ) -> Result<Option<u32>, Malformed> {
-        Ok(self.settle(wait, id)?.map(|entry| entry.name))
-    }
-
     /// PUBACK, PUBREC or PUBCOMP (sections 4.3.2 and 4.3.3). A PUBREC is answered with a PUBREL
     /// unless it refuses.
     #[inline]
@@ -335,7 +326,7 @@ impl Outbound {
 
     /// Ends the exchange of an id that waits for its last answer; none if the id is not in use.
     #[inline]
-    fn settle(&mut self, wait: Wait, id: u16) -> Result<Option<Entry>, Malformed> {
+    pub(super) fn settle(&mut self, wait: Wait, id: u16) -> Result<Option<Entry>, Malformed> {
         let Some((at, entry)) = self.entry(id) else {
             return Ok(None);
         };

@@ -898,7 +898,7 @@ fn an_answer_that_nobody_reads_is_not_waited_for() {
     let mut line = Line::new(Version::V5, &connect);
     line.connack(Version::V5, false, &[]);
     let later = NOW + Micros::from_secs(9);
-    line.client.ping_unheard(later, &mut line.out);
+    line.client.ping_unawaited(later, &mut line.out);
     assert_eq!(line.written(), [0xc0, 0]);
     // Nothing was received for a keep-alive, and no answer is waited for.
     assert_eq!(line.client.deadline(), Some(NOW + Micros::from_secs(10)));

@@ -200,7 +200,12 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         let exchange = self.exchanges.get_mut(key)?;
         let (ticket, expires) = (exchange.ticket, exchange.expires);
         match exchange.answer(message, &self.settings) {
-            Step::Done => self.finish(now, key, message),
+            Step::Done => {
+                let ended = self.end(key)?;
+                self.note_answered(&ended, message.kind);
+                self.hold(now, ticket, message);
+                Some(ClientEvent::Response(self.response(ticket, key, message)))
+            }
             Step::Failed(cause) => self.fail(key, cause),
             Step::Earlier => {
                 self.counts.duplicates += 1;
@@ -218,19 +223,6 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
                 Some(ClientEvent::Again { ticket, key, cause })
             }
         }
-    }
-
-    fn finish<'d>(
-        &mut self,
-        now: Micros,
-        key: ExchangeKey,
-        message: &Message<'d>,
-    ) -> Option<ClientEvent<'d>> {
-        let ended = self.end(key)?;
-        self.note_answered(&ended, message.kind);
-        let ticket = ended.ticket;
-        self.hold(now, ticket, message);
-        Some(ClientEvent::Response(self.response(ticket, key, message)))
     }
 
     fn fail(&mut self, key: ExchangeKey, cause: Failure) -> Option<ClientEvent<'static>> {

@@ -50,8 +50,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
     /// The exchange is over without an answer; the end of a forgotten one is no event.
     fn give_up(&mut self, key: ExchangeKey) -> Option<ClientEvent<'static>> {
         let ended = self.end(key)?;
-        let is_unheard = ended.stage == Stage::Sent && ended.is(CONFIRMABLE);
-        let cause = if is_unheard {
+        let is_unacknowledged = ended.stage == Stage::Sent && ended.is(CONFIRMABLE);
+        let cause = if is_unacknowledged {
             Failure::Unacknowledged
         } else {
             Failure::Unanswered

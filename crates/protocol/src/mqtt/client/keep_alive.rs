@@ -51,10 +51,8 @@ impl KeepAlive {
         *self = Self {
             sent: now,
             since: now,
-            timeout_us: self.timeout_us,
             interval_s,
-            is_pinged: false,
-            silence: Silence::Passed,
+            ..Self::new(Micros(u64::from(self.timeout_us)))
         };
     }
 
@@ -95,7 +93,7 @@ impl KeepAlive {
     }
 
     /// A ping was rendered whose answer nobody waits for.
-    pub(super) fn pinged_unheard(&mut self, now: Micros) {
+    pub(super) fn pinged_unawaited(&mut self, now: Micros) {
         self.sent(now);
         if self.silence == Silence::Missed {
             self.silence = Silence::Asked;
@@ -104,7 +102,7 @@ impl KeepAlive {
 
     /// A ping was rendered whose answer is waited for.
     pub(super) fn pinged(&mut self, now: Micros) {
-        self.pinged_unheard(now);
+        self.pinged_unawaited(now);
         if !self.is_pinged {
             self.is_pinged = true;
             self.since = now;

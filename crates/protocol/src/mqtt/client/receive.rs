@@ -243,10 +243,9 @@ impl Client {
     ) -> Result<(Option<u32>, &'a [u8]), Malformed> {
         let suback = Suback::read(self.version, packet_kind, body)?;
         self.note_answer(suback.packet_id);
-        let outbound = &mut self.session.outbound;
-        let id = outbound.answered_request(wait, suback.packet_id)?;
-        self.counts.unknown += u32::from(id.is_none());
-        Ok((id, suback.codes))
+        let settled = self.session.outbound.settle(wait, suback.packet_id)?;
+        self.counts.unknown += u32::from(settled.is_none());
+        Ok((settled.map(|entry| entry.name), suback.codes))
     }
 
     fn receive_auth<'a>(&mut self, body: &'a [u8]) -> Result<ClientEvent<'a>, Malformed> {
