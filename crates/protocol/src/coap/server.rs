@@ -66,6 +66,13 @@ enum Answered {
     Lost,
 }
 
+/// One call of a session: its instant, and the buffer for the datagram to send.
+#[derive(Debug)]
+struct Turn<'t> {
+    now: Micros,
+    out: &'t mut Vec<u8>,
+}
+
 /// The server end of one endpoint pair: the peer's address, our socket.
 ///
 /// A request is reported once within `EXCHANGE_LIFETIME`, however often it comes. A call appends one

@@ -150,13 +150,6 @@ impl Default for ServerSettings {
     }
 }
 
-/// One call of a session: its instant, and the buffer for the datagram to send.
-#[derive(Debug)]
-pub(super) struct Turn<'t> {
-    pub(super) now: Micros,
-    pub(super) out: &'t mut Vec<u8>,
-}
-
 /// Random values without end from one seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Random(u64);

@@ -148,11 +148,10 @@ impl Server {
         accept.check(self.peer.version, self.will)?;
         let known = self.session.authentication();
         let terms = Terms {
-            version: self.peer.version,
+            peer: &self.peer,
             session_present: self.is_resumed,
             limits: &self.limits,
             method: known.map(Authentication::method),
-            maximum: self.peer.maximum_packet_size,
         };
         accept.write(&terms, out)?;
         if let Some(known) = self.session.authentication_mut() {

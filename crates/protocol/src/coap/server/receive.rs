@@ -6,8 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use muster_model::Micros;
 
 use super::bodies::{Joined, Joining};
-use super::{Answered, Incoming, Pending, Server, ServerEvent};
-use crate::coap::settings::Turn;
+use super::{Answered, Incoming, Pending, Server, ServerEvent, Turn};
 use crate::coap::{
     Block, Class, Code, Header, Kind, Message, Opt, OptionNumber, Options, Reply, ReservedSize,
     Uint,

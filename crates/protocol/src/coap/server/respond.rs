@@ -3,10 +3,9 @@
 use muster_model::Micros;
 
 use super::bodies::Underway;
-use super::{Answered, Pending, Server};
+use super::{Answered, Pending, Server, Turn};
 use crate::coap::message::write_merged;
 use crate::coap::request::out_of_order;
-use crate::coap::settings::Turn;
 use crate::coap::{
     Block, Code, Header, Kind, Opt, OptionIter, OptionNumber, Options, Refused, Reply, Uint,
 };

@@ -1,7 +1,7 @@
 //! A server's acceptance of a connection.
 
 use super::ServerLimits;
-use crate::mqtt::outbound::check_size;
+use crate::mqtt::outbound::{Peer, check_size};
 use crate::mqtt::packet::{Connack, kind};
 use crate::mqtt::property::present;
 use crate::mqtt::{MAXIMUM_PACKET_SIZE, Properties, Property, Qos, Refused, Version, reason};
@@ -30,13 +30,11 @@ pub struct Accept<'a> {
 
 /// The connection's own part of a CONNACK.
 pub(super) struct Terms<'a> {
-    pub(super) version: Version,
+    pub(super) peer: &'a Peer,
     pub(super) session_present: bool,
     pub(super) limits: &'a ServerLimits,
     /// Method that the CONNECT named.
     pub(super) method: Option<&'a str>,
-    /// Bytes of the largest packet the client takes.
-    pub(super) maximum: u32,
 }
 
 impl Default for Accept<'_> {
@@ -97,15 +95,13 @@ impl<'a> Accept<'a> {
             code: reason::SUCCESS,
             properties: Properties::with_user(&fixed[..count], user_properties),
         };
-        let check =
-            |connack: &Connack<'_>| check_size(connack.remaining(terms.version), terms.maximum);
-        let whole = connack(self.user_properties);
-        if check(&whole).is_ok() {
-            return Ok(whole.write(terms.version, out)?);
+        let (version, maximum) = (terms.peer.version, terms.peer.maximum_packet_size);
+        let mut answer = connack(self.user_properties);
+        if check_size(answer.remaining(version), maximum).is_err() {
+            answer = connack(&[]);
+            check_size(answer.remaining(version), maximum)?;
         }
-        let bare = connack(&[]);
-        check(&bare)?;
-        Ok(bare.write(terms.version, out)?)
+        Ok(answer.write(version, out)?)
     }
 }
 
