@@ -4,22 +4,13 @@
 //! into the other, both ways, with no clock, socket or buffer; [`Stack`] puts one
 //! on another, as in `Stack<WebSocket, Tls>`; [`Plain`] is none at all.
 //!
-//! # Why in place
+//! # Bytes are turned in place
 //!
-//! Both directions turn bytes where they lie: [`Layer::feed`] leaves the plain bytes at the front
-//! of those that were read, [`Layer::wrap`] turns the tail of the output into a frame or a record.
-//! This is possible since no layer here makes fewer wire bytes of more plain ones, and it is why
-//!
-//! - [`Plain`] costs nothing: what was read is lent to the session as it is, and what the session
-//!   wrote is already what is sent;
-//! - layers stack without a buffer between them, so a message over `wss` needs no more buffers, and
-//!   a link at rest no more memory, than one over plain TCP;
-//! - a session takes whole packets only, and what it leaves (the beginning of a packet) stays where
-//!   unread input stays anyway: in the one buffer that the event loop lends to a link. Wire bytes
-//!   that are not turned yet follow it; [`Pipe`] remembers the border.
-//!
-//! A layer whose library does not work in place (rustls copies each decrypted record) moves the
-//! bytes once more, which costs far less than decrypting them.
+//! [`Layer::feed`] leaves the plain bytes at the front of those that were read, [`Layer::wrap`] turns
+//! the tail of the output into a frame or a record: no layer here makes fewer wire bytes of more plain
+//! ones. So [`Plain`] costs nothing, and stacked layers need no buffer between them. What a session
+//! leaves (the beginning of a packet) stays in the one buffer that the event loop lends to a link, in
+//! front of wire bytes that are not turned yet; [`Pipe`] remembers the border.
 //!
 //! # Example: how a driver reads and answers
 //!
