@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use muster_conduct::{FactWriter, Slice, directory};
-use muster_device::{Coap, Mqtt, SharedSockets};
-use muster_fleet::{Datagrams, LinkCertificates, MakeDriver, Secured, ShardSpec, Streams, driver};
+use muster_device::{Coap, Mqtt, Session, SharedSockets};
+use muster_fleet::{
+    Datagrams, LinkCertificates, MakeDriver, Secured, ShardSpec, Streams, datagram_driver,
+    stream_driver,
+};
 use muster_load::Template;
 use muster_model::mix;
 use muster_plan::{
@@ -70,7 +73,7 @@ pub fn link_drivers(
 }
 
 /// Links over TCP. The layers are chosen once, so that a link pays for its own only.
-fn streams<P: SharedSockets + 'static>(
+fn streams<P: Session + 'static>(
     plan: &Plan,
     slice: Slice,
     writer: Option<Box<dyn FactWriter>>,
@@ -78,10 +81,10 @@ fn streams<P: SharedSockets + 'static>(
     let own = own_certificates(plan, slice, P::PROTOCOL)?;
     let layers = Clients::new(&spec_of(plan, P::PROTOCOL), own).map_err(of_devices)?;
     Ok(match layers {
-        Clients::Plain(on) => driver::<P, _>(move |_| Streams(on), writer),
-        Clients::WebSocket(on) => driver::<P, _>(move |_| Streams(on), writer),
-        Clients::Tls(on) => driver::<P, _>(move |_| Streams(on), writer),
-        Clients::Both(on) => driver::<P, _>(move |_| Streams(on), writer),
+        Clients::Plain(on) => stream_driver::<P, _>(move |_| Streams(on), writer),
+        Clients::WebSocket(on) => stream_driver::<P, _>(move |_| Streams(on), writer),
+        Clients::Tls(on) => stream_driver::<P, _>(move |_| Streams(on), writer),
+        Clients::Both(on) => stream_driver::<P, _>(move |_| Streams(on), writer),
     })
 }
 
@@ -96,12 +99,12 @@ fn datagrams<P: SharedSockets + 'static>(
         .scheme_of(P::PROTOCOL)
         .is_some_and(Scheme::is_dtls)
     {
-        return Ok(driver::<P, _>(|_| Datagrams, writer));
+        return Ok(datagram_driver::<P, _>(|_| Datagrams, writer));
     }
     let certificates = link_certificates(plan, slice, P::PROTOCOL)?;
     let lines =
         move |spec: &ShardSpec| Secured::new(Arc::clone(&spec.plan), AwsLc::new(), certificates);
-    Ok(driver::<P, _>(lines, writer))
+    Ok(datagram_driver::<P, _>(lines, writer))
 }
 
 /// The settings of the addresses that a protocol's devices connect to.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop};
 use muster_conduct::{Dispatch, Order, Slice, Trial, recorder_plan, schedules};
 use muster_device::Mqtt;
-use muster_fleet::{ShardSpec, Streams, driver, shard_loop};
+use muster_fleet::{ShardSpec, Streams, shard_loop, stream_driver};
 use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 use muster_plan::Plan;
@@ -172,7 +172,7 @@ impl Line {
         let (to_devices, mailbox) = sink(1);
         let spec = devices(&plan, target, clock);
         let devices = Thread::run(to_devices, move || {
-            let driver = driver::<Mqtt, _>(|_| Streams(Plain), None);
+            let driver = stream_driver::<Mqtt, _>(|_| Streams(Plain), None);
             shard_loop(&spec, vec![driver], mailbox).expect("it can be placed")
         });
         Self {

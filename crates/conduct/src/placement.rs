@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Class, ClassStream, Client, Gateway, Kind, Listener, Ramp, SLOT_MAX, Shard, ShardPlan,
-    SharedSockets, Sink,
+    Answer, Class, ClassStream, Client, Gateway, Kind, Listener, Ramp, SLOT_MAX, Session, Shard,
+    ShardPlan, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
@@ -39,7 +39,7 @@ impl Placement<'_> {
     ///
     /// # Errors
     /// [`PayloadError`] for a payload that the scenario's checks let through.
-    pub fn shard<P: SharedSockets, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
+    pub fn shard<P: Session, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
         let fleets = self.plan.fleets.iter();
         let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(fleet)?)));
         let classes = fleets.map(|(fleet, client)| self.class(fleet, client));
@@ -57,7 +57,7 @@ impl Placement<'_> {
     }
 
     /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
-    pub fn client<P: SharedSockets>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
+    pub fn client<P: Session>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {
             settings: P::settings(&fleet.client)?.clone(),
             login: fleet.credential.login(),

@@ -164,59 +164,42 @@ pub trait Session: Debug + Default {
         false
     }
 
+    /// Begins a new session on a link that was secured anew.
+    fn secured(&mut self, _state: &mut Self::State) {}
+
     /// Adds up counters that no event reports.
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a Self::State>, sum: &mut LinkAccount);
 }
 
-/// Sessions of which several may share a socket; by default none does.
+/// Sessions of which several may share a socket.
 pub trait SharedSockets: Session {
     /// The number of sockets that links share.
-    #[inline]
-    fn sockets(&self) -> u32 {
-        0
-    }
+    fn sockets(&self) -> u32;
 
-    /// The place of a link on a shared socket.
-    #[inline]
-    fn seat(&self, _class: u8, _link: u32) -> Option<SocketSlot> {
-        None
-    }
+    /// The slot of a link on a shared socket; none if it has a socket to itself.
+    fn seat(&self, class: u8, link: u32) -> Option<SocketSlot>;
 
-    /// The link at a place on a shared socket.
-    fn link_at(&self, _seat: SocketSlot) -> Option<u32> {
-        None
-    }
+    /// The link at a slot of a shared socket.
+    fn link_at(&self, seat: SocketSlot) -> Option<u32>;
 
     /// The number of links that share a socket.
-    fn lanes_of(&self, _socket: u32) -> u32 {
-        0
-    }
+    fn lanes_of(&self, socket: u32) -> u32;
 
     /// Reads a datagram that came to a shared socket, or does what is due there if there is none:
     /// the link that it is about, and what is to be reported of it.
     fn poll_socket<'a>(
         &mut self,
-        _socket: u32,
-        _view: &mut View<'_, Self>,
-        _input: Option<&mut Input<'a>>,
-        _out: &mut Vec<u8>,
-    ) -> Option<(u32, Option<Event<'a>>)> {
-        None
-    }
+        socket: u32,
+        view: &mut View<'_, Self>,
+        input: Option<&mut Input<'a>>,
+        out: &mut Vec<u8>,
+    ) -> Option<(u32, Option<Event<'a>>)>;
 
     /// The instant at which something of a shared socket is due.
-    fn socket_deadline(&self, _socket: u32) -> Option<Micros> {
-        None
-    }
+    fn socket_deadline(&self, socket: u32) -> Option<Micros>;
 
     /// Takes the datagram that was rendered last, if it is not the first of its message.
-    #[inline]
-    fn take_further(&mut self) -> Option<Further<Self::Key>> {
-        None
-    }
-
-    /// Begins a new session on a link that was secured anew.
-    fn secured(&mut self, _state: &mut Self::State) {}
+    fn take_further(&mut self) -> Option<Further<Self::Key>>;
 }
 
 /// The place of a link on a shared socket.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_conduct::{Placement, Slice, Trial};
-use muster_device::{Shard, SharedSockets, Sink};
+use muster_device::{Session, Shard, Sink};
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
 use muster_model::RunId;
@@ -51,7 +51,7 @@ impl ShardSpec {
     ///
     /// # Errors
     /// [`ShardError::Payload`] for a plan that cannot be placed.
-    pub fn shard<P: SharedSockets, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, ShardError> {
+    pub fn shard<P: Session, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, ShardError> {
         let placement = Placement {
             plan: &self.plan,
             recorder: &self.recorder,

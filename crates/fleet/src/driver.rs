@@ -1,17 +1,18 @@
 //! Drives the links of a shard over an event loop.
 
-use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use muster_conduct::{Dispatch, FactWriter, Order, RecordingSink};
-use muster_device::{Further, Shard, SharedSockets, Then};
+use muster_device::{Session, Shard, Then, Transport};
 use muster_model::{Cause, ConnectFailure, Micros, ShedCause};
-use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, TimerId};
+use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, TimerId, Written};
 use muster_protocol::layer::Ended;
 
 use crate::classes::{ShardError, ShardSpec};
 use crate::shards::LinkDriver;
 use crate::tags::{Owner, Tags};
 
+mod datagrams;
 mod lines;
 #[cfg(test)]
 mod narrow;
@@ -20,16 +21,20 @@ mod receiving;
 mod reports;
 mod secured;
 mod shared;
+mod sockets;
 mod stale_handshakes;
+mod streams;
 mod targets;
 mod wire;
-mod writing;
 
 use lines::Above;
-pub use lines::{Datagrams, Lines, Streams};
+pub use lines::{DatagramLines, Datagrams, Lines, Streams};
 use reports::Reports;
 pub use secured::{LinkCertificates, Secured};
-use shared::Shared;
+pub(crate) use shared::DatagramSockets;
+use sockets::Event;
+pub(crate) use sockets::Sockets;
+pub(crate) use streams::StreamSockets;
 use targets::Targets;
 
 /// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
@@ -43,7 +48,7 @@ const CONNECTS_PER_TURN: u32 = 16;
 
 /// The driver of one shard, whose links all reach their peers in one way.
 #[derive(Debug)]
-pub struct Driver<P: SharedSockets, L: Lines> {
+pub(crate) struct Driver<P: Session, L: Lines, C> {
     tags: Tags,
     shard: Shard<P, RecordingSink>,
     keys: Vec<Option<Key>>,
@@ -51,19 +56,15 @@ pub struct Driver<P: SharedSockets, L: Lines> {
     lines: L,
     /// By link.
     each: Vec<L::Line>,
-    shared: Shared<P::Key>,
-    /// Copies and blocks that sockets of their own hold, by link.
-    held: BTreeMap<u32, Further<P::Key>>,
+    sockets: C,
     targets: Targets,
     reports: Reports,
-    /// Control bytes that wait behind a message the kernel holds a part of, by link.
-    waiting: BTreeMap<u32, Vec<u8>>,
     out: Vec<u8>,
     is_ramping: bool,
     untaken: ShedCause,
 }
 
-impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
+impl<P: Session, L: Lines, C: Sockets<P, L>> Handler for Driver<P, L, C> {
     fn turn_begins(&mut self, io: &mut Io) {
         self.shard.traffic_mut().turn_begins(&io.turn());
     }
@@ -71,7 +72,7 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     fn opened(&mut self, io: &mut Io, key: Key) {
         match Owner::of(io.tag(key)) {
             Owner::Link(link) => self.link_opened(io, link),
-            Owner::SharedSocket(socket) => self.shared.opened(socket),
+            Owner::SharedSocket(at) => C::on_shared(self, io, at, Event::Opened),
         }
     }
 
@@ -80,9 +81,10 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {
         match Owner::of(io.tag(key)) {
             Owner::Link(link) => self.link_received(io, link, bytes),
-            Owner::SharedSocket(socket) => {
-                self.received_at(io, socket, bytes);
-                bytes.len()
+            Owner::SharedSocket(at) => {
+                let length = bytes.len();
+                C::on_shared(self, io, at, Event::Received(bytes));
+                length
             }
         }
     }
@@ -90,21 +92,21 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     fn flushed(&mut self, io: &mut Io, key: Key) {
         match Owner::of(io.tag(key)) {
             Owner::Link(link) => self.link_flushed(io, link, key),
-            Owner::SharedSocket(socket) => self.flushed_at(io, socket),
+            Owner::SharedSocket(at) => C::on_shared(self, io, at, Event::Flushed),
         }
     }
 
     fn closed(&mut self, io: &mut Io, key: Key, why: Closed) {
         match Owner::of(io.tag(key)) {
             Owner::Link(link) => self.link_closed(io, link, why),
-            Owner::SharedSocket(socket) => self.closed_at(io, socket, why),
+            Owner::SharedSocket(at) => C::on_shared(self, io, at, Event::Closed(why)),
         }
     }
 
     fn timer(&mut self, io: &mut Io, token: u64) {
         match Owner::of(token as u32) {
             Owner::Link(link) => self.link_timer(io, link),
-            Owner::SharedSocket(socket) => self.time_passed_at(io, socket),
+            Owner::SharedSocket(at) => C::on_shared(self, io, at, Event::TimeOut),
         }
     }
 
@@ -116,12 +118,10 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
             self.arm(io, link);
             self.pump(io, link);
         }
-        if L::IN_DATAGRAMS {
-            self.use_room(io);
-        }
+        C::begin_turn(self, io);
         let connects_left = self.is_ramping && self.connect(io);
         let due_left = self.take_due(io);
-        let shared_left = L::IN_DATAGRAMS && self.turn_of_shared(io);
+        let shared_left = C::end_turn(self, io);
         if connects_left || due_left || shared_left {
             return Some(io.now());
         }
@@ -135,7 +135,7 @@ impl<P: SharedSockets, L: Lines> Handler for Driver<P, L> {
     }
 }
 
-impl<P: SharedSockets, L: Lines> LinkDriver for Driver<P, L> {
+impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
     fn obey(&mut self, io: &mut Io, order: Order) {
         let now = io.fresh_now();
         match order {
@@ -162,7 +162,7 @@ impl<P: SharedSockets, L: Lines> LinkDriver for Driver<P, L> {
     }
 
     fn dispatch(&mut self, io: &mut Io, now: Micros) -> Box<Dispatch> {
-        if L::IN_DATAGRAMS {
+        if P::TRANSPORT == Transport::Datagrams {
             self.reports.report_datagrams(io, &self.targets);
         }
         let plan = self.targets.plan();
@@ -170,7 +170,7 @@ impl<P: SharedSockets, L: Lines> LinkDriver for Driver<P, L> {
     }
 
     fn hand_over(&mut self, io: &mut Io) -> Box<Dispatch> {
-        if L::IN_DATAGRAMS {
+        if P::TRANSPORT == Transport::Datagrams {
             let (counts, links) = (io.counts(), &mut self.shard.recording().account().links);
             links.counters.icmp_errors = counts.icmp_errors.into();
             links.counters.datagrams_refused = counts.datagrams_refused.into();
@@ -180,7 +180,7 @@ impl<P: SharedSockets, L: Lines> LinkDriver for Driver<P, L> {
     }
 }
 
-impl<P: SharedSockets, L: Lines> Driver<P, L> {
+impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
     /// The driver at a place of its loop, with every link down.
     pub(crate) fn new(
         spec: &ShardSpec,
@@ -191,7 +191,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let recorder = muster_measure::Recorder::new(spec.recorder.clone());
         let shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
         let links = shard.fleets().links() as usize;
-        let shared = Shared::of(shard.session().sockets(), shard.connects().ramps());
+        let sockets = C::new(&shard);
         Ok(Self {
             tags: Tags::new(place),
             shard,
@@ -199,11 +199,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             timers: vec![None; links],
             lines,
             each: (0..links).map(|_| L::Line::default()).collect(),
-            shared,
-            held: BTreeMap::new(),
+            sockets,
             targets: Targets::new::<P>(spec),
             reports: Reports::default(),
-            waiting: BTreeMap::new(),
             out: Vec::new(),
             is_ramping: false,
             untaken: ShedCause::GeneratorLate,
@@ -212,12 +210,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// The kernel has taken all that a link's own socket held.
     fn link_flushed(&mut self, io: &mut Io, link: u32, key: Key) {
-        let now = io.fresh_now();
-        self.tell_flushed(io, link, key, now);
-        if let Some(waiting) = self.waiting.remove(&link) {
-            self.out.extend_from_slice(&waiting);
-            self.send(io, link);
-        }
+        C::flushed(self, io, link, key);
         self.arm(io, link);
         self.pump(io, link);
     }
@@ -227,10 +220,10 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let now = io.presented_until();
         self.timers[link as usize] = None;
         let then = self.time_passed(link, now);
-        self.send(io, link);
+        C::send(self, io, link);
         self.follow(io, link, then);
         self.arm(io, link);
-        if L::IN_DATAGRAMS {
+        if P::TRANSPORT == Transport::Datagrams {
             self.go_on(io, link);
         }
     }
@@ -242,8 +235,8 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             let then = self.ended(link, now, Ended::Failed(error));
             self.follow(io, link, then);
         }
-        self.send(io, link);
-        if L::IN_DATAGRAMS {
+        C::send(self, io, link);
+        if P::TRANSPORT == Transport::Datagrams {
             self.arm(io, link);
             self.go_on(io, link);
         }
@@ -254,7 +247,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     fn link_received(&mut self, io: &mut Io, link: u32, bytes: &mut [u8]) -> usize {
         let now = io.fresh_now();
         let (used, then) = self.read(link, now, bytes);
-        self.send(io, link);
+        C::send(self, io, link);
         self.follow(io, link, then);
         self.go_on(io, link);
         used
@@ -266,25 +259,26 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             let Some(link) = self.shard.connects_mut().take(io.now()) else {
                 return false;
             };
-            if self.is_shared(link) {
-                self.connect_shared(io, link);
-                continue;
-            }
-            // What this turn did before it is not the target's: a connect begins with its SYN.
-            let now = io.fresh_now();
-            let sockets = self.targets.plan().links();
-            let (target, source) = self.targets.of(self.shard.fleets(), link, sockets);
-            match L::connect(io, target, source) {
-                Ok(key) => {
-                    io.set_tag(key, self.tags.link(link));
-                    self.keys[link as usize] = Some(key);
-                    self.shard.opening(link, now);
-                    self.arm(io, link);
-                }
-                Err(error) => self.connect_refused(link, now, &error),
-            }
+            C::connect(self, io, link);
         }
         true
+    }
+
+    /// Connects a link on a socket of its own.
+    fn connect_alone(&mut self, io: &mut Io, link: u32) {
+        // What this turn did before it is not the target's: a connect begins with its SYN.
+        let now = io.fresh_now();
+        let sockets = self.targets.plan().links();
+        let (target, source) = self.targets.of(self.shard.fleets(), link, sockets);
+        match L::connect(io, target, source) {
+            Ok(key) => {
+                io.set_tag(key, self.tags.link(link));
+                self.keys[link as usize] = Some(key);
+                self.shard.opening(link, now);
+                self.arm(io, link);
+            }
+            Err(error) => self.connect_refused(link, now, &error),
+        }
     }
 
     fn connect_refused(&mut self, link: u32, now: Micros, error: &ConnectError) {
@@ -329,20 +323,40 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         };
         match then {
             Then::Stay => return,
-            Then::Close => {
-                self.say_last(io, link, key);
-                if self.is_shared(link) {
-                    // Others go on with the socket.
-                } else if L::IN_DATAGRAMS {
-                    io.close(key);
-                } else {
-                    io.finish(key);
-                }
-            }
-            Then::Abort if self.is_shared(link) => {}
-            Then::Abort => io.reset(key),
+            Then::Close => C::close(self, io, link, key),
+            Then::Abort => C::reset(self, io, link, key),
         }
         self.forget(io, link);
+    }
+
+    /// Sends what waits on a link, one write a message, as long as it may.
+    fn pump(&mut self, io: &mut Io, link: u32) {
+        let Some(key) = self.keys[link as usize] else {
+            return self.shard.shed_excess(link, io.now());
+        };
+        while self.shard.render_next(link, io.now(), &mut self.out) {
+            self.wrap(link, 0);
+            let written = C::write(self, io, link, key);
+            self.out.clear();
+            match written {
+                Written::Whole => self.shard.traffic_mut().written(link, io.fresh_now()),
+                Written::Held => C::hold(self, io, link, key),
+                other if C::unwritten(self, io, link, other) => {}
+                _ => break,
+            }
+        }
+        self.shard.shed_excess(link, io.now());
+        if P::TRANSPORT == Transport::Datagrams {
+            self.arm(io, link);
+        }
+    }
+
+    /// Sheds the message of a link for which no buffer was left.
+    fn shed_unbuffered(&mut self, io: &mut Io, link: u32) {
+        let at = io.fresh_now();
+        self.shard.unsent(link, at, ShedCause::GeneratorLimit);
+        self.reports
+            .diagnostic("no buffer was left for a message that a socket did not take");
     }
 
     /// Closes a link once its socket has ended.
@@ -370,11 +384,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         links.counters.dtls_retransmitted += u64::from(counts.resent);
         links.counters.dtls_discarded += u64::from(counts.discarded);
         links.counters.dtls_replayed += u64::from(counts.replayed);
-        if L::IN_DATAGRAMS {
-            self.leave_shared(link);
-        }
-        self.waiting.remove(&link);
-        self.held.remove(&link);
+        C::forget(self, link);
         if let Some((_, timer)) = self.timers[link as usize].take() {
             io.cancel_timer(timer);
         }
@@ -383,9 +393,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// Makes sure that a timer runs out not later than the link's deadline; one that runs out
     /// early looks again, so that a message costs no timer.
     fn arm(&mut self, io: &mut Io, link: u32) {
-        if let (true, Some(seat)) = (L::IN_DATAGRAMS, self.shard.seat(link)) {
-            self.arm_socket(io, seat.socket);
-        }
+        C::arm_shared(self, io, link);
         let of_line = L::deadline(&self.each[link as usize]);
         let both = [self.shard.deadline(link), of_line];
         let Some(deadline) = both.into_iter().flatten().min() else {
@@ -403,15 +411,15 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     }
 
     fn finish(&mut self, io: &mut Io, now: Micros) {
-        self.send_all_gathered(io);
+        C::send_all(self, io);
         self.shard.finish(now, self.untaken);
         for link in 0..self.shard.fleets().links() {
             let then = self.shard.say_goodbye(link, &mut self.out);
             self.wrap(link, 0);
-            self.send(io, link);
+            C::send(self, io, link);
             self.follow(io, link, then);
         }
-        self.close_shared(io);
+        C::close_all(self, io);
     }
 }
 

@@ -10,5 +10,5 @@ mod shards;
 mod tags;
 
 pub use classes::{ShardError, ShardSpec};
-pub use driver::{Datagrams, Driver, Lines, LinkCertificates, Secured, Streams};
-pub use shards::{LinkDriver, MakeDriver, Shards, driver, shard_loop};
+pub use driver::{DatagramLines, Datagrams, Lines, LinkCertificates, Secured, Streams};
+pub use shards::{LinkDriver, MakeDriver, Shards, datagram_driver, shard_loop, stream_driver};

@@ -6,12 +6,12 @@
 use std::fmt::Debug;
 
 use muster_conduct::{DISPATCH_EVERY, Diagnostic, Dispatch, FactWriter, Order};
-use muster_device::SharedSockets;
+use muster_device::{Session, SharedSockets};
 use muster_model::Micros;
 use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox, WaitsOf};
 
 use crate::classes::{ShardError, ShardSpec};
-use crate::driver::{Driver, Lines};
+use crate::driver::{DatagramLines, DatagramSockets, Driver, Lines, Sockets, StreamSockets};
 use crate::tags::{DRIVERS_MAX, place_of};
 
 /// The driver of a shard, whose links speak one protocol.
@@ -30,18 +30,29 @@ pub trait LinkDriver: Handler + Debug {
 pub type MakeDriver =
     Box<dyn FnOnce(&ShardSpec, usize) -> Result<Box<dyn LinkDriver>, ShardError> + Send>;
 
-/// Returns the maker of the driver of the fleets that speak `P`. `lines` makes what lies between their
-/// sockets and sessions; `writer` receives every fact.
-pub fn driver<P, L>(
+/// Returns the maker of the driver of the fleets that speak `P` over streams of bytes. `lines` makes what
+/// lies between their sockets and sessions; `writer` receives every fact.
+pub fn stream_driver<P: Session + 'static, L: Lines + 'static>(
     lines: impl FnOnce(&ShardSpec) -> L + Send + 'static,
     writer: Option<Box<dyn FactWriter>>,
-) -> MakeDriver
-where
-    P: SharedSockets + 'static,
-    L: Lines + 'static,
-{
+) -> MakeDriver {
+    driver::<P, L, StreamSockets>(lines, writer)
+}
+
+/// Returns the maker of the driver of the fleets that speak `P` in datagrams.
+pub fn datagram_driver<P: SharedSockets + 'static, L: DatagramLines + 'static>(
+    lines: impl FnOnce(&ShardSpec) -> L + Send + 'static,
+    writer: Option<Box<dyn FactWriter>>,
+) -> MakeDriver {
+    driver::<P, L, DatagramSockets<P::Key>>(lines, writer)
+}
+
+fn driver<P: Session + 'static, L: Lines + 'static, C: Sockets<P, L> + 'static>(
+    lines: impl FnOnce(&ShardSpec) -> L + Send + 'static,
+    writer: Option<Box<dyn FactWriter>>,
+) -> MakeDriver {
     Box::new(move |spec, place| {
-        let driver = Driver::<P, L>::new(spec, place, lines(spec), writer)?;
+        let driver = Driver::<P, L, C>::new(spec, place, lines(spec), writer)?;
         Ok(Box::new(driver))
     })
 }

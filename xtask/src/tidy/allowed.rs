@@ -21,7 +21,7 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("cluster", [0, 2]),
     Allowance::new("conduct", [14, 1]),
     Allowance::new("device", [85, 288]),
-    Allowance::new("fleet", [21, 59]),
+    Allowance::new("fleet", [17, 58]),
     Allowance::new("judge", [39, 0]),
     Allowance::new("load", [16, 0]),
     Allowance::new("measure", [73, 0]),

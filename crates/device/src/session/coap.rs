@@ -203,6 +203,13 @@ impl Session for Coap {
         }
         sum.counters.coap_stray += self.stray;
     }
+
+    fn secured(&mut self, state: &mut CoapState) {
+        match state {
+            CoapState::Own(client) => client.begin_session(),
+            CoapState::Shared(_) => {}
+        }
+    }
 }
 
 impl SharedSockets for Coap {
@@ -252,13 +259,6 @@ impl SharedSockets for Coap {
         match self.further {
             None => None,
             Some(_) => self.further.take(),
-        }
-    }
-
-    fn secured(&mut self, state: &mut CoapState) {
-        match state {
-            CoapState::Own(client) => client.begin_session(),
-            CoapState::Shared(_) => {}
         }
     }
 }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 pub use self::connect::Hello;
 
 use self::announcing::Announced;
-use super::{Context, Downlink, Event, Input, Outgoing, Session, SharedSockets, Transport, Unsent};
+use super::{Context, Downlink, Event, Input, Outgoing, Session, Transport, Unsent};
 use crate::Qos;
 use crate::class::Class;
 use crate::client::Client;
@@ -233,8 +233,6 @@ impl Session for Mqtt {
         }
     }
 }
-
-impl SharedSockets for Mqtt {}
 
 impl Mqtt {
     /// The meaning of one packet; none if it is the session's own affair.

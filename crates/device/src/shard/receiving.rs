@@ -203,6 +203,11 @@ impl<P: Session, S: Sink> Shard<P, S> {
             Downlink::Other => self.traffic.receive_copy(link, now, message),
         }
     }
+
+    /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
+    pub fn secured(&mut self, link: u32) {
+        self.session.secured(&mut self.states[link as usize]);
+    }
 }
 
 impl<P: SharedSockets, S: Sink> Shard<P, S> {
@@ -232,10 +237,5 @@ impl<P: SharedSockets, S: Sink> Shard<P, S> {
             let _stays = self.happened(link, now, event, out);
         }
         Some(link)
-    }
-
-    /// Begins a session over a link that was secured anew; nothing of the last one belongs to it.
-    pub fn secured(&mut self, link: u32) {
-        self.session.secured(&mut self.states[link as usize]);
     }
 }

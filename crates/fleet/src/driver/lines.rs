@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use muster_conduct::RecordingSink;
-use muster_device::{Route, Shard, SharedSockets, SocketSlot, Then};
+use muster_device::{Route, Session, Shard, SocketSlot, Then};
 use muster_model::Micros;
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_protocol::dtls::Counts;
@@ -15,56 +15,56 @@ pub trait Lines: Debug {
     /// State that it keeps of each link; the default is that of a link that is down.
     type Line: Default + Debug;
 
-    /// True if each write is a datagram, which is whole or nothing.
-    const IN_DATAGRAMS: bool;
-
     /// Begins a socket for a link.
     ///
     /// # Errors
     /// [`ConnectError`]: nothing was begun.
     fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError>;
 
-    /// The socket of a link stands: what is said first is appended.
+    /// Opens the line of a link, whose socket stands; the first bytes to send are appended.
     ///
     /// # Errors
     /// [`LayerError`] if this link can have none.
     fn open(&mut self, who: Who, now: Micros, out: &mut Vec<u8>) -> Result<Self::Line, LayerError>;
 
-    /// Owner of a datagram on a shared socket; none if the sessions find it themselves.
-    fn route(datagram: &[u8]) -> Option<Route>;
-
-    /// Returns whether the session may speak.
+    /// Returns whether the session may send.
     fn is_open(line: &Self::Line) -> bool;
 
-    /// Takes what came to the session above, and tells it when it may speak.
-    fn read<P: SharedSockets>(
+    /// Passes received bytes to the session above, and opens it once the line is open.
+    fn read<P: Session>(
         &mut self,
         line: &mut Self::Line,
         bytes: &mut [u8],
         above: &mut Above<'_, P>,
     ) -> Read;
 
-    /// Turns what the session said, `out[from..]`, into what goes over the wire.
+    /// Turns bytes of the session, `out[from..]`, into those of the wire.
     fn wrap(line: &mut Self::Line, out: &mut Vec<u8>, from: usize);
 
     /// Appends a goodbye.
-    fn close(&mut self, line: &mut Self::Line, out: &mut Vec<u8>);
-
-    /// Sends what it has to say of its own beside what the session says; by `gathers` with what
-    /// others say on the same socket. What became of it; of several datagrams whether one is held.
-    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written;
+    fn close(&mut self, _line: &mut Self::Line, _out: &mut Vec<u8>) {}
 
     /// Instant at which [`Lines::expire`] is due for a line; none if nothing is waited for.
-    fn deadline(line: &Self::Line) -> Option<Micros>;
+    #[inline]
+    fn deadline(_line: &Self::Line) -> Option<Micros> {
+        None
+    }
 
-    /// A line's deadline may be over.
-    fn expire(&mut self, line: &mut Self::Line, now: Micros) -> Option<Ended>;
+    /// Does what is due for a line, if its deadline is over.
+    #[inline]
+    fn expire(&mut self, _line: &mut Self::Line, _now: Micros) -> Option<Ended> {
+        None
+    }
 
     /// Failure of a line that was not open in time; none where nothing is known of that.
-    fn silence() -> Option<LayerError>;
+    fn silence() -> Option<LayerError> {
+        None
+    }
 
     /// Details of a failure beyond its cause.
-    fn detail(line: &Self::Line) -> Option<&str>;
+    fn detail(_line: &Self::Line) -> Option<&str> {
+        None
+    }
 
     /// Remedy in the scenario for a failure, as the end of a sentence; empty where there is none.
     #[cold]
@@ -72,16 +72,32 @@ pub trait Lines: Debug {
         String::new()
     }
 
-    /// By what a line proves who it is, as the platform knows it, never a secret; none where its layers
-    /// prove nothing.
+    /// Credential of a line's link as the platform knows it, never a secret; none where its layers prove
+    /// nothing.
     #[cold]
     fn proof(&mut self, _line: &Self::Line) -> Option<String> {
         None
     }
 
-    /// Counters of what the session knows nothing of.
+    /// Counters that the session does not keep.
     fn counts(_line: &Self::Line) -> Counts {
         Counts::default()
+    }
+}
+
+/// Lines whose writes are datagrams, each whole or lost.
+pub trait DatagramLines: Lines {
+    /// Owner of a datagram on a shared socket; none if the sessions find it themselves.
+    #[inline]
+    fn route(_datagram: &[u8]) -> Option<Route> {
+        None
+    }
+
+    /// Sends datagrams of the line's own, gathered with those of other links if `gathers` is set. Of
+    /// several datagrams the result says whether one is held.
+    #[inline]
+    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) -> Written {
+        Written::Whole
     }
 }
 
@@ -96,14 +112,14 @@ pub struct Who {
 
 /// The session above a line.
 #[derive(Debug)]
-pub struct Above<'a, P: SharedSockets> {
+pub struct Above<'a, P: Session> {
     pub(super) shard: &'a mut Shard<P, RecordingSink>,
     pub(super) link: u32,
     pub(super) now: Micros,
     pub(super) out: &'a mut Vec<u8>,
 }
 
-impl<P: SharedSockets> Above<'_, P> {
+impl<P: Session> Above<'_, P> {
     /// Reports that the link is secured by a new session.
     pub(super) fn secured(&mut self) {
         self.shard.secured(self.link);
@@ -137,8 +153,6 @@ pub struct Streams<L>(pub L);
 impl<L: Layers> Lines for Streams<L> {
     type Line = Pipe<L::Layer>;
 
-    const IN_DATAGRAMS: bool = false;
-
     fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
         io.connect(to, source)
     }
@@ -154,17 +168,13 @@ impl<L: Layers> Lines for Streams<L> {
         Ok(pipe)
     }
 
-    fn route(_datagram: &[u8]) -> Option<Route> {
-        None
-    }
-
     #[inline]
     fn is_open(line: &Self::Line) -> bool {
         line.layer.is_open()
     }
 
     #[inline]
-    fn read<P: SharedSockets>(
+    fn read<P: Session>(
         &mut self,
         line: &mut Self::Line,
         bytes: &mut [u8],
@@ -196,25 +206,6 @@ impl<L: Layers> Lines for Streams<L> {
         line.layer.close(out);
     }
 
-    #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) -> Written {
-        Written::Whole
-    }
-
-    #[inline]
-    fn deadline(_line: &Self::Line) -> Option<Micros> {
-        None
-    }
-
-    #[inline]
-    fn expire(&mut self, _line: &mut Self::Line, _now: Micros) -> Option<Ended> {
-        None
-    }
-
-    fn silence() -> Option<LayerError> {
-        None
-    }
-
     fn detail(line: &Self::Line) -> Option<&str> {
         line.layer.detail()
     }
@@ -227,8 +218,6 @@ pub struct Datagrams;
 impl Lines for Datagrams {
     type Line = ();
 
-    const IN_DATAGRAMS: bool = true;
-
     fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
         io.connect_udp(to, source)
     }
@@ -237,17 +226,13 @@ impl Lines for Datagrams {
         Ok(())
     }
 
-    fn route(_datagram: &[u8]) -> Option<Route> {
-        None
-    }
-
     #[inline]
     fn is_open(_line: &()) -> bool {
         true
     }
 
     #[inline]
-    fn read<P: SharedSockets>(
+    fn read<P: Session>(
         &mut self,
         _line: &mut (),
         bytes: &mut [u8],
@@ -260,29 +245,6 @@ impl Lines for Datagrams {
 
     #[inline]
     fn wrap(_line: &mut (), _out: &mut Vec<u8>, _from: usize) {}
-
-    fn close(&mut self, _line: &mut (), _out: &mut Vec<u8>) {}
-
-    #[inline]
-    fn flush(&mut self, _io: &mut Io, _key: Key, _gathers: bool) -> Written {
-        Written::Whole
-    }
-
-    #[inline]
-    fn deadline(_line: &()) -> Option<Micros> {
-        None
-    }
-
-    #[inline]
-    fn expire(&mut self, _line: &mut (), _now: Micros) -> Option<Ended> {
-        None
-    }
-
-    fn silence() -> Option<LayerError> {
-        None
-    }
-
-    fn detail(_line: &()) -> Option<&str> {
-        None
-    }
 }
+
+impl DatagramLines for Datagrams {}

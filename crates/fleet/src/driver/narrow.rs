@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use muster_conduct::{Diagnostic, Dispatch, FactWriter, Slice, Trial, recorder_plan, schedules};
-use muster_device::{Coap, Route, SharedSockets};
+use muster_device::Coap;
 use muster_model::{Attempt, Fact, Outcome, RunId};
 use muster_net::{Clock, Loop, Mailbox, Written};
 use muster_platform::Protocol;
-use muster_protocol::layer::{Ended, LayerError};
+use muster_protocol::coap::ExchangeKey;
+use muster_protocol::layer::LayerError;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
+use super::datagrams::send_each;
 use super::lines::{Read, Who};
-use super::writing::send_each;
 use super::*;
 use crate::shards::{Shards, loop_of};
 
@@ -39,8 +40,6 @@ struct Narrow(Vec<Vec<u8>>);
 impl Lines for Narrow {
     type Line = ();
 
-    const IN_DATAGRAMS: bool = true;
-
     fn connect(io: &mut Io, to: SocketAddr, _: Option<IpAddr>) -> Result<Key, ConnectError> {
         let (ours, theirs) = UnixDatagram::pair().expect("two sockets");
         for end in [&ours, &theirs] {
@@ -56,15 +55,11 @@ impl Lines for Narrow {
         Ok(())
     }
 
-    fn route(_: &[u8]) -> Option<Route> {
-        None
-    }
-
     fn is_open(_: &()) -> bool {
         true
     }
 
-    fn read<P: SharedSockets>(
+    fn read<P: Session>(
         &mut self,
         (): &mut (),
         bytes: &mut [u8],
@@ -78,28 +73,12 @@ impl Lines for Narrow {
     fn wrap((): &mut (), out: &mut Vec<u8>, _: usize) {
         out.resize(out.len().max(LENGTH.get()), 0);
     }
+}
 
-    fn close(&mut self, (): &mut (), _: &mut Vec<u8>) {}
-
+impl DatagramLines for Narrow {
     fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written {
         let flight = std::mem::take(&mut self.0);
         send_each(io, key, gathers, flight.iter().map(Vec::as_slice))
-    }
-
-    fn deadline((): &()) -> Option<Micros> {
-        None
-    }
-
-    fn expire(&mut self, (): &mut (), _: Micros) -> Option<Ended> {
-        None
-    }
-
-    fn silence() -> Option<LayerError> {
-        None
-    }
-
-    fn detail((): &()) -> Option<&str> {
-        None
     }
 }
 
@@ -115,9 +94,12 @@ impl FactWriter for Told {
     }
 }
 
+/// The driver of devices over CoAP.
+type CoapDriver<L> = Driver<Coap, L, DatagramSockets<ExchangeKey>>;
+
 /// A shard whose turns are the test's.
-pub(super) struct Rig<L: Lines> {
-    pub(super) shard: Loop<Shards<Driver<Coap, L>>>,
+pub(super) struct Rig<L: DatagramLines> {
+    pub(super) shard: Loop<Shards<CoapDriver<L>>>,
     told: Receiver<Attempt>,
     dispatches: Receiver<(usize, Box<Dispatch>)>,
     attempts: Vec<Attempt>,
@@ -130,7 +112,7 @@ impl Rig<Narrow> {
     }
 }
 
-impl<L: Lines> Rig<L> {
+impl<L: DatagramLines> Rig<L> {
     /// Devices that are up, and whose messages are due from now on.
     pub(super) fn over(lines: L, target: SocketAddr, fleet: &str, buffers: u32) -> Self {
         let text = format!(
@@ -162,7 +144,7 @@ impl<L: Lines> Rig<L> {
         let ((_, inbox), (outbox, dispatches)) = (sync_channel(1), sync_channel(10_000));
         let mailbox = Mailbox::new(0, inbox, outbox);
         let writer = Some(Box::new(Told(told)) as Box<dyn FactWriter>);
-        let driver = Driver::new(&spec, 0, lines, writer).expect("it can be placed");
+        let driver = CoapDriver::new(&spec, 0, lines, writer).expect("it can be placed");
         let shard = loop_of(&spec, vec![Box::new(driver)], mailbox);
         let mut rig = Self {
             shard: shard.expect("it can start"),
@@ -179,7 +161,7 @@ impl<L: Lines> Rig<L> {
         rig
     }
 
-    pub(super) fn driver(&mut self) -> &mut Driver<Coap, L> {
+    pub(super) fn driver(&mut self) -> &mut CoapDriver<L> {
         &mut self.shard.parts().0.drivers[0]
     }
 
@@ -320,7 +302,7 @@ fn what_waits_behind_a_flight_that_is_held_is_not_sent() {
     let before = rig.sent();
     rig.driver().lines.0.push(b"a flight".to_vec());
     let (shards, io) = rig.shard.parts();
-    shards.drivers[0].send(io, 0);
+    DatagramSockets::send(&mut shards.drivers[0], io, 0);
     // Much falls due meanwhile.
     let origin = rig.shard.parts().1.now();
     rig.until(|rig| rig.shard.parts().1.now() > origin + Micros::from_millis(100));

@@ -78,7 +78,7 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
         let (mut rig, _peer) = rig(&format!("count: {links}, sockets: shared, {NON}"));
         let wanted = muster_plan::shared_receive_buffer(links);
         let (shards, io) = rig.shard.parts();
-        let key = shards.drivers[0].shared.sockets[0].key.expect("it stands");
+        let key = shards.drivers[0].sockets.shared[0].key.expect("it stands");
         assert_eq!(io.receive_buffer(key), Some(wanted.min(most)), "{links}");
         assert_eq!(tells_less(&mut rig, (wanted, most)), most < wanted);
         let (shards, io) = rig.shard.parts();

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use muster_conduct::{Diagnostic, Dispatch, Progress, RecordingSink};
-use muster_device::{Note, Shard, SharedSockets};
+use muster_device::{Note, Session, Shard};
 use muster_model::Micros;
 use muster_net::Io;
 use muster_plan::Plan;
@@ -52,7 +52,7 @@ impl Reports {
     }
 
     /// Returns the records since the last dispatch.
-    pub(super) fn dispatch<P: SharedSockets>(
+    pub(super) fn dispatch<P: Session>(
         &mut self,
         now: Micros,
         shard: &mut Shard<P, RecordingSink>,
@@ -112,11 +112,7 @@ impl Reports {
         }
     }
 
-    fn report_unsendable<P: SharedSockets>(
-        &mut self,
-        shard: &mut Shard<P, RecordingSink>,
-        plan: &Plan,
-    ) {
+    fn report_unsendable<P: Session>(&mut self, shard: &mut Shard<P, RecordingSink>, plan: &Plan) {
         let Some((id, why)) = shard.take_unsendable() else {
             return;
         };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use muster_conduct::directory;
-use muster_device::{Route, SharedSockets, Then, connection_id, route};
+use muster_device::{Route, Session as DeviceSession, Then, connection_id, route};
 use muster_model::{LinkId, Micros};
 use muster_net::{ConnectError, Io, Key, Written};
 use muster_plan::{Credential, FleetPlan, Plan, Scheme};
@@ -18,9 +18,9 @@ use muster_protocol::layer::{Ended, LayerError};
 use rustc_hash::FxHashMap;
 use zeroize::Zeroizing;
 
-use super::lines::{Above, Lines, Read, Who};
+use super::datagrams::send_each;
+use super::lines::{Above, DatagramLines, Lines, Read, Who};
 use super::wire::remedy;
-use super::writing::send_each;
 
 /// A handshake is given up by its link (`connect.timeout`), and not by itself before that.
 const NEVER: Micros = Micros::from_secs(24 * 3_600);
@@ -184,8 +184,6 @@ macro_rules! context {
 impl<C: Crypto> Lines for Secured<C> {
     type Line = SecuredLine<Dtls<C>>;
 
-    const IN_DATAGRAMS: bool = true;
-
     fn connect(io: &mut Io, to: SocketAddr, source: Option<IpAddr>) -> Result<Key, ConnectError> {
         io.connect_udp(to, source)
     }
@@ -220,17 +218,12 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn route(datagram: &[u8]) -> Option<Route> {
-        Some(route(datagram))
-    }
-
-    #[inline]
     fn is_open(line: &SecuredLine<Dtls<C>>) -> bool {
         line.dtls.is_open()
     }
 
     #[inline]
-    fn read<P: SharedSockets>(
+    fn read<P: DeviceSession>(
         &mut self,
         line: &mut SecuredLine<Dtls<C>>,
         bytes: &mut [u8],
@@ -282,16 +275,6 @@ impl<C: Crypto> Lines for Secured<C> {
     }
 
     #[inline]
-    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written {
-        if self.out.is_empty() {
-            return Written::Whole;
-        }
-        let sent = send_each(io, key, gathers, self.out.iter());
-        self.out.clear();
-        sent
-    }
-
-    #[inline]
     fn deadline(line: &SecuredLine<Dtls<C>>) -> Option<Micros> {
         line.dtls.deadline()
     }
@@ -307,10 +290,6 @@ impl<C: Crypto> Lines for Secured<C> {
 
     fn silence() -> Option<LayerError> {
         Some(LayerError::Dtls(Fault::TimedOut))
-    }
-
-    fn detail(_line: &SecuredLine<Dtls<C>>) -> Option<&str> {
-        None
     }
 
     fn remedy(&self, error: LayerError) -> String {
@@ -336,5 +315,22 @@ impl<C: Crypto> Lines for Secured<C> {
 
     fn counts(line: &SecuredLine<Dtls<C>>) -> Counts {
         line.dtls.counts()
+    }
+}
+
+impl<C: Crypto> DatagramLines for Secured<C> {
+    #[inline]
+    fn route(datagram: &[u8]) -> Option<Route> {
+        Some(route(datagram))
+    }
+
+    #[inline]
+    fn flush(&mut self, io: &mut Io, key: Key, gathers: bool) -> Written {
+        if self.out.is_empty() {
+            return Written::Whole;
+        }
+        let sent = send_each(io, key, gathers, self.out.iter());
+        self.out.clear();
+        sent
     }
 }

@@ -1,16 +1,16 @@
 //! Sockets that links share: whose a datagram is, when what was gathered is sent, who may shake hands.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use muster_conduct::Diagnostic;
-use muster_device::{Route, SharedSockets, SocketSlot};
+use muster_device::{Further, Route, SharedSockets, SocketSlot};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_plan::shared_receive_buffer;
 
+use super::datagrams::Gathered;
 use super::stale_handshakes::StaleHandshakes;
-use super::writing::Gathered;
-use super::{Driver, Lines};
+use super::{DatagramLines, Driver};
 
 /// Links that are opened on a socket in one turn.
 const OPENED_PER_TURN: u32 = 16;
@@ -58,10 +58,12 @@ impl<K> SharedSocket<K> {
     }
 }
 
-/// The shared sockets of a shard.
+/// The sockets of a shard.
 #[derive(Debug)]
-pub(super) struct Shared<K> {
-    pub(super) sockets: Vec<SharedSocket<K>>,
+pub(crate) struct DatagramSockets<K> {
+    pub(super) shared: Vec<SharedSocket<K>>,
+    /// Copies and blocks that sockets of their own hold, by link.
+    pub(super) held: BTreeMap<u32, Further<K>>,
     /// Sockets on which a link may be opened.
     ready: Vec<u32>,
     /// By ramp: sockets that wait until fewer handshakes are under way, in their order, each once.
@@ -74,10 +76,11 @@ pub(super) struct Shared<K> {
     pub(super) refused: Vec<u32>,
 }
 
-impl<K> Shared<K> {
-    pub(super) fn of(sockets: u32, ramps: usize) -> Self {
+impl<K> DatagramSockets<K> {
+    pub(super) fn with(shared: u32, ramps: usize) -> Self {
         Self {
-            sockets: (0..sockets).map(|_| SharedSocket::default()).collect(),
+            shared: (0..shared).map(|_| SharedSocket::default()).collect(),
+            held: BTreeMap::new(),
             ready: Vec::new(),
             queues: vec![VecDeque::new(); ramps],
             gathered: Vec::new(),
@@ -88,38 +91,30 @@ impl<K> Shared<K> {
 
     /// A socket stands.
     pub(super) fn opened(&mut self, socket: u32) {
-        self.sockets[socket as usize].is_open = true;
+        self.shared[socket as usize].is_open = true;
         self.ready.push(socket);
     }
 
     fn queue_up(&mut self, socket: u32, ramp: usize) {
-        self.sockets[socket as usize].is_queued = true;
+        self.shared[socket as usize].is_queued = true;
         self.queues[ramp].push_back(socket);
     }
 }
 
-impl<P: SharedSockets, L: Lines> Driver<P, L> {
-    #[inline]
-    pub(super) fn is_shared(&self, link: u32) -> bool {
-        L::IN_DATAGRAMS && self.shard.seat(link).is_some()
-    }
-
+impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
     /// The turn of a link to connect has come: it waits for its socket, which may be the first
     /// to need it.
-    pub(super) fn connect_shared(&mut self, io: &mut Io, link: u32) {
-        let Some(seat) = self.shard.seat(link) else {
-            return;
-        };
-        if self.shared.sockets[seat.socket as usize].key.is_none()
+    pub(super) fn connect_shared(&mut self, io: &mut Io, link: u32, seat: SocketSlot) {
+        if self.sockets.shared[seat.socket as usize].key.is_none()
             && !self.begin_socket(io, seat.socket, link)
         {
             return;
         }
         let now = io.fresh_now();
-        let socket = &mut self.shared.sockets[seat.socket as usize];
+        let socket = &mut self.sockets.shared[seat.socket as usize];
         socket.waiting.push_back((link, now));
         if socket.is_open {
-            self.shared.ready.push(seat.socket);
+            self.sockets.ready.push(seat.socket);
         }
     }
 
@@ -134,7 +129,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 io.set_tag(key, self.tags.socket(socket));
                 let wanted = shared_receive_buffer(self.shard.session().lanes_of(socket));
                 self.ask_for_buffer(io, key, wanted);
-                self.shared.sockets[socket as usize].key = Some(key);
+                self.sockets.shared[socket as usize].key = Some(key);
                 true
             }
             Err(error) => {
@@ -161,17 +156,17 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// have their turn, which would wait behind them.
     pub(super) fn use_room(&mut self, io: &mut Io) {
         while let Some(ramp) = self.ramp_with_room() {
-            let Some(socket) = self.shared.queues[ramp].pop_front() else {
+            let Some(socket) = self.sockets.queues[ramp].pop_front() else {
                 return;
             };
-            self.shared.sockets[socket as usize].is_queued = false;
+            self.sockets.shared[socket as usize].is_queued = false;
             self.open_waiting(io, socket);
         }
     }
 
     /// A ramp that has room for a socket in its queue.
     fn ramp_with_room(&self) -> Option<usize> {
-        let mut queues = (0..).zip(&self.shared.queues);
+        let mut queues = (0..).zip(&self.sockets.queues);
         let found =
             queues.find(|(ramp, queue)| !queue.is_empty() && self.shard.connects().has_room(*ramp));
         found.map(|(ramp, _)| ramp)
@@ -180,16 +175,16 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
     /// Does what the turn's end is for: opens links whose sockets are free, and sends what was
     /// gathered; whether more is to be done at once.
     pub(super) fn turn_of_shared(&mut self, io: &mut Io) -> bool {
-        for _ in 0..self.shared.ready.len() {
-            if let Some(socket) = self.shared.ready.pop() {
+        for _ in 0..self.sockets.ready.len() {
+            if let Some(socket) = self.sockets.ready.pop() {
                 self.open_waiting(io, socket);
             }
         }
         for _ in 0..BATCHES_PER_TURN {
-            let Some(socket) = self.shared.gathered.pop() else {
+            let Some(socket) = self.sockets.gathered.pop() else {
                 break;
             };
-            let key = self.shared.sockets[socket as usize].key;
+            let key = self.sockets.shared[socket as usize].key;
             match key.map_or(Written::Lost, |key| io.send_gathered(key)) {
                 Written::Whole => self.flushed_at(io, socket),
                 // It is told once there is room.
@@ -197,13 +192,13 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
                 Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {}
             }
         }
-        let is_work_left = !self.shared.ready.is_empty() || !self.shared.gathered.is_empty();
+        let is_work_left = !self.sockets.ready.is_empty() || !self.sockets.gathered.is_empty();
         is_work_left || self.ramp_with_room().is_some()
     }
 
     fn open_waiting(&mut self, io: &mut Io, at: u32) {
         for _ in 0..OPENED_PER_TURN {
-            let socket = &mut self.shared.sockets[at as usize];
+            let socket = &mut self.sockets.shared[at as usize];
             let Some(key) = socket.key.filter(|_| socket.is_open) else {
                 return;
             };
@@ -215,7 +210,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             };
             let ramp = self.shard.fleets().ramp_of(link);
             if !self.shard.connects().has_room(ramp) {
-                return self.shared.queue_up(at, ramp);
+                return self.sockets.queue_up(at, ramp);
             }
             socket.waiting.pop_front();
             self.keys[link as usize] = Some(key);
@@ -225,9 +220,9 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             self.link_opened(io, link);
             let is_shaking =
                 self.keys[link as usize].is_some() && !L::is_open(&self.each[link as usize]);
-            self.shared.sockets[at as usize].shaking = is_shaking.then_some(link);
+            self.sockets.shared[at as usize].shaking = is_shaking.then_some(link);
         }
-        self.shared.ready.push(at);
+        self.sockets.ready.push(at);
     }
 
     /// A datagram came to a socket.
@@ -235,7 +230,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let link = match L::route(bytes) {
             None => return self.received_by_endpoint(io, socket, bytes),
             Some(Route::Lane(lane)) => self.shard.session().link_at(SocketSlot { socket, lane }),
-            Some(Route::Handshake) => self.shared.sockets[socket as usize].shaker(bytes),
+            Some(Route::Handshake) => self.sockets.shared[socket as usize].shaker(bytes),
             Some(Route::Nobody) => None,
         };
         let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) else {
@@ -266,12 +261,12 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// Lets the next handshake begin if the one under way has succeeded.
     fn look_at_handshake(&mut self, at: u32) {
-        let socket = &mut self.shared.sockets[at as usize];
+        let socket = &mut self.sockets.shared[at as usize];
         let Some(link) = socket.shaking else { return };
         if L::is_open(&self.each[link as usize]) {
             socket.shaking = None;
             socket.stale_handshakes.succeeded();
-            self.shared.ready.push(at);
+            self.sockets.ready.push(at);
         }
     }
 
@@ -280,17 +275,17 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let Some(seat) = self.shard.seat(link) else {
             return;
         };
-        let socket = &mut self.shared.sockets[seat.socket as usize];
+        let socket = &mut self.sockets.shared[seat.socket as usize];
         if socket.shaking == Some(link) {
             socket.shaking = None;
             socket.stale_handshakes.failed();
-            self.shared.ready.push(seat.socket);
+            self.sockets.ready.push(seat.socket);
         }
     }
 
     /// Something of a socket's exchanges is due.
     pub(super) fn time_passed_at(&mut self, io: &mut Io, socket: u32) {
-        self.shared.sockets[socket as usize].timer = None;
+        self.sockets.shared[socket as usize].timer = None;
         let now = io.presented_until();
         while let Some(link) = self.shard.poll_socket(socket, now, None, &mut self.out) {
             self.say_at(io, socket);
@@ -301,7 +296,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// The kernel has ended a socket, and with it all links on it.
     pub(super) fn closed_at(&mut self, io: &mut Io, at: u32, why: Closed) {
-        let socket = &mut self.shared.sockets[at as usize];
+        let socket = &mut self.sockets.shared[at as usize];
         let SharedSocket {
             waiting, is_queued, ..
         } = std::mem::take(socket);
@@ -327,7 +322,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
         let Some(deadline) = self.shard.session().socket_deadline(at) else {
             return;
         };
-        let socket = &mut self.shared.sockets[at as usize];
+        let socket = &mut self.sockets.shared[at as usize];
         if let Some((set, timer)) = socket.timer {
             if set <= deadline {
                 return;
@@ -341,7 +336,7 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
 
     /// Ends the sockets, after what was said last.
     pub(super) fn close_shared(&mut self, io: &mut Io) {
-        for socket in &mut self.shared.sockets {
+        for socket in &mut self.sockets.shared {
             if let Some(key) = socket.key.take() {
                 let _ = io.send_gathered(key);
                 io.close(key);

@@ -1,9 +1,8 @@
 //! Passage of bytes between the socket of a link and its session.
 
 use muster_conduct::Diagnostic;
-use muster_device::{SharedSockets, Then};
+use muster_device::{Session, Then};
 use muster_model::{Cause, ConnectFailure, Micros};
-use muster_net::{Io, Key};
 use muster_plan::{PlatformKind, PlatformPlan};
 use muster_platform::Protocol;
 use muster_protocol::dtls;
@@ -11,17 +10,17 @@ use muster_protocol::layer::{Ended, LayerError};
 use muster_protocol::websocket::Fault;
 
 use super::lines::Who;
-use super::{Above, Driver, Lines};
+use super::{Above, Driver, Lines, Sockets};
 
 /// Part of a scenario that says how devices check certificates.
 const TLS_KEYS: &str = "platform.tls";
 
-impl<P: SharedSockets, L: Lines> Driver<P, L> {
+impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
     /// The socket of a link stands: the line speaks first, and the session once that is open.
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
         let who = Who {
             link: self.shard.fleets().link_id(link).0,
-            seat: self.shard.seat(link),
+            seat: C::slot(self, link),
         };
         let line = self.lines.open(who, now, &mut self.out)?;
         let is_open = L::is_open(&line);
@@ -109,17 +108,6 @@ impl<P: SharedSockets, L: Lines> Driver<P, L> {
             self.shard.fleets().name_of(link)
         );
         self.reports.note(Diagnostic::Handshake(text));
-    }
-
-    /// Writes the goodbye of a line; who does not hear it sees the connection end all the same.
-    pub(super) fn say_last(&mut self, io: &mut Io, link: u32, key: Key) {
-        self.lines
-            .close(&mut self.each[link as usize], &mut self.out);
-        self.flush_line(io, link, key);
-        if !self.out.is_empty() {
-            let _ = self.say(io, link, key, None);
-            self.out.clear();
-        }
     }
 }
 

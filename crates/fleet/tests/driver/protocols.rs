@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use muster_conduct::Order;
 use muster_device::{Coap, Mqtt};
-use muster_fleet::{Datagrams, Streams, driver};
+use muster_fleet::{Datagrams, Streams, datagram_driver, stream_driver};
 use muster_measure::{State, WindowDelta};
 use muster_model::StreamId;
 use muster_plan::Plan;
@@ -85,8 +85,8 @@ fn fleets_of_two_protocols_run_on_one_loop_and_its_account_closes_over_both() {
     std::thread::spawn(move || serve_mqtt(&listener));
     std::thread::spawn(move || serve_coap(&socket));
     let drivers = vec![
-        driver::<Mqtt, _>(|_| Streams(Plain), None),
-        driver::<Coap, _>(|_| Datagrams, None),
+        stream_driver::<Mqtt, _>(|_| Streams(Plain), None),
+        datagram_driver::<Coap, _>(|_| Datagrams, None),
     ];
     let shard = Shard::start_over(both(), targets, drivers);
     shard.order(Order::Connect);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use muster_conduct::{Dispatch, FactWriter, Order, Slice, Trial, recorder_plan, schedules};
 use muster_device::Mqtt;
-use muster_fleet::{MakeDriver, ShardSpec, Streams, driver, shard_loop};
+use muster_fleet::{MakeDriver, ShardSpec, Streams, shard_loop, stream_driver};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_plan::Plan;
@@ -40,7 +40,7 @@ impl Shard {
         target: SocketAddr,
         writer: Option<Box<dyn FactWriter>>,
     ) -> Self {
-        let driver = driver::<Mqtt, _>(|_| Streams(Plain), writer);
+        let driver = stream_driver::<Mqtt, _>(|_| Streams(Plain), writer);
         let targets = vec![(Protocol::Mqtt, target)];
         Self::start_over(plan(scenario), targets, vec![driver])
     }

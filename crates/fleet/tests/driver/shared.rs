@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use muster_conduct::{FactWriter, Order};
 use muster_device::Coap;
-use muster_fleet::{LinkCertificates, Secured, ShardSpec, driver};
+use muster_fleet::{LinkCertificates, Secured, ShardSpec, datagram_driver};
 use muster_model::{ConnectFailure, Fact, LinkEvent, LinkFact, Micros};
 use muster_net::Clock;
 use muster_platform::Protocol;
@@ -85,7 +85,7 @@ fn start(scenario: &str, socket: &UdpSocket) -> (Shard, Receiver<LinkFact>, Arc<
         let certificates = LinkCertificates::new(Box::new(judge), Vec::new());
         Secured::new(Arc::clone(&spec.plan), AwsLc::new(), certificates)
     };
-    let driver = driver::<Coap, _>(lines, Some(writer));
+    let driver = datagram_driver::<Coap, _>(lines, Some(writer));
     let shard = Shard::start_over(plan(scenario), vec![(Protocol::Coap, target)], vec![driver]);
     shard.order(Order::Connect);
     (shard, happened, over)
