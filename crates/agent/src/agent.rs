@@ -25,7 +25,7 @@ use crate::facts::FactsTally;
 use crate::{Assignment, FactsLog, LayersError, News, link_drivers};
 
 /// Interval at which the process looks at itself.
-const PULSE_EVERY: Micros = Micros::from_secs(1);
+const SAMPLE_EVERY: Micros = Micros::from_secs(1);
 
 /// Time before a consumer's absence is reported in which a due message may still be missed: a
 /// dispatch comes four times a second, and the message is on its way for a while.
@@ -43,7 +43,7 @@ pub struct Agent {
     pub(crate) monitor: GeneratorMonitor,
     log: HealthLog,
     last_sample: Option<GeneratorSample>,
-    next_pulse: Micros,
+    next_sample: Micros,
     anon_before: u64,
     devices: u64,
     facts: Option<Arc<FactsTally>>,
@@ -140,7 +140,7 @@ impl Agent {
             monitor,
             log,
             last_sample: None,
-            next_pulse: clock.now() + PULSE_EVERY,
+            next_sample: clock.now() + SAMPLE_EVERY,
             anon_before,
             devices: 0,
             facts: None,
@@ -165,8 +165,8 @@ impl Agent {
 
     /// The next piece of news; none if nothing comes within `wait`.
     pub fn next(&mut self, wait: Duration) -> Option<News> {
-        if self.clock.now() >= self.next_pulse {
-            return Some(News::Pulse(self.pulse()));
+        if self.clock.now() >= self.next_sample {
+            return Some(News::Sample(self.process_sample()));
         }
         match self.inbox.recv_timeout(wait) {
             Ok((thread, dispatch)) => Some(self.heard(thread, dispatch)),
@@ -184,7 +184,7 @@ impl Agent {
         let schedules = schedules(&assignment.plan)?;
         let recorder = recorder_plan(&assignment.plan, assignment.run, &schedules);
         let consumers = assignment
-            .seats
+            .consumers
             .iter()
             .map(|(backend, consumer, target)| ConsumerPlan {
                 backend: *backend,
@@ -375,14 +375,14 @@ impl Agent {
         Progress::united(self.threads.iter().map(|thread| thread.progress))
     }
 
-    fn pulse(&mut self) -> ProcessSample {
+    fn process_sample(&mut self) -> ProcessSample {
         let now = self.clock.now();
-        self.next_pulse = now + PULSE_EVERY;
+        self.next_sample = now + SAMPLE_EVERY;
         self.note_missed_facts();
         let sample = self.sample(now);
         self.log.add(&sample);
         self.log.go_on(now);
-        let pulse = ProcessSample {
+        let process = ProcessSample {
             at: now,
             threads: sample
                 .threads
@@ -398,7 +398,7 @@ impl Agent {
             incidents: self.log.health().incidents.clone(),
         };
         self.last_sample = Some(sample);
-        pulse
+        process
     }
 
     /// CPU time of the threads of a role that have ended, to their last microsecond: a sample a
@@ -492,7 +492,7 @@ mod tests {
             wall_ms_at_t0: clock.wall_ms_at_t0(),
             shards: 1,
             targets: vec![(Protocol::Coap, SocketAddr::from(([127, 0, 0, 1], 5683)))],
-            seats: Vec::new(),
+            consumers: Vec::new(),
             gateways: Vec::new(),
             trial: Trial {
                 slots: 1,
@@ -518,7 +518,7 @@ mod tests {
             match agent.next(Duration::from_secs(60)) {
                 Some(News::Ended(afterlife)) => break afterlife,
                 Some(News::Lost(why)) => panic!("{why}"),
-                Some(News::Dispatch(_) | News::Pulse(_)) | None => {}
+                Some(News::Dispatch(_) | News::Sample(_)) | None => {}
             }
         };
         let incidents = afterlife.health.incidents.iter();

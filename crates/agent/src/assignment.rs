@@ -30,8 +30,8 @@ pub struct Assignment {
     #[serde(with = "scoped::targets")]
     pub targets: Vec<(Protocol, SocketAddr)>,
     /// The consumers: of which backend, which number, and where each connects.
-    #[serde(with = "scoped::seats")]
-    pub seats: Vec<(BackendId, ConsumerId, SocketAddr)>,
+    #[serde(with = "scoped::consumers")]
+    pub consumers: Vec<(BackendId, ConsumerId, SocketAddr)>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// Settings that only tests change.
@@ -84,27 +84,28 @@ mod scoped {
         }
     }
 
-    pub(super) mod seats {
+    pub(super) mod consumers {
         use muster_model::{BackendId, ConsumerId};
 
         use super::*;
 
-        type Seat = (BackendId, ConsumerId, SocketAddr);
+        type Consumer = (BackendId, ConsumerId, SocketAddr);
 
         pub(in super::super) fn serialize<S: Serializer>(
-            seats: &[Seat],
+            consumers: &[Consumer],
             serializer: S,
         ) -> Result<S::Ok, S::Error> {
-            let seat = |(backend, consumer, target): &Seat| (*backend, *consumer, Scoped(*target));
-            serializer.collect_seq(seats.iter().map(seat))
+            let consumer =
+                |(backend, consumer, target): &Consumer| (*backend, *consumer, Scoped(*target));
+            serializer.collect_seq(consumers.iter().map(consumer))
         }
 
         pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
             deserializer: D,
-        ) -> Result<Vec<Seat>, D::Error> {
-            let seats = Vec::<(BackendId, ConsumerId, Scoped)>::deserialize(deserializer)?;
-            let seat = |(backend, consumer, Scoped(target))| (backend, consumer, target);
-            Ok(seats.into_iter().map(seat).collect())
+        ) -> Result<Vec<Consumer>, D::Error> {
+            let consumers = Vec::<(BackendId, ConsumerId, Scoped)>::deserialize(deserializer)?;
+            let consumer = |(backend, consumer, Scoped(target))| (backend, consumer, target);
+            Ok(consumers.into_iter().map(consumer).collect())
         }
     }
 

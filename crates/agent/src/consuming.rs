@@ -73,7 +73,7 @@ impl Agent {
 /// The most threads that the consumers of an assignment have.
 pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
-    let consumers = assignment.seats.iter();
+    let consumers = assignment.consumers.iter();
     let of_kafka = consumers.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
     of_kafka.count() + 1
 }

@@ -10,7 +10,7 @@ pub enum News {
     /// last one.
     Dispatch(Box<Dispatch>),
     /// Health of the process, once a second.
-    Pulse(ProcessSample),
+    Sample(ProcessSample),
     /// The process has done its work.
     Ended(Box<Afterlife>),
     /// The process ended before its work was done.

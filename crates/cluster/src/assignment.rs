@@ -55,7 +55,7 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             wall_ms_at_t0: spread.clock.wall_ms_at_t0(),
             shards: spread.shards,
             targets: spread.targets.clone(),
-            seats: dealt.map(|(_, consumer)| *consumer).collect(),
+            consumers: dealt.map(|(_, consumer)| *consumer).collect(),
             gateways: spread.gateways.clone(),
             trial: spread.trial,
         }
@@ -111,13 +111,16 @@ mod tests {
                 ..spread(Clock::at_wall(1_600_000_000_123), processes)
             };
             let assignments = assignments(&plan, &spread);
-            let seats = assignments.iter().map(|one| one.seats.len()).sum::<usize>();
+            let consumers = assignments
+                .iter()
+                .map(|one| one.consumers.len())
+                .sum::<usize>();
             let links = |slice: Slice| slice.cut(0, 10).len();
             let links = assignments
                 .iter()
                 .filter_map(|one| one.slice.map(links))
                 .sum::<usize>();
-            (links, seats)
+            (links, consumers)
         };
         for processes in [1, 2, 3] {
             assert_eq!(dealt("devices", processes), (10, 0));

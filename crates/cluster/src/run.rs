@@ -193,7 +193,7 @@ impl Run {
                 }
                 self.keep(agent, *dispatch);
             }
-            News::Pulse(sample) => observer.process_sample(agent, &sample),
+            News::Sample(sample) => observer.process_sample(agent, &sample),
             News::Ended(afterlife) => {
                 self.agents.set(agent, AgentState::Over);
                 self.data.health.merge(afterlife.health.clone());

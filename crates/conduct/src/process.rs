@@ -20,7 +20,7 @@ pub struct ProcessSample {
 }
 
 impl ProcessSample {
-    /// Becomes the pulse of this time and of a later one together: the worse of both.
+    /// Becomes the sample of this time and of a later one together: the worse of both.
     pub fn worsen(&mut self, later: Self) {
         for (thread, after) in self.threads.iter_mut().zip(later.threads) {
             thread.cpu = thread.cpu.max(after.cpu);

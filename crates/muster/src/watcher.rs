@@ -60,10 +60,10 @@ impl Observer for Watcher {
             .record(&Record::Windows(Box::new(delta.clone())))
     }
 
-    fn process_sample(&mut self, agent: usize, pulse: &ProcessSample) {
+    fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.folder
-            .record(&Record::Health(encoded(&(agent, pulse))));
-        self.view.pulse(agent, pulse);
+            .record(&Record::Health(encoded(&(agent, sample))));
+        self.view.process_sample(agent, sample);
     }
 
     fn standing(&mut self, standing: &Standing) {

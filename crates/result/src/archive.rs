@@ -19,12 +19,12 @@ use sha2::{Digest, Sha256};
 use crate::counters::NotedCounter;
 use crate::events;
 
-mod pulses;
+mod samples;
 
 #[cfg(test)]
 mod tests;
 
-use pulses::Pulses;
+use samples::SampleSeries;
 
 /// The first record: all that is known before the first message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ pub struct Archive {
     pub(crate) refusals: Vec<ConsumerRefusal>,
     /// None where nobody read any.
     pub counters: Option<Vec<NotedCounter>>,
-    pub(crate) pulses: Pulses,
+    pub(crate) samples: SampleSeries,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
@@ -208,7 +208,7 @@ impl Archive {
             events: Vec::new(),
             refusals: Vec::new(),
             counters: None,
-            pulses: Pulses::default(),
+            samples: SampleSeries::default(),
             footer: None,
             records: 0,
             unread: None,
@@ -233,7 +233,7 @@ impl Archive {
             events,
             refusals: events::refusals(&data.incidents),
             counters: None,
-            pulses: Pulses::default(),
+            samples: SampleSeries::default(),
             records: 0,
             unread,
             is_running: false,
@@ -412,8 +412,8 @@ impl Archive {
             Record::Header(_) => {}
             Record::Windows(delta) => self.windows.merge(&delta),
             Record::Health(bytes) => {
-                let (agent, pulse) = decoded(&bytes)?;
-                self.pulses.add(agent, pulse);
+                let (agent, sample) = decoded(&bytes)?;
+                self.samples.add(agent, sample);
             }
             Record::Event(bytes) => match decoded(&bytes)? {
                 Note::Timeline(timeline) => self.timeline = timeline,

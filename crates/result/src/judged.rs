@@ -20,7 +20,7 @@ use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
 use crate::events::{self, CLOCKS_APART};
 use crate::hints::hints;
-use crate::live::PulseLog;
+use crate::live::HealthLog;
 use crate::published::published;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
@@ -137,14 +137,14 @@ impl Archive {
         .summary()
     }
 
-    /// The health of the generator; of a killed run, by its pulses.
+    /// The health of the generator; of a killed run, by its samples.
     fn health(&self) -> GeneratorHealth {
         if let Some(footer) = &self.footer {
             return footer.health.clone();
         }
-        let mut log = PulseLog::default();
-        for (agent, pulse) in self.pulses.iter() {
-            log.add(agent, pulse);
+        let mut log = HealthLog::default();
+        for (agent, sample) in self.samples.iter() {
+            log.add(agent, sample);
         }
         log.health().clone()
     }

@@ -17,7 +17,7 @@ mod slos;
 mod standing;
 
 use fitness::Fitness;
-pub(crate) use fitness::PulseLog;
+pub(crate) use fitness::HealthLog;
 use history::{History, SPAN_MAX_S};
 use slos::{Moment, SloWatch};
 pub use standing::{Health, Live, LiveRates, Quantiles};
@@ -67,9 +67,9 @@ pub struct View {
     arrived: Vec<u64>,
     errors: BTreeMap<String, u64>,
     connect_failures: BTreeMap<ConnectFailure, u64>,
-    pulses: BTreeMap<usize, ProcessSample>,
+    samples: BTreeMap<usize, ProcessSample>,
     fitness: Fitness,
-    /// The faults as of the last pulse: working them out looks at every second of the run.
+    /// The faults as of the last sample: working them out looks at every second of the run.
     faults: Option<Vec<RuleResult>>,
     phase: Option<(muster_conduct::Phase, Micros)>,
 }
@@ -87,7 +87,7 @@ impl View {
             flow: Flow::default(),
             errors: BTreeMap::new(),
             connect_failures: BTreeMap::new(),
-            pulses: BTreeMap::new(),
+            samples: BTreeMap::new(),
             faults: None,
             phase: None,
         }
@@ -113,9 +113,9 @@ impl View {
     }
 
     /// Takes in how a process fares.
-    pub fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
-        self.fitness.pulse(agent, pulse);
-        self.pulses.insert(agent, pulse.clone());
+    pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
+        self.fitness.process_sample(agent, sample);
+        self.samples.insert(agent, sample.clone());
         self.faults = None;
     }
 
@@ -318,7 +318,7 @@ impl View {
     }
 
     fn health(&mut self, second: u32) -> Health {
-        let threads = || self.pulses.values().flat_map(|pulse| &pulse.threads);
+        let threads = || self.samples.values().flat_map(|sample| &sample.threads);
         let worst = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
         let cpu = |is_consumer: bool| {
             let of_role = threads().filter(|thread| thread.is_consumer == is_consumer);
@@ -327,7 +327,7 @@ impl View {
         let windows = self.recent.uplinks.iter();
         let of = windows.filter(|((_, key), _)| key.second == second);
         let lateness = sum(of.map(|(_, window)| &window.lateness));
-        let rss = self.pulses.values().map(|pulse| pulse.rss_bytes).sum();
+        let rss = self.samples.values().map(|sample| sample.rss_bytes).sum();
         let faults = self.faults.get_or_insert_with(|| self.fitness.faults());
         let is_new = |rule: &RuleResult| !faults.iter().any(|fault| fault.rule == rule.rule);
         let late = self.fitness.late(&lateness).filter(is_new);
@@ -339,7 +339,7 @@ impl View {
             consumer_cpu: cpu(true),
             cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
             lateness_p99: Percentiles::of(&lateness).p99_us.map(Micros),
-            rss_bytes: (!self.pulses.is_empty()).then_some(rss),
+            rss_bytes: (!self.samples.is_empty()).then_some(rss),
             faults: faults.iter().map(in_words).collect(),
             warnings,
         }
@@ -475,7 +475,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         }
     }
 
-    fn pulse(second: u64, wait: f64) -> ProcessSample {
+    fn sample(second: u64, wait: f64) -> ProcessSample {
         ProcessSample {
             at: Micros::from_secs(second),
             threads: vec![ThreadSample {
@@ -505,7 +505,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         ] {
             let mut view = View::new(fixed());
             for second in 11..=30 {
-                view.pulse(0, &pulse(second, wait));
+                view.process_sample(0, &sample(second, wait));
             }
             let health = view.live(&standing(Phase::Measure, 30, 40)).health;
             assert_eq!(health.faults, [""; 0]);
@@ -513,8 +513,8 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         }
         // A good second follows: what was is in the report, and not in the view.
         let mut view = View::new(fixed());
-        view.pulse(0, &pulse(11, 0.28));
-        view.pulse(0, &pulse(12, 0.01));
+        view.process_sample(0, &sample(11, 0.28));
+        view.process_sample(0, &sample(12, 0.01));
         let health = view.live(&standing(Phase::Measure, 12, 58)).health;
         assert_eq!(health.warnings, [""; 0]);
     }
@@ -536,7 +536,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         let mut delta = WindowDelta::default();
         delta.uplinks.insert((StreamId(0), measured(12)), window);
         view.add(&delta);
-        view.pulse(0, &pulse(13, 0.0));
+        view.process_sample(0, &sample(13, 0.0));
         let health = view.live(&standing(Phase::Measure, 13, 57)).health;
         assert_eq!(health.faults.len(), 1, "{health:?}");
         assert!(health.faults[0].starts_with("shape 1"), "{health:?}");
@@ -553,7 +553,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         window.outcomes.count(&Outcome::Shed(ShedCause::QueueFull));
         delta.uplinks.insert((StreamId(0), measured(12)), window);
         view.add(&delta);
-        view.pulse(0, &pulse(13, 0.0));
+        view.process_sample(0, &sample(13, 0.0));
         let health = view.live(&standing(Phase::Measure, 13, 57)).health;
         assert_eq!(health.faults, ["own-shed 1 (max 0)"]);
     }
@@ -572,9 +572,9 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
             let incidents = vec![incident.clone()];
             let told = ProcessSample {
                 incidents,
-                ..pulse(second, 0.0)
+                ..sample(second, 0.0)
             };
-            view.pulse(0, &told);
+            view.process_sample(0, &told);
         }
         let health = view.live(&standing(Phase::Measure, 14, 56)).health;
         assert_eq!(health.faults, ["limits 2 (max 0)"]);

@@ -123,7 +123,7 @@ fn of_one_device(spec: &ScheduleSpec) -> f64 {
 }
 
 /// Samples of each message, if the payload is the published test's.
-fn samples((lane, stream): (usize, &StreamPlan)) -> Option<u64> {
+fn samples((place, stream): (usize, &StreamPlan)) -> Option<u64> {
     let PayloadSpec::Template(text) = &stream.payload else {
         return None;
     };
@@ -131,8 +131,8 @@ fn samples((lane, stream): (usize, &StreamPlan)) -> Option<u64> {
     let named = NamedPayload::SapMeasures {
         samples: u32::try_from(samples).ok()?,
     };
-    let is_it = named.spec(lane as u8) == stream.payload;
-    let has_id = text.contains(&ApplicationId::template(lane as u8));
+    let is_it = named.spec(place as u8) == stream.payload;
+    let has_id = text.contains(&ApplicationId::template(place as u8));
     (is_it && has_id).then_some(samples as u64)
 }
 

@@ -16,7 +16,7 @@ use muster_model::{Micros, StreamId};
 pub(crate) struct Fitness {
     rules: Rules,
     recorder: RecorderPlan,
-    pulses: PulseLog,
+    samples: HealthLog,
     latest: BTreeMap<usize, ProcessSample>,
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
@@ -30,7 +30,7 @@ impl Fitness {
         Self {
             rules,
             recorder,
-            pulses: PulseLog::default(),
+            samples: HealthLog::default(),
             latest: BTreeMap::new(),
             shed: BTreeMap::new(),
             lateness: Distribution::default(),
@@ -68,9 +68,9 @@ impl Fitness {
     }
 
     /// Takes in how a process fares.
-    pub(crate) fn pulse(&mut self, agent: usize, pulse: &ProcessSample) {
-        self.pulses.add(agent, pulse);
-        self.latest.insert(agent, pulse.clone());
+    pub(crate) fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
+        self.samples.add(agent, sample);
+        self.latest.insert(agent, sample.clone());
     }
 
     /// The rules that do not hold on the measured phase so far: what makes the run invalid as
@@ -86,7 +86,7 @@ impl Fitness {
             shape(bound, &lateness),
             command_shape(bound, &self.command_lateness),
         ];
-        rules.extend(accidents(self.pulses.health()));
+        rules.extend(accidents(self.samples.health()));
         broken(rules)
     }
 
@@ -103,8 +103,8 @@ impl Fitness {
     /// The health figures of the last second that may lengthen times.
     pub(crate) fn strains(&self) -> Vec<Strain> {
         let mut last = GeneratorHealth::default();
-        for (agent, pulse) in &self.latest {
-            add_shares(&mut last, *agent, pulse);
+        for (agent, sample) in &self.latest {
+            add_shares(&mut last, *agent, sample);
         }
         let mut strains = strains(&last, (Micros::ZERO, Micros::MAX));
         strains.retain(Strain::is_harmful);
@@ -119,22 +119,22 @@ fn broken(rules: Vec<RuleResult>) -> Vec<RuleResult> {
         .collect()
 }
 
-/// The health of the generator by its pulses.
+/// The health of the generator by its samples.
 #[derive(Debug, Default)]
-pub(crate) struct PulseLog {
+pub(crate) struct HealthLog {
     health: GeneratorHealth,
-    /// Each pulse has all incidents of its process.
+    /// Each sample has all incidents of its process.
     incidents: BTreeMap<usize, Vec<Incident>>,
 }
 
-impl PulseLog {
+impl HealthLog {
     /// Adds a second of a process.
-    pub(crate) fn add(&mut self, agent: usize, pulse: &ProcessSample) {
-        if self.incidents.get(&agent) != Some(&pulse.incidents) {
-            self.incidents.insert(agent, pulse.incidents.clone());
+    pub(crate) fn add(&mut self, agent: usize, sample: &ProcessSample) {
+        if self.incidents.get(&agent) != Some(&sample.incidents) {
+            self.incidents.insert(agent, sample.incidents.clone());
             self.health.incidents = self.incidents.values().flatten().cloned().collect();
         }
-        add_shares(&mut self.health, agent, pulse);
+        add_shares(&mut self.health, agent, sample);
     }
 
     /// The health so far.
@@ -144,8 +144,8 @@ impl PulseLog {
 }
 
 /// All processes of a run share a host, so the first one reports its steal.
-fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &ProcessSample) {
-    for (place, thread) in pulse.threads.iter().enumerate() {
+fn add_shares(health: &mut GeneratorHealth, agent: usize, sample: &ProcessSample) {
+    for (place, thread) in sample.threads.iter().enumerate() {
         let role = if thread.is_consumer {
             ThreadRole::Consumer
         } else {
@@ -153,7 +153,7 @@ fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &ProcessSample)
         };
         let name = format!("process {agent} thread {place}");
         let window = ThreadWindow {
-            until: pulse.at,
+            until: sample.at,
             cpu: thread.cpu,
             waiting: Some(thread.wait),
         };
@@ -173,7 +173,7 @@ fn add_shares(health: &mut GeneratorHealth, agent: usize, pulse: &ProcessSample)
         });
     }
     if agent == 0 {
-        let steal = pulse.steal.map(|steal| (pulse.at, steal));
+        let steal = sample.steal.map(|steal| (sample.at, steal));
         health.hosts[0].steal.extend(steal);
     }
 }

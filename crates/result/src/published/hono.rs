@@ -24,7 +24,7 @@ enum Class {
 
 /// One class over all its streams.
 #[derive(Default)]
-struct Tally {
+struct ClassCounts {
     sent: u64,
     not_issued: u64,
     errors: BTreeMap<String, u64>,
@@ -33,25 +33,25 @@ struct Tally {
 
 /// The figures of a run; over a whole run, as published.
 pub(super) fn figures(plan: &Plan, slots: &[SlotTimes], summary: &Summary) -> HonoFigures {
-    let of = |class| tally(plan, slots, summary, class);
-    let [telemetry, event, request, response] = [
-        of(Class::Telemetry),
-        of(Class::Event),
-        of(Class::Request),
-        of(Class::Response),
+    let classes = [
+        Class::Telemetry,
+        Class::Event,
+        Class::Request,
+        Class::Response,
     ];
-    let in_flight_at_stop = HonoClasses {
-        telemetry: telemetry.in_flight(),
-        event: event.in_flight(),
-        command_request: request.in_flight(),
-        command_response: response.in_flight(),
+    let all = classes.map(|class| class_counts(plan, slots, summary, class));
+    let by_class = |count: fn(&ClassCounts) -> u64| {
+        let [telemetry, event, command_request, command_response] = all.each_ref().map(count);
+        HonoClasses {
+            telemetry,
+            event,
+            command_request,
+            command_response,
+        }
     };
-    let not_issued = HonoClasses {
-        telemetry: telemetry.not_issued,
-        event: event.not_issued,
-        command_request: request.not_issued,
-        command_response: response.not_issued,
-    };
+    let in_flight_at_stop = by_class(ClassCounts::in_flight);
+    let not_issued = by_class(|of| of.not_issued);
+    let [telemetry, event, request, response] = all;
     HonoFigures {
         r#type: "device-simulator".to_owned(),
         published_telemetry_count: telemetry.sent,
@@ -90,22 +90,26 @@ fn minutes(plan: &Plan) -> u64 {
     (planned.as_secs_f64() / 60.0).round() as u64
 }
 
-fn tally(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Class) -> Tally {
-    let mut tally = Tally::default();
+fn class_counts(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Class) -> ClassCounts {
+    let mut counts = ClassCounts::default();
     for (_, stream) in plan.streams() {
         let at = stream.id.index();
         let scope = &summary.streams[at];
         let command = scope.command.as_ref().map(|command| &command.ledger);
         match (class, stream.kind) {
             (Class::Telemetry, StreamKind::Telemetry) | (Class::Event, StreamKind::Event) => {
-                tally.messages(&scope.uplink);
+                counts.messages(&scope.uplink);
             }
             (Class::Request, StreamKind::CommandQuery { .. }) => {
-                tally.not_issued += scope.uplink.shed;
-                command.into_iter().for_each(|ledger| tally.queries(ledger));
+                counts.not_issued += scope.uplink.shed;
+                command
+                    .into_iter()
+                    .for_each(|ledger| counts.queries(ledger));
             }
             (Class::Response, StreamKind::Command { .. }) => {
-                command.into_iter().for_each(|ledger| tally.replies(ledger));
+                command
+                    .into_iter()
+                    .for_each(|ledger| counts.replies(ledger));
             }
             (
                 Class::Telemetry | Class::Event | Class::Request | Class::Response,
@@ -117,13 +121,13 @@ fn tally(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Class) -> T
             ) => continue,
         }
         if let Some(slots) = slots.get(at) {
-            tally.times.merge(slots);
+            counts.times.merge(slots);
         }
     }
-    tally
+    counts
 }
 
-impl Tally {
+impl ClassCounts {
     fn messages(&mut self, ledger: &Ledger) {
         self.sent += ledger.sent;
         self.not_issued += ledger.shed;

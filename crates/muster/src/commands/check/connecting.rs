@@ -136,7 +136,7 @@ impl<'a> Connecting<'a> {
             wall_ms_at_t0: clock.wall_ms_at_t0(),
             shards: 1,
             targets: self.targets.to_vec(),
-            seats: consumer.into_iter().collect(),
+            consumers: consumer.into_iter().collect(),
             gateways: Vec::new(),
             trial: Trial {
                 slots: 1,
@@ -160,7 +160,7 @@ impl<'a> Connecting<'a> {
                 }
                 Some(News::Ended(_)) => return Ok(diagnostics),
                 Some(News::Lost(why)) => bail!("connect: {why}"),
-                Some(News::Pulse(_)) | None => {}
+                Some(News::Sample(_)) | None => {}
             }
         }
     }
