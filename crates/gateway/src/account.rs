@@ -39,16 +39,14 @@ mod hexadecimal {
     use std::collections::BTreeMap;
 
     use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serializer};
 
     type Named<T> = BTreeMap<String, Vec<T>>;
 
     pub(super) fn serialize<S: Serializer>(named: &Named<u64>, to: S) -> Result<S::Ok, S::Error> {
-        let text = |hashes: &Vec<u64>| hashes.iter().map(|hash| format!("{hash:016x}")).collect();
-        let texts = named.iter().map(|(name, hashes)| (name, text(hashes)));
-        texts
-            .collect::<BTreeMap<&String, Vec<String>>>()
-            .serialize(to)
+        let text = |hash: &u64| format!("{hash:016x}");
+        let texts = |hashes: &Vec<u64>| hashes.iter().map(text).collect::<Vec<String>>();
+        to.collect_map(named.iter().map(|(name, hashes)| (name, texts(hashes))))
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Named<u64>, D::Error> {

@@ -67,6 +67,8 @@ struct Surfaced<'a> {
     topic: &'a str,
 }
 
+/// Reads the certificates that the ends of all threads share.
+///
 /// # Errors
 /// [`StartError`] if a certificate or key cannot be used.
 pub(crate) fn prepare(config: &GatewayConfig) -> Result<Factory, StartError> {

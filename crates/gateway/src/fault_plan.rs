@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 
 use crate::config::GatewayConfig;
 use crate::fault::{Fault, FaultPicks};
-use crate::server::{Admission, OneServer, own_time};
+use crate::server::{NoRoom, OneServer, Served, own_time};
 
 /// The plan of misbehaviour, shared by all threads and asked once for each uplink.
 #[derive(Debug)]
 pub(crate) struct FaultPlan {
-    uplink_faults: FaultLog,
-    command_faults: FaultLog,
+    /// Hashes of uplinks and commands, by the name of the fault that befell them.
+    befallen: BTreeMap<&'static str, Vec<u64>>,
     behaviour: Behaviour,
     seed: u64,
     picks: FaultPicks,
@@ -28,29 +28,11 @@ pub(crate) struct FaultPlan {
     lasting: FxHashMap<u64, Fault>,
 }
 
-/// Hashes of uplinks or commands, by the fault that befell them.
-type FaultLog = BTreeMap<Fault, Vec<u64>>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Treatment {
-    /// Its fault comes true at that instant.
-    Taken {
-        fault: Fault,
-        done: Micros,
-        blocked_until: Option<Micros>,
-    },
-    /// No room: neither answered nor delivered.
-    Dropped,
-    /// No room: answered no.
-    Rejected,
-}
-
 impl FaultPlan {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         let behaviour = config.behaviour;
         Self {
-            uplink_faults: FaultLog::default(),
-            command_faults: FaultLog::default(),
+            befallen: BTreeMap::new(),
             behaviour,
             seed: config.seed,
             picks: FaultPicks::new(&behaviour, config.seed, config.expected_uplinks),
@@ -75,57 +57,58 @@ impl FaultPlan {
         is_first
     }
 
-    /// Decides about an uplink; `hash` names its payload, `again` says that it has DUP.
-    pub(crate) fn treat(&mut self, now: Micros, hash: u64, again: bool) -> Treatment {
+    /// Decides about an uplink: its fault, and the instant at which that comes true. `hash` names its
+    /// payload, `again` is true if it has DUP.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if the server's queue is full.
+    pub(crate) fn treat(
+        &mut self,
+        now: Micros,
+        hash: u64,
+        again: bool,
+    ) -> Result<(Fault, Served), NoRoom> {
         let arrival = self.arrivals;
         self.arrivals += 1;
-        let admission = match &mut self.server {
-            Some(server) => server.admit(now, arrival),
-            None => Admission::Done(now),
-        };
-        let (served, blocked_until) = match admission {
-            Admission::Done(done) => (done, None),
-            Admission::Blocked { done, until } => (done, Some(until)),
-            Admission::Dropped => return Treatment::Dropped,
-            Admission::Rejected => return Treatment::Rejected,
+        let served = match &mut self.server {
+            Some(server) => server.admit(now, arrival)?,
+            None => Served {
+                done: now,
+                blocked_until: None,
+            },
         };
         let after = now - *self.begun.get_or_insert(now);
         let own = |time| own_time(time, self.seed, arrival, after);
-        let done = served + self.behaviour.service_time.map_or(Micros::ZERO, own);
-        Treatment::Taken {
-            fault: self.fault(hash, again),
-            done,
-            blocked_until,
-        }
+        let own = self.behaviour.service_time.map_or(Micros::ZERO, own);
+        let done = served.done + own;
+        Ok((self.fault(hash, again), Served { done, ..served }))
     }
 
     /// Decides about a command, which comes once, and books what befalls it.
     pub(crate) fn command(&mut self, hash: u64) -> Fault {
         let fault = self.command_picks.pick();
         if fault != Fault::Behave {
-            self.command_faults.entry(fault).or_default().push(hash);
+            self.note(fault.name_of_command(), hash);
         }
         fault
     }
 
     pub(crate) fn book(&mut self, fault: Fault, hash: u64) {
-        self.uplink_faults.entry(fault).or_default().push(hash);
+        self.note(fault.name(), hash);
     }
 
     /// The sorted hashes of the uplinks and commands that misbehaviours befell, by their names.
     pub(crate) fn account(&self) -> BTreeMap<String, Vec<u64>> {
-        let uplinks = self
-            .uplink_faults
-            .iter()
-            .map(|(fault, all)| (fault.name(), all));
-        let commands = self.command_faults.iter();
-        let commands = commands.map(|(fault, all)| (fault.name_of_command(), all));
-        let sorted = |(name, hashes): (&str, &Vec<u64>)| {
+        let sorted = |(name, hashes): (&&str, &Vec<u64>)| {
             let mut hashes = hashes.clone();
             hashes.sort_unstable();
-            (name.to_owned(), hashes)
+            ((*name).to_owned(), hashes)
         };
-        uplinks.chain(commands).map(sorted).collect()
+        self.befallen.iter().map(sorted).collect()
+    }
+
+    fn note(&mut self, name: &'static str, hash: u64) {
+        self.befallen.entry(name).or_default().push(hash);
     }
 
     fn fault(&mut self, hash: u64, again: bool) -> Fault {
@@ -156,11 +139,11 @@ mod tests {
             ..GatewayConfig::default()
         };
         let mut plan = FaultPlan::new(&config);
-        let taken = |fault| Treatment::Taken {
-            fault,
+        let served = Served {
             done: Micros(5),
             blocked_until: None,
         };
+        let taken = |fault| Ok((fault, served));
         assert_eq!(plan.treat(Micros(5), 77, false), taken(Fault::Drop));
         assert_eq!(plan.treat(Micros(5), 77, true), taken(Fault::Drop));
         assert_eq!(plan.treat(Micros(5), 78, true), taken(Fault::Behave));

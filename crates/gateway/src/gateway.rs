@@ -10,7 +10,7 @@ use muster_transport::TransportError;
 use serde::{Deserialize, Serialize};
 
 use crate::account::GatewayAccount;
-use crate::config::GatewayConfig;
+use crate::config::{GatewayConfig, ManagementConfig};
 use crate::end::Ends;
 use crate::management::Management;
 use crate::shard::Shard;
@@ -179,13 +179,12 @@ impl Gateway {
 }
 
 fn management(shared: &Arc<Shared>) -> Result<Option<Management>, StartError> {
-    let Some(config) = &shared.config.management else {
-        return Ok(None);
-    };
-    let (addr, shared) = (config.listen, Arc::clone(shared));
-    let started = Management::start(addr, shared);
-    let started = started.map_err(|why| StartError::Management { addr, why })?;
-    Ok(Some(started))
+    let config = shared.config.management.as_ref();
+    let started = config.map(|ManagementConfig { listen: addr, .. }| {
+        let started = Management::start(*addr, Arc::clone(shared));
+        started.map_err(|why| StartError::Management { addr: *addr, why })
+    });
+    started.transpose()
 }
 
 impl Drop for Gateway {

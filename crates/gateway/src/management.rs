@@ -136,7 +136,7 @@ async fn create(
     let create = |registry: &mut Registry| {
         let kind = Kind::named(&kind)?;
         let body = serde_json::from_slice(&body);
-        let body = body.map_err(|error| Refusal::new(400, &format!("no JSON: {error}")))?;
+        let body = body.map_err(|error| Refusal::new(400, format!("no JSON: {error}")))?;
         registry.create(kind, body)
     };
     answer(create, &shared)

@@ -22,7 +22,7 @@ pub(crate) struct Message {
 }
 
 /// Properties that few messages have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Extras {
     is_text: bool,
     content_type: Option<Box<str>>,
@@ -33,11 +33,6 @@ struct Extras {
 
 impl Message {
     pub(crate) fn new(publish: &Publish<'_>, now: Micros) -> Self {
-        let plain = !publish.is_text
-            && publish.content_type.is_none()
-            && publish.response_topic.is_none()
-            && publish.correlation.is_none()
-            && publish.user_properties.is_empty();
         let owned = |pair: &(&str, &str)| (pair.0.into(), pair.1.into());
         let extras = Extras {
             is_text: publish.is_text,
@@ -53,7 +48,7 @@ impl Message {
             qos: publish.qos,
             retain: publish.retain,
             expires: publish.message_expiry.map(lasts),
-            extras: (!plain).then(|| Box::new(extras)),
+            extras: (extras != Extras::default()).then(|| Box::new(extras)),
         }
     }
 

@@ -45,6 +45,8 @@ struct Mqtt {
     layers: Servers,
 }
 
+/// Reads the certificates that the ends of all threads share.
+///
 /// # Errors
 /// [`StartError`] if a certificate or key cannot be used.
 pub(crate) fn prepare(config: &GatewayConfig) -> Result<Factory, StartError> {

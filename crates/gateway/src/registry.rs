@@ -54,8 +54,8 @@ pub(crate) struct Refusal {
 type Answer = Result<Value, Refusal>;
 
 impl Refusal {
-    pub(crate) fn new(status: u16, message: &str) -> Self {
-        let message = message.to_owned();
+    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+        let message = message.into();
         Self { status, message }
     }
 }
@@ -68,7 +68,7 @@ impl Kind {
             "sensorTypes" => Self::SensorType,
             "devices" => Self::Device,
             "gateways" => Self::Gateway,
-            _ => return Err(Refusal::new(404, &format!("there are no `{name}`"))),
+            _ => return Err(Refusal::new(404, format!("there are no `{name}`"))),
         })
     }
 
@@ -115,19 +115,16 @@ impl Registry {
         let name = body[kind.key()].as_str().filter(|name| !name.is_empty());
         let Some(name) = name.map(str::to_owned) else {
             let what = format!("`{}` is missing, or no text", kind.key());
-            return Err(Refusal::new(400, &what));
+            return Err(Refusal::new(400, what));
         };
         self.check_references(kind, &body)?;
         let things = &mut self.shelves[shelf];
         if things.by_name.contains_key(&name) {
             let what = format!("there is one whose `{}` is `{name}`", kind.key());
-            return Err(Refusal::new(409, &what));
+            return Err(Refusal::new(409, what));
         }
         if things.by_id.len() >= THINGS_MAX {
-            return Err(Refusal::new(
-                507,
-                &format!("there are {THINGS_MAX} already"),
-            ));
+            return Err(Refusal::new(507, format!("there are {THINGS_MAX} already")));
         }
         self.last_id += 1;
         body["id"] = json!(self.last_id.to_string());
@@ -148,7 +145,7 @@ impl Registry {
         if let Some((key, value)) = filter {
             if key != kind.key() {
                 let what = format!("no filter by `{key}` here, only by `{}`", kind.key());
-                return Err(Refusal::new(400, &what));
+                return Err(Refusal::new(400, what));
             }
             let id = things.by_name.get(&value);
             let found = id.and_then(|id| things.by_id.get(id)).cloned();
@@ -189,7 +186,7 @@ impl Registry {
         };
         if kind == Kind::Device && body["gatewayId"] != GATEWAY_ID {
             let what = format!("there is no gateway {}", body["gatewayId"]);
-            return Err(Refusal::new(400, &what));
+            return Err(Refusal::new(400, what));
         }
         let is_known = |id: &Value| {
             let id = id.as_str().and_then(number);
@@ -198,7 +195,7 @@ impl Registry {
         match ids.iter().find(|id| !is_known(id)) {
             Some(id) => Err(Refusal::new(
                 400,
-                &format!("it names {id}, which is not there"),
+                format!("it names {id}, which is not there"),
             )),
             None => Ok(()),
         }
@@ -215,7 +212,7 @@ impl Registry {
             items.any(|item| item[key] == id)
         };
         match users.by_id.values().find(names) {
-            Some(user) => Err(Refusal::new(409, &format!("{} uses it", user["name"]))),
+            Some(user) => Err(Refusal::new(409, format!("{} uses it", user["name"]))),
             None => Ok(()),
         }
     }
@@ -226,7 +223,7 @@ fn number(id: &str) -> Option<u64> {
 }
 
 fn unknown(id: &str) -> Refusal {
-    Refusal::new(404, &format!("there is no `{id}`"))
+    Refusal::new(404, format!("there is no `{id}`"))
 }
 
 /// `name eq 'value'`; a quote in a value stands twice.
@@ -235,7 +232,7 @@ fn parse(filter: &str) -> Result<(&str, String), Refusal> {
         let value = value.trim().strip_prefix('\'')?.strip_suffix('\'')?;
         Some((key.trim(), value.replace("''", "'")))
     });
-    parts.ok_or_else(|| Refusal::new(400, &format!("`{filter}` is not of the form x eq 'y'")))
+    parts.ok_or_else(|| Refusal::new(400, format!("`{filter}` is not of the form x eq 'y'")))
 }
 
 #[cfg(test)]

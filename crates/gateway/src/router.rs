@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use crate::broker::Broker;
 use crate::fault::{Delivery, Fault, Response};
-use crate::fault_plan::Treatment;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
+use crate::server::NoRoom;
 use crate::thread::{Ctx, Pause};
 use crate::uplink::{Alarm, Answer, Origin, Sender, Uplink};
 
@@ -79,22 +79,18 @@ impl Router {
             let copies = 0;
             Some(Answer { response, copies })
         };
-        let (fault, done, blocked_until) = match treatment {
-            Treatment::Taken {
-                fault,
-                done,
-                blocked_until,
-            } => (fault, done, blocked_until),
-            Treatment::Dropped => {
+        let (fault, served) = match treatment {
+            Ok(taken) => taken,
+            Err(NoRoom::Drop) => {
                 ctx.counts().capacity_dropped.more();
                 return away(Response::Silence);
             }
-            Treatment::Rejected => {
+            Err(NoRoom::Reject) => {
                 ctx.counts().capacity_rejected.more();
                 return away(Response::Reject(ctx.shared.config.dialect.server.refusal));
             }
         };
-        if let Some(until) = blocked_until {
+        if let Some(until) = served.blocked_until {
             ctx.counts().capacity_blocked.more();
             ctx.pause(origin.sender.socket, Pause::Capacity);
             ctx.set_alarm(until, Alarm::Unblock(origin.sender.socket));
@@ -105,8 +101,8 @@ impl Router {
             hash,
             fault,
         };
-        if done > now {
-            ctx.set_alarm(done, Alarm::Settle(Box::new(uplink)));
+        if served.done > now {
+            ctx.set_alarm(served.done, Alarm::Settle(Box::new(uplink)));
             return None;
         }
         Some(self.settle(ctx, uplink))

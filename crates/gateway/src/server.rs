@@ -22,17 +22,21 @@ pub(crate) struct OneServer {
     begins: VecDeque<Micros>,
 }
 
+/// Service of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// Served at that instant.
-    Done(Micros),
-    /// Served at `done`; its link must not be read before `until`, when the queue has a place for
-    /// it.
-    Blocked { done: Micros, until: Micros },
-    /// No room: neither answered nor delivered.
-    Dropped,
-    /// No room: answered no.
-    Rejected,
+pub(crate) struct Served {
+    pub(crate) done: Micros,
+    /// Instant at which the queue has a place for the uplink; until then its link must not be read.
+    pub(crate) blocked_until: Option<Micros>,
+}
+
+/// Treatment of an uplink that finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// Neither answered nor delivered.
+    Drop,
+    /// Answered no.
+    Reject,
 }
 
 impl OneServer {
@@ -45,7 +49,7 @@ impl OneServer {
         }
     }
 
-    pub(crate) fn admit(&mut self, now: Micros, position: u64) -> Admission {
+    pub(crate) fn admit(&mut self, now: Micros, position: u64) -> Result<Served, NoRoom> {
         while self.begins.front().is_some_and(|begin| *begin <= now) {
             self.begins.pop_front();
         }
@@ -53,24 +57,19 @@ impl OneServer {
         let queue = self.capacity.queue as usize;
         // A free server takes an uplink without its queueing, whatever the queue's length.
         let has_room = waiting < queue || self.free_at_us <= now.get() as f64;
-        if has_room {
-            return Admission::Done(self.serve(now, position));
-        }
-        match self.capacity.full {
-            Full::Drop => Admission::Dropped,
-            Full::Reject => Admission::Rejected,
-            Full::Block => {
-                // It enters the queue at the beginning of service that frees a place.
-                let until = match queue {
-                    0 => Micros(self.free_at_us.round() as u64),
-                    queue => self.begins[waiting - queue],
-                };
-                Admission::Blocked {
-                    done: self.serve(now, position),
-                    until,
-                }
-            }
-        }
+        let blocked_until = match self.capacity.full {
+            _ if has_room => None,
+            Full::Drop => return Err(NoRoom::Drop),
+            Full::Reject => return Err(NoRoom::Reject),
+            // It enters the queue at the beginning of service that frees a place.
+            Full::Block if queue == 0 => Some(Micros(self.free_at_us.round() as u64)),
+            Full::Block => Some(self.begins[waiting - queue]),
+        };
+        let done = self.serve(now, position);
+        Ok(Served {
+            done,
+            blocked_until,
+        })
     }
 
     fn serve(&mut self, now: Micros, position: u64) -> Micros {
@@ -129,23 +128,33 @@ mod tests {
         )
     }
 
+    fn done(at: u64) -> Result<Served, NoRoom> {
+        served(at, None)
+    }
+
+    fn served(done: u64, until: Option<u64>) -> Result<Served, NoRoom> {
+        let (done, blocked_until) = (Micros(done), until.map(Micros));
+        Ok(Served {
+            done,
+            blocked_until,
+        })
+    }
+
     #[test]
     fn a_burst_is_served_one_by_one_in_order() {
         let mut server = server(1_000.0, 10, Full::Drop, Service::Fixed);
-        let done: Vec<Admission> = (0..4).map(|n| server.admit(Micros(500), n)).collect();
-        let at = [1_500, 2_500, 3_500, 4_500];
-        assert_eq!(done, at.map(|at| Admission::Done(Micros(at))));
+        let all: Vec<_> = (0..4).map(|n| server.admit(Micros(500), n)).collect();
+        assert_eq!(all, [1_500, 2_500, 3_500, 4_500].map(done));
     }
 
     #[test]
     fn beyond_one_in_service_and_the_queue_uplinks_are_turned_away() {
         for (full, away) in [
-            (Full::Drop, Admission::Dropped),
-            (Full::Reject, Admission::Rejected),
+            (Full::Drop, Err(NoRoom::Drop)),
+            (Full::Reject, Err(NoRoom::Reject)),
         ] {
             let mut server = server(1_000.0, 2, full, Service::Fixed);
-            let all: Vec<Admission> = (0..5).map(|n| server.admit(Micros(0), n)).collect();
-            let done = |at| Admission::Done(Micros(at));
+            let all: Vec<_> = (0..5).map(|n| server.admit(Micros(0), n)).collect();
             assert_eq!(all, [done(1_000), done(2_000), done(3_000), away, away]);
             assert_eq!(
                 server.admit(Micros(1_000), 5),
@@ -158,12 +167,9 @@ mod tests {
     #[test]
     fn a_blocked_link_waits_until_a_place_is_free_and_keeps_its_turn() {
         let mut server = server(1_000.0, 1, Full::Block, Service::Fixed);
-        let all: Vec<Admission> = (0..4).map(|n| server.admit(Micros(0), n)).collect();
-        assert_eq!(all[1], Admission::Done(Micros(2_000)));
-        let blocked = |done, until| Admission::Blocked {
-            done: Micros(done),
-            until: Micros(until),
-        };
+        let all: Vec<_> = (0..4).map(|n| server.admit(Micros(0), n)).collect();
+        assert_eq!(all[1], done(2_000));
+        let blocked = |done, until| served(done, Some(until));
         assert_eq!(all[2..], [blocked(3_000, 1_000), blocked(4_000, 2_000)]);
     }
 
@@ -171,7 +177,7 @@ mod tests {
     fn an_overloaded_server_completes_at_its_rate() {
         let mut server = server(700.0, u32::MAX, Full::Drop, Service::Fixed);
         let last = (0..7_000).map(|n| server.admit(Micros(n * 100), n)).last();
-        assert_eq!(last, Some(Admission::Done(Micros(10_000_000))));
+        assert_eq!(last, Some(done(10_000_000)));
     }
 
     #[test]

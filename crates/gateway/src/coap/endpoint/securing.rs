@@ -183,17 +183,13 @@ impl Endpoint {
                     self.forget_peer(ctx, old);
                 }
             }
-            Event::Closed => {
-                ctx.counts().dtls_closed.more();
-                self.note_dtls(ctx, of, before);
-                self.forget_peer(ctx, of);
-            }
-            Event::Failed(fault) => {
-                ctx.shared.account.handshake_failed(&fault.to_string());
-                self.note_dtls(ctx, of, before);
-                self.forget_peer(ctx, of);
-            }
+            Event::Closed => ctx.counts().dtls_closed.more(),
+            Event::Failed(fault) => ctx.shared.account.handshake_failed(&fault.to_string()),
             Event::Data(_) => {}
+        }
+        if matches!(event, Event::Closed | Event::Failed(_)) {
+            self.note_dtls(ctx, of, before);
+            self.forget_peer(ctx, of);
         }
     }
 
