@@ -45,9 +45,8 @@ pub struct World {
     consumers: Consumers,
     commanding: Option<Commanding>,
     course: Course,
-    /// The threads of the generator: that of the shard, and that of the consumers.
-    devices_thread: Thread,
-    consumers_thread: Thread,
+    /// The threads of the generator, in the order of [`Whose`].
+    threads: [Thread; 2],
     out: Vec<u8>,
     is_over: bool,
     steps: u64,
@@ -126,8 +125,7 @@ impl World {
                 mix(plan.seed, seed),
             ),
             wires: (0..links).map(|_| Wire::default()).collect(),
-            devices_thread: Thread::default(),
-            consumers_thread: Thread::default(),
+            threads: Default::default(),
             out: Vec::new(),
             is_over: false,
             steps: 0,
@@ -146,10 +144,7 @@ impl World {
 
     /// A thread of the generator does not run for a time.
     pub fn stall(&mut self, stall: Stall) {
-        match stall.whose {
-            Whose::Devices => self.devices_thread.add(stall),
-            Whose::Consumers => self.consumers_thread.add(stall),
-        }
+        self.threads[stall.whose as usize].add(stall);
     }
 
     /// Runs to the end of settling and closes the account.
@@ -163,11 +158,7 @@ impl World {
             while let Some(event) = self.queue.pop() {
                 self.comes(event);
             }
-            if self
-                .devices_thread
-                .stalled_until(self.queue.now())
-                .is_none()
-            {
+            if self.stalled_until(Whose::Devices).is_none() {
                 self.turn();
             }
             self.steps += 1;
@@ -181,10 +172,13 @@ impl World {
         Ok(self.close())
     }
 
+    fn stalled_until(&self, whose: Whose) -> Option<Micros> {
+        self.threads[whose as usize].stalled_until(self.queue.now())
+    }
+
     fn next(&mut self) -> Micros {
-        let now = self.queue.now();
-        let consumers = self.consumers_thread.stalled_until(now);
-        if let Some(end) = self.devices_thread.stalled_until(now) {
+        let consumers = self.stalled_until(Whose::Consumers);
+        if let Some(end) = self.stalled_until(Whose::Devices) {
             let wanted = [self.queue.next(), consumers].into_iter().flatten();
             return wanted.fold(end, Micros::min);
         }
@@ -203,50 +197,43 @@ impl World {
     /// Hands over events that waited for a thread, now that it runs again.
     fn threads_wake(&mut self) {
         let now = self.queue.now();
-        if self.devices_thread.stalled_until(now).is_none() {
-            self.shard
-                .traffic_mut()
-                .turn_begins(&self.devices_thread.turn(now));
+        let [devices, consumers] = self.threads.each_ref().map(|thread| thread.turn(now));
+        if self.stalled_until(Whose::Devices).is_none() {
+            self.shard.traffic_mut().turn_begins(&devices);
         }
-        if self.consumers_thread.stalled_until(now).is_none() {
-            let turn = self.consumers_thread.turn(now);
-            self.consumers.reading.turn_begins(&turn);
+        if self.stalled_until(Whose::Consumers).is_none() {
+            self.consumers.reading.turn_begins(&consumers);
         }
-        while let Some(event) = self.devices_thread.waited(now) {
-            self.happened(event);
-        }
-        while let Some(event) = self.consumers_thread.waited(now) {
-            self.happened(event);
+        for thread in 0..self.threads.len() {
+            while let Some(event) = self.threads[thread].waited(now) {
+                self.happened(event);
+            }
         }
     }
 
-    fn comes(&mut self, event: Event) {
-        let now = self.queue.now();
-        let thread = match &event {
+    /// The thread of the generator that an event is for.
+    fn thread_of(&self, event: &Event) -> Option<Whose> {
+        let link = match event {
             Event::Dialled { link, .. }
             | Event::ToDevice { link, .. }
             | Event::EndToDevice { link, .. }
             | Event::Flushed { link, .. }
-            | Event::Timer { link }
-                if !self.is_application(*link) =>
-            {
-                &mut self.devices_thread
-            }
-            Event::Copy(_) => &mut self.consumers_thread,
-            Event::Dialled { .. }
-            | Event::ToDevice { .. }
-            | Event::EndToDevice { .. }
-            | Event::Flushed { .. }
-            | Event::Timer { .. }
-            | Event::ToPlatform { .. }
+            | Event::Timer { link } => *link,
+            Event::Copy(_) => return Some(Whose::Consumers),
+            Event::ToPlatform { .. }
             | Event::EndToPlatform { .. }
             | Event::Answer { .. }
             | Event::Acknowledge { .. }
             | Event::Mail(_)
-            | Event::Incident { .. } => return self.happened(event),
+            | Event::Incident { .. } => return None,
         };
-        match thread.stalled_until(now) {
-            Some(_) => thread.wait(event),
+        (!self.is_application(link)).then_some(Whose::Devices)
+    }
+
+    fn comes(&mut self, event: Event) {
+        let thread = self.thread_of(&event);
+        match thread.filter(|whose| self.stalled_until(*whose).is_some()) {
+            Some(whose) => self.threads[whose as usize].wait(event),
             None => self.happened(event),
         }
     }

@@ -8,13 +8,11 @@ use crate::queue::Event;
 
 impl World {
     pub(super) fn happened(&mut self, event: Event) {
+        let (platform, queue) = (&mut self.platform, &mut self.queue);
         match event {
             Event::Dialled { link, conn, is_up } => self.dialled(link, conn, is_up),
-            Event::ToPlatform { link, conn, bytes } => {
-                let queue = &mut self.queue;
-                self.platform.received(link, conn, &bytes, queue);
-            }
-            Event::EndToPlatform { link, conn } => self.platform.ended(link, conn),
+            Event::ToPlatform { link, conn, bytes } => platform.received(link, conn, &bytes, queue),
+            Event::EndToPlatform { link, conn } => platform.ended(link, conn),
             Event::ToDevice { link, conn, bytes } => self.received(link, conn, &bytes),
             Event::EndToDevice {
                 link,
@@ -27,19 +25,11 @@ impl World {
                 link,
                 session,
                 answer,
-            } => {
-                let queue = &mut self.queue;
-                self.platform.answer(link, session, answer, queue);
-            }
-            Event::Acknowledge { link, answered } => {
-                let queue = &mut self.queue;
-                self.platform.acknowledge(link, &answered, queue);
-            }
+            } => platform.answer(link, session, answer, queue),
+            Event::Acknowledge { link, answered } => platform.acknowledge(link, &answered, queue),
             Event::Copy(copy) => self.surface(copy),
-            Event::Mail(copy) => self.platform.route(&copy, &mut self.queue),
-            Event::Incident { what, share } => {
-                self.platform.incident(what, share, &mut self.queue);
-            }
+            Event::Mail(copy) => platform.route(&copy, queue),
+            Event::Incident { what, share } => platform.incident(what, share, queue),
         }
     }
 
