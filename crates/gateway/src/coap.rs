@@ -22,16 +22,18 @@ use self::endpoint::Endpoint;
 use self::guard::{Credentials, Secure};
 use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
-use crate::commands::{QueryRef, commanded, note_undelivered};
+use crate::commands::{commanded, note_undelivered};
 use crate::config::GatewayConfig;
-use crate::end::{Datagram, End, Factory, Request, Timer, Work};
+use crate::end::{Datagram, End, Factory, Work};
 use crate::fault::Response;
-use crate::gateway::{ListenAddresses, StartError};
+use crate::listen_addresses::ListenAddresses;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
 use crate::shared::Shared;
+use crate::start_error::StartError;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Asker, Origin, Sender};
+use crate::uplink::{Answer, Asker, Origin, Request, Sender, Timer};
+use crate::waiter::QueryRef;
 
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {

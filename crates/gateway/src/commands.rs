@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Rewrite};
 use muster_protocol::mqtt::{Publish, Qos};
-use slotmap::new_key_type;
 
 use crate::end::Work;
 use crate::lock::locked;
@@ -17,19 +16,6 @@ use crate::thread::Ctx;
 pub(crate) const NOBODY_WAITS: u16 = 503;
 /// The status of a command that cannot be sent to any device, or not be put into an answer.
 pub(crate) const MALFORMED: u16 = 400;
-
-new_key_type! {
-    /// Names one request of a thread that waits, and never another one after it.
-    pub(crate) struct QueryRef;
-}
-
-/// A request that waits for a command, as all threads know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiter {
-    pub(crate) shard: u16,
-    pub(crate) protocol: Protocol,
-    pub(crate) query: QueryRef,
-}
 
 /// Passes a command on in the form that its device asked for: the number of copies.
 pub(crate) fn route(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) -> usize {

@@ -12,7 +12,7 @@ use muster_protocol::mqtt::MAXIMUM_PACKET_SIZE;
 use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::ListenAddresses;
+use crate::listen_addresses::ListenAddresses;
 
 /// A name and its password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,26 +7,16 @@ use std::net::SocketAddr;
 use muster_net::{Key, PortUse};
 use muster_platform::Protocol;
 
-use crate::coap;
-use crate::coap::request::{PeerRef, RequestRef};
-use crate::commands::QueryRef;
 use crate::config::GatewayConfig;
-use crate::gateway::{ListenAddresses, StartError};
+use crate::listen_addresses::ListenAddresses;
 use crate::message::Message;
-use crate::mqtt::{self, Asked, PublishRef};
 use crate::router::Router;
+use crate::start_error::StartError;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Asker};
+use crate::uplink::{Answer, Asker, Request, Timer};
+use crate::waiter::QueryRef;
 
 pub(crate) type Factory = Box<dyn Fn(&GatewayConfig) -> Box<dyn End>>;
-
-type Prepare = fn(&GatewayConfig) -> Result<Factory, StartError>;
-
-/// All ends, in the order of [`Protocol`].
-const ENDS: &[(Protocol, Prepare)] = &[
-    (Protocol::Mqtt, mqtt::prepare),
-    (Protocol::Coap, coap::prepare),
-];
 
 /// One datagram that came.
 #[derive(Debug)]
@@ -34,28 +24,6 @@ pub(crate) struct Datagram<'a> {
     pub(crate) socket: Key,
     pub(crate) from: SocketAddr,
     pub(crate) bytes: &'a mut [u8],
-}
-
-/// The request that an answer is for, as its end names it.
-#[derive(Debug, Clone)]
-pub(crate) enum Request {
-    /// A PUBLISH, answered by its acknowledgement.
-    Publish(PublishRef),
-    /// A PUBLISH, answered by a message of the application.
-    Application(Asked),
-    Coap(RequestRef),
-}
-
-#[derive(Debug)]
-pub(crate) enum Timer {
-    /// A link's CONNECT or next packet is due.
-    Link(Key),
-    /// The acknowledgements of a link have waited for others long enough.
-    Batch(Key),
-    /// A step of a CoAP peer is due.
-    Peer(PeerRef),
-    /// A query has waited long enough for its acknowledgement, or for a command.
-    Query(QueryRef),
 }
 
 /// The server end of one protocol, in one thread.
@@ -103,25 +71,15 @@ pub(crate) trait End: Any + Debug + Send {
 }
 
 #[derive(Debug)]
-pub(crate) struct Ends([Option<Box<dyn End>>; ENDS.len()]);
+pub(crate) struct Ends(Vec<Option<Box<dyn End>>>);
 
 impl Ends {
-    /// Gives a function that makes the ends of a thread.
-    ///
-    /// # Errors
-    /// [`StartError`] if what a protocol needs cannot be used.
-    pub(crate) fn prepare(
-        config: &GatewayConfig,
-    ) -> Result<impl Fn(&GatewayConfig) -> Self + use<>, StartError> {
-        let factories = ENDS.iter().map(|(_, prepare)| prepare(config));
-        let factories = factories.collect::<Result<Vec<Factory>, StartError>>()?;
-        Ok(move |config: &GatewayConfig| {
-            Self(std::array::from_fn(|place| Some(factories[place](config))))
-        })
+    /// The ends of all protocols, in the order of [`Protocol`].
+    pub(crate) fn new(ends: impl Iterator<Item = Box<dyn End>>) -> Self {
+        Self(ends.map(Some).collect())
     }
 }
 
-/// One thread at work.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) ctx: Ctx<'a>,
@@ -142,7 +100,10 @@ impl Work<'_> {
         protocol: Protocol,
         act: impl FnOnce(&mut dyn End, &mut Self) -> T,
     ) -> Option<T> {
-        let place = protocol as usize;
+        self.at(protocol as usize, act)
+    }
+
+    fn at<T>(&mut self, place: usize, act: impl FnOnce(&mut dyn End, &mut Self) -> T) -> Option<T> {
         let mut end = self.ends.0[place].take()?;
         let done = act(&mut *end, self);
         self.ends.0[place] = Some(end);
@@ -150,8 +111,8 @@ impl Work<'_> {
     }
 
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut dyn End, &mut Self)) {
-        for (protocol, _) in ENDS {
-            self.with(*protocol, |end, work| act(end, work));
+        for place in 0..self.ends.0.len() {
+            self.at(place, &mut act);
         }
     }
 }

@@ -1,20 +1,19 @@
 //! Starting, asking and stopping a gateway.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use muster_net::{ListenError, Loop, LoopConfig, LoopError, PortUse, limits};
-use muster_transport::TransportError;
-use serde::{Deserialize, Serialize};
+use muster_net::{Loop, LoopConfig, PortUse, limits};
 
 use crate::account::GatewayAccount;
 use crate::config::{GatewayConfig, ManagementConfig};
-use crate::end::Ends;
+use crate::ends;
+use crate::listen_addresses::ListenAddresses;
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
+use crate::start_error::StartError;
 
 /// A running gateway; dropping it stops it.
 #[derive(Debug)]
@@ -26,74 +25,6 @@ pub struct Gateway {
     _management: Option<Management>,
 }
 
-/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, and `management` for the management API.
-/// Port 0 is a free port.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
-
-impl ListenAddresses {
-    /// An address for MQTT alone.
-    pub fn new(mqtt: SocketAddr) -> Self {
-        Self::default().with("mqtt", Some(mqtt))
-    }
-
-    /// Adds the address of a protocol, if there is one.
-    #[must_use]
-    pub fn with(mut self, protocol: &str, address: Option<SocketAddr>) -> Self {
-        self.0
-            .extend(address.map(|address| (protocol.to_owned(), address)));
-        self
-    }
-
-    /// The address of a protocol; none if the gateway does not serve it.
-    pub fn get(&self, protocol: &str) -> Option<SocketAddr> {
-        self.0.get(protocol).copied()
-    }
-
-    /// Listens at the address that an earlier thread got, else at the configured one, if there is one.
-    pub(crate) fn listen<T>(
-        &mut self,
-        protocol: &str,
-        configured: &Self,
-        listen: impl FnOnce(SocketAddr) -> Result<(T, SocketAddr), ListenError>,
-    ) -> Result<Option<T>, ListenError> {
-        let at = self.get(protocol).or(configured.get(protocol));
-        let Some((listener, bound)) = at.map(listen).transpose()? else {
-            return Ok(None);
-        };
-        self.0.insert(protocol.to_owned(), bound);
-        Ok(Some(listener))
-    }
-}
-
-/// Reasons for which a gateway could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address is not to be had.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The management API cannot listen.
-    #[error("the management API cannot listen on {addr}: {why}")]
-    Management {
-        /// Address on which it was to listen.
-        addr: SocketAddr,
-        /// The system's reason.
-        why: std::io::Error,
-    },
-    /// A certificate or key cannot be used.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
-    /// The kernel has no event loop for it.
-    #[error(transparent)]
-    Loop(#[from] LoopError),
-    /// Without randomness no address can be proved.
-    #[error("the system gives no random bytes, which DTLS needs")]
-    Randomness,
-    /// The kernel has no thread for it.
-    #[error("the system gives no thread: {0}")]
-    Thread(std::io::Error),
-}
-
 impl Gateway {
     /// Starts a gateway on new threads; it listens when this returns.
     ///
@@ -103,7 +34,7 @@ impl Gateway {
         // A lower limit shows itself as connections that wait at the door.
         let _ = limits::raise_descriptors();
         let clock = config.clock();
-        let ends = Ends::prepare(&config)?;
+        let ends = ends::prepare(&config)?;
         let shared = Arc::new(Shared::new(config));
         let management = management(&shared)?;
         let api = management.as_ref().map(Management::addr);
@@ -142,7 +73,7 @@ impl Gateway {
 
     /// Address on which it listens for MQTT.
     pub fn addr(&self) -> SocketAddr {
-        self.addresses.0["mqtt"]
+        self.addresses.mqtt()
     }
 
     /// Account up to now. Threads count on meanwhile: ask when nothing is under way for figures

@@ -24,9 +24,11 @@ mod commands;
 mod config;
 mod counted;
 mod end;
+mod ends;
 mod fault;
 mod fault_plan;
 mod gateway;
+mod listen_addresses;
 mod lock;
 mod mail;
 mod management;
@@ -41,14 +43,18 @@ mod secrets;
 mod server;
 mod shard;
 mod shared;
+mod start_error;
 mod thread;
 mod uplink;
+mod waiter;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
 pub use config::{
     Demand, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice, ManagementConfig, SlowReader, User,
 };
-pub use gateway::{Gateway, ListenAddresses, StartError};
+pub use gateway::Gateway;
+pub use listen_addresses::ListenAddresses;
 pub use management::MANAGEMENT_PATH;
 pub use muster_platform::Dialect;
+pub use start_error::StartError;

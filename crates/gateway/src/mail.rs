@@ -7,10 +7,10 @@ use muster_model::Micros;
 use muster_net::Waker;
 
 use crate::broker::session::Session;
-use crate::commands::Waiter;
 use crate::lock::locked;
 use crate::message::Message;
 use crate::routes::{Claim, Grant, SessionRef};
+use crate::waiter::Waiter;
 
 #[derive(Debug)]
 pub(crate) enum Mail {

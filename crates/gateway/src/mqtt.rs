@@ -2,41 +2,22 @@
 
 pub(crate) mod acknowledging;
 mod publishing;
-
-use std::sync::Arc;
+pub(crate) mod request;
 
 use muster_net::{Key, PortUse};
 use muster_platform::Protocol;
 use muster_protocol::layer::Ended;
-use muster_protocol::mqtt::{Input, Pending, ServerEvent, ServerLimits};
+use muster_protocol::mqtt::{Input, ServerEvent, ServerLimits};
 use muster_transport::Servers;
 
 use self::publishing::Received;
 use crate::broker::links::Link;
 use crate::config::GatewayConfig;
-use crate::end::{End, Factory, Request, Timer, Work};
-use crate::gateway::{ListenAddresses, StartError};
+use crate::end::{End, Factory, Work};
+use crate::listen_addresses::ListenAddresses;
+use crate::start_error::StartError;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Sender};
-
-/// A PUBLISH; at QoS 0 it waits for nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PublishRef {
-    pub(crate) key: Key,
-    pub(crate) pending: Option<Pending>,
-}
-
-/// A message of a device that the application acknowledges.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) key: Key,
-    pub(crate) device: Arc<str>,
-    pub(crate) id: Option<Arc<[u8]>>,
-}
-
-pub(crate) const fn sender(socket: Key) -> Sender {
-    Sender { socket, peer: 0 }
-}
+use crate::uplink::{Answer, Asker, Request, Timer};
 
 /// The end of MQTT in one thread, for devices and the application; the broker has its links.
 #[derive(Debug)]
@@ -61,6 +42,11 @@ pub(crate) fn prepare(config: &GatewayConfig) -> Result<Factory, StartError> {
             layers: layers.clone(),
         })
     }))
+}
+
+const fn asker(request: Request) -> Asker {
+    let protocol = Protocol::Mqtt;
+    Asker { protocol, request }
 }
 
 impl End for Mqtt {

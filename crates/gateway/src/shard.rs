@@ -12,10 +12,11 @@ use muster_net::{Closed, Handler, Io, Key, ListenerId, PortUse};
 
 use crate::commands;
 use crate::end::{Datagram, End, Ends, Work};
-use crate::gateway::{ListenAddresses, StartError};
+use crate::listen_addresses::ListenAddresses;
 use crate::mail::Mail;
 use crate::router::Router;
 use crate::shared::Shared;
+use crate::start_error::StartError;
 use crate::thread::{Ctx, Pause, Thread};
 use crate::uplink::Alarm;
 

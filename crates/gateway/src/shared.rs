@@ -9,7 +9,6 @@ use muster_platform::Waiting;
 use rustc_hash::FxHashMap;
 
 use crate::account::{Book, GatewayAccount};
-use crate::commands::Waiter;
 use crate::config::GatewayConfig;
 use crate::counted::Counted;
 use crate::fault_plan::FaultPlan;
@@ -19,6 +18,7 @@ use crate::message::Message;
 use crate::registered_devices::RegisteredDevices;
 use crate::registry::Registry;
 use crate::routes::{Routes, SessionRef};
+use crate::waiter::Waiter;
 
 /// Most requests that wait for a command, of a thread and of all: one for each of the devices that one
 /// process of a generator can have, several times over.

@@ -7,10 +7,34 @@ use muster_model::behaviour::{CloseLinks, Stall};
 use muster_net::{Key, TimerId};
 use muster_platform::Protocol;
 
-use crate::end::{Request, Timer};
+use crate::coap::request::{PeerRef, RequestRef};
 use crate::fault::{Fault, Response};
 use crate::message::Message;
+use crate::mqtt::request::{Asked, PublishRef};
 use crate::routes::SessionRef;
+use crate::waiter::QueryRef;
+
+/// The request that an answer is for, as its end names it.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    /// A PUBLISH, answered by its acknowledgement.
+    Publish(PublishRef),
+    /// A PUBLISH, answered by a message of the application.
+    Application(Asked),
+    Coap(RequestRef),
+}
+
+#[derive(Debug)]
+pub(crate) enum Timer {
+    /// A link's CONNECT or next packet is due.
+    Link(Key),
+    /// The acknowledgements of a link have waited for others long enough.
+    Batch(Key),
+    /// A step of a CoAP peer is due.
+    Peer(PeerRef),
+    /// A query has waited long enough for its acknowledgement, or for a command.
+    Query(QueryRef),
+}
 
 /// Sender of a request, which gets the answer.
 #[derive(Debug, Clone)]
@@ -25,6 +49,13 @@ pub(crate) struct Sender {
     pub(crate) socket: Key,
     /// Its number among those of the socket.
     pub(crate) peer: u64,
+}
+
+impl Sender {
+    /// A connection.
+    pub(crate) const fn link(socket: Key) -> Self {
+        Self { socket, peer: 0 }
+    }
 }
 
 /// Origin of an uplink.

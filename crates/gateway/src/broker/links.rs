@@ -11,11 +11,10 @@ use muster_transport::{Any, TlsServer};
 
 use super::session::{Opening, Will};
 use crate::config::Role;
-use crate::end::Timer;
-use crate::mqtt::PublishRef;
+use crate::mqtt::request::PublishRef;
 use crate::routes::SessionRef;
 use crate::thread::{Ctx, Pause};
-use crate::uplink::{Alarm, AlarmId};
+use crate::uplink::{Alarm, AlarmId, Timer};
 
 /// Most bytes gathered for one write: more would only wait in the kernel.
 const OUT_MAX: usize = 64 * 1024;

@@ -20,10 +20,10 @@ use crate::config::Role;
 use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, with_properties};
-use crate::mqtt::sender;
 use crate::routes::{Claim, SessionRef};
 use crate::shared::Shared;
 use crate::thread::{Ctx, Pause};
+use crate::uplink::Sender;
 
 /// Keeps challenges apart from other draws of the seed.
 const CHALLENGE_STREAM: u64 = 0xa074_0000;
@@ -313,7 +313,7 @@ impl Broker {
         ctx.cancel_alarm(link.alarm.take());
         link.wire.close(ctx.io, key);
         ctx.forget_socket(key);
-        ctx.note_gone(sender(key));
+        ctx.note_gone(Sender::link(key));
         if let Some(batch) = link.batch.take() {
             // Nobody is there to receive them.
             let counted = batch.answers.iter().filter(|answer| answer.is_counted);

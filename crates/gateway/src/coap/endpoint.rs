@@ -19,9 +19,9 @@ use super::request::{PeerRef, RequestRef};
 use super::sender;
 use crate::account::Count;
 use crate::config::GatewayConfig;
-use crate::end::{Datagram, Timer};
+use crate::end::Datagram;
 use crate::thread::Ctx;
-use crate::uplink::Alarm;
+use crate::uplink::{Alarm, Timer};
 
 /// Bytes asked for as the receive buffer of a socket, which all devices share; the system may grant
 /// fewer.

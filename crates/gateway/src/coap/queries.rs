@@ -7,8 +7,8 @@ use muster_platform::Manner;
 use slotmap::{KeyData, SlotMap};
 
 use super::request::{PeerRef, RequestRef};
-use crate::commands::QueryRef;
 use crate::uplink::AlarmId;
+use crate::waiter::QueryRef;
 
 /// A request that wants a command in its answer.
 #[derive(Debug)]

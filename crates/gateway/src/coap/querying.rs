@@ -6,13 +6,13 @@ use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
 use super::queries::Query;
 use super::request::{PeerRef, RequestRef};
 use super::{Coap, Content};
-use crate::commands::{MALFORMED, NOBODY_WAITS, QueryRef, Waiter};
-use crate::end::Timer;
+use crate::commands::{MALFORMED, NOBODY_WAITS};
 use crate::lock::locked;
 use crate::message::Message;
 use crate::shared::QUERIES_MAX;
 use crate::thread::Ctx;
-use crate::uplink::Alarm;
+use crate::uplink::{Alarm, Timer};
+use crate::waiter::{QueryRef, Waiter};
 
 /// Longest wait of an answer for a command before the request is acknowledged; Hono's own default
 /// (`timeoutToAck`).

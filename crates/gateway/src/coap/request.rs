@@ -3,7 +3,7 @@
 use muster_protocol::coap::Pending;
 use slotmap::{Key as _, KeyData, new_key_type};
 
-use crate::commands::QueryRef;
+use crate::waiter::QueryRef;
 
 new_key_type! {
     /// Names one peer, and never another one after it.

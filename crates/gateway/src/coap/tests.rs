@@ -37,7 +37,7 @@ impl Rig {
         let (_, io) = event_loop.parts();
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let (socket, _) = io.bind_udp(here, PortUse::Alone).expect("a port");
-        let ends = Ends::prepare(&config).expect("no certificates")(&config);
+        let ends = crate::ends::prepare(&config).expect("no certificates")(&config);
         let mut rig = Self {
             event_loop,
             thread: Thread::new(0, 1),

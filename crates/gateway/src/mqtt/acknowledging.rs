@@ -4,14 +4,14 @@ use muster_net::Key;
 use muster_platform::{Protocol, Reply};
 use muster_protocol::mqtt::{Publish, Qos, reason};
 
-use super::publishing::asker;
-use super::{Asked, PublishRef};
+use super::asker;
+use super::request::{Asked, PublishRef};
 use crate::broker::links::{Acknowledgement, Batch};
-use crate::end::{Request, Timer, Work};
+use crate::end::Work;
 use crate::fault::Response;
 use crate::message::Parcel;
 use crate::thread::Ctx;
-use crate::uplink::{Alarm, Answer};
+use crate::uplink::{Alarm, Answer, Request, Timer};
 
 /// Bytes that cannot be read as acknowledgements.
 const GARBLED: &[u8] = b"[{\"id\":\"";

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use muster_net::{Key, ReadLimit};
-use muster_platform::{Data, DevicePublish, Protocol};
+use muster_platform::{Data, DevicePublish};
 use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
-use super::{Asked, PublishRef, acknowledging, sender};
+use super::request::{Asked, PublishRef};
+use super::{acknowledging, asker};
 use crate::account::command_hash;
 use crate::commands;
 use crate::config::SlowReader;
-use crate::end::{Request, Work};
+use crate::end::Work;
 use crate::fault::{Fault, Response};
 use crate::lock::locked;
 use crate::message::{Message, Parcel, published};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
-use crate::uplink::{Alarm, Answer, Asker, Origin};
+use crate::uplink::{Alarm, Answer, Origin, Request, Sender};
 
 /// The receive buffer of a slow reader: a few packets, so that the sender soon feels it.
 const SLOW_BUFFER_BYTES: usize = 4 * 1024;
@@ -254,7 +255,7 @@ impl<'a> Received<'a> {
     fn origin(&self, request: Request) -> Origin {
         Origin {
             asker: asker(request),
-            sender: sender(self.key),
+            sender: Sender::link(self.key),
             is_answered: true,
             is_routed: true,
             session: Some(self.from),
@@ -288,11 +289,6 @@ impl<'a> Received<'a> {
             acknowledge(work, self.publish(), reason::SUCCESS);
         }
     }
-}
-
-pub(super) const fn asker(request: Request) -> Asker {
-    let protocol = Protocol::Mqtt;
-    Asker { protocol, request }
 }
 
 fn acknowledge(work: &mut Work<'_>, publish: PublishRef, code: u8) {

@@ -1,0 +1,52 @@
+//! The addresses of a gateway.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use muster_net::ListenError;
+use serde::{Deserialize, Serialize};
+
+/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, and `management` for the management API.
+/// Port 0 is a free port.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
+
+impl ListenAddresses {
+    /// An address for MQTT alone.
+    pub fn new(mqtt: SocketAddr) -> Self {
+        Self::default().with("mqtt", Some(mqtt))
+    }
+
+    /// Adds the address of a protocol, if there is one.
+    #[must_use]
+    pub fn with(mut self, protocol: &str, address: Option<SocketAddr>) -> Self {
+        self.0
+            .extend(address.map(|address| (protocol.to_owned(), address)));
+        self
+    }
+
+    /// The address of a protocol; none if the gateway does not serve it.
+    pub fn get(&self, protocol: &str) -> Option<SocketAddr> {
+        self.0.get(protocol).copied()
+    }
+
+    /// The address for MQTT, which every gateway has.
+    pub(crate) fn mqtt(&self) -> SocketAddr {
+        self.0["mqtt"]
+    }
+
+    /// Listens at the address that an earlier thread got, else at the configured one, if there is one.
+    pub(crate) fn listen<T>(
+        &mut self,
+        protocol: &str,
+        configured: &Self,
+        listen: impl FnOnce(SocketAddr) -> Result<(T, SocketAddr), ListenError>,
+    ) -> Result<Option<T>, ListenError> {
+        let at = self.get(protocol).or(configured.get(protocol));
+        let Some((listener, bound)) = at.map(listen).transpose()? else {
+            return Ok(None);
+        };
+        self.0.insert(protocol.to_owned(), bound);
+        Ok(Some(listener))
+    }
+}

@@ -1,0 +1,21 @@
+//! PUBLISH packets that wait for an answer.
+
+use std::sync::Arc;
+
+use muster_net::Key;
+use muster_protocol::mqtt::Pending;
+
+/// A PUBLISH; at QoS 0 it waits for nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PublishRef {
+    pub(crate) key: Key,
+    pub(crate) pending: Option<Pending>,
+}
+
+/// A message of a device that the application acknowledges.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) key: Key,
+    pub(crate) device: Arc<str>,
+    pub(crate) id: Option<Arc<[u8]>>,
+}
