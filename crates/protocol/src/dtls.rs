@@ -50,6 +50,7 @@ mod secrets;
 mod server;
 mod session;
 mod settings;
+mod step;
 mod suite;
 mod timer;
 mod window;

@@ -2,23 +2,19 @@
 
 use std::fmt;
 
-use muster_model::Micros;
 use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Peer, PublicKey};
 use super::extension::{Extensions, SIGNATURE_SCHEMES};
-use super::flight::Flight;
-use super::handshake::{Common, Handshake, Message, Progress, Side, Step};
 use super::hello::{ClientHello, ServerHello, read_verify_request};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_signature, read_chain, read_request,
 };
 use super::message::Kind;
-use super::secrets::End;
+use super::step::{Common, Message, Progress, Step};
 use super::suite::{KeyExchange, Suite};
 use super::wire::{Cursor, put_u16, put_vec8, put_vec16};
-use super::{Context, Datagrams, Dtls, Fault, Session};
-use crate::layer::Standing;
+use super::{Context, Fault, Session};
 
 /// Cookies that are taken in one handshake: a server may change its secret once or twice.
 const COOKIES_MAX: u8 = 3;
@@ -58,40 +54,6 @@ impl fmt::Debug for Psk<'_> {
     }
 }
 
-impl<C: Crypto> Dtls<C> {
-    /// The client end of a new session; appends what it says first. Without randomness it says
-    /// nothing, and its deadline is now: [`Dtls::expire`] reports that it has failed.
-    pub fn client(
-        now: Micros,
-        opening: &Opening<'_>,
-        context: &mut Context<'_, C>,
-        out: &mut Datagrams,
-    ) -> Self {
-        let mut common = Common::new(End::Client, Flight::default(), opening.connection_id);
-        let has_random = context.crypto.random(&mut common.agreement.randoms.client);
-        // Others may shake hands by the same address, one after the other: what servers repeat
-        // of the handshakes before is not to be taken for messages ahead of our ServerHello.
-        let is_alone = common.own_id.as_ref().is_none_or(|id| id.is_empty());
-        let mut client = Client::new(opening);
-        client.name_session(context);
-        client.hello(&mut common, context);
-        let side = Side::Client(client);
-        let mut handshake = Handshake::new((0, now), context.settings, common, side);
-        handshake.reassembly.keep_ahead(is_alone);
-        let mut this = Self {
-            handshake: Some(handshake),
-            standing: Standing::Opening,
-            ..Self::default()
-        };
-        if has_random {
-            this.begin(now, context, out);
-        } else {
-            this.doom(now, Fault::NoRandomness);
-        }
-        this
-    }
-}
-
 /// The next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -122,7 +84,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn new(opening: &Opening<'_>) -> Self {
+    pub(super) fn new(opening: &Opening<'_>) -> Self {
         let psk = opening.psk.as_ref();
         Self {
             stage: Stage::Hello,
@@ -146,7 +108,7 @@ impl Client {
     }
 
     /// Names a session that resumes by ticket, so that the answer shows if the server took it.
-    fn name_session<C: Crypto>(&mut self, context: &mut Context<'_, C>) {
+    pub(super) fn name_session<C: Crypto>(&mut self, context: &mut Context<'_, C>) {
         if let Some(session) = self.offered.as_mut()
             && !session.ticket.is_empty()
         {
@@ -169,7 +131,7 @@ impl Client {
         }
     }
 
-    fn hello<C>(&self, common: &mut Common, context: &Context<'_, C>) {
+    pub(super) fn hello<C>(&self, common: &mut Common, context: &Context<'_, C>) {
         let settings = context.settings;
         let (mut suites, mut groups, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
         let offered = settings

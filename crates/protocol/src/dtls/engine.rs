@@ -4,11 +4,12 @@ use muster_model::Micros;
 
 use super::crypto::Crypto;
 use super::fault::alert;
-use super::handshake::{EARLY_MAX, Progress, Side};
+use super::handshake::{EARLY_MAX, Side};
 use super::message::{Fragment, Kind};
 use super::protection::Opened;
 use super::reassembly::Arrived;
 use super::record::{Content, RecordHeader};
+use super::step::Progress;
 use super::wire::Cursor;
 use super::{Context, Datagrams, Dtls, Event, Fault, Incoming};
 use crate::layer::Standing;

@@ -1,26 +1,23 @@
-//! A handshake under way: the state and steps that both ends share.
+//! A handshake under way at either end, and its beginning.
 
 use std::fmt;
 
 use muster_model::Micros;
 
-use super::agreement::Agreement;
-use super::client::Client;
+use super::client::{Client, Opening};
 use super::crypto::Crypto;
-use super::datagrams::Datagrams;
-use super::extension::SIGNATURE_SCHEMES;
 use super::flight::Flight;
-use super::key_exchange::Signature;
+use super::greet::Welcome;
 use super::message::{Kind, put_message};
 use super::reassembly::Reassembly;
-use super::record::is_id;
 use super::records::Records;
-use super::secrets::{End, is_same, premaster};
+use super::secrets::End;
 use super::server::Server;
 use super::settings::Settings;
-use super::suite::Suite;
+use super::step::{Common, Message, Progress, Step};
 use super::timer::Timer;
-use super::{Context, Fault};
+use super::{Context, Datagrams, Dtls, Fault};
+use crate::layer::Standing;
 
 /// Most bytes of a record under keys that is kept because it came before its keys: more than a
 /// Finished has with the longest connection id.
@@ -49,27 +46,6 @@ impl<C: Crypto> fmt::Debug for Handshake<C> {
 pub(super) enum Side<C: Crypto> {
     Client(Client),
     Server(Server<C>),
-}
-
-/// A message that came, in its place.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Message<'a> {
-    pub(super) kind: Kind,
-    pub(super) body: &'a [u8],
-    /// Bytes of the transcript before it.
-    pub(super) before: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// More is to come.
-    Wait,
-    /// The flight is to be sent.
-    Say,
-    /// The handshake is over.
-    Over,
-    /// The flight is to be sent, and the handshake is over.
-    SayOver,
 }
 
 impl<C: Crypto> Handshake<C> {
@@ -120,127 +96,58 @@ impl<C: Crypto> Handshake<C> {
     }
 }
 
-/// State and means of one step of a handshake.
-pub(super) struct Step<'s, 'c, C: Crypto> {
-    pub(super) common: &'s mut Common,
-    pub(super) records: &'s mut Records<C::Aead>,
-    pub(super) context: &'s mut Context<'c, C>,
-}
-
-impl<C: Crypto> Step<'_, '_, C> {
-    pub(super) fn suite(&self) -> Result<Suite, Fault> {
-        self.common.agreement.suite()
-    }
-
-    /// Both ends write connection ids into their records: the peer this one, we ours.
-    pub(super) fn agree_on_ids(&mut self, peer_id: &[u8]) {
-        self.common.agreement.agree_on_ids();
-        self.records.peer_id = peer_id.into();
-        self.records.own_id = self.common.own_id.clone().unwrap_or_default();
-    }
-
-    /// Records have keys from now on, made of a shared key, an exchange, or both; the transcript
-    /// ends with ClientKeyExchange.
-    pub(super) fn exchange_keys(
-        &mut self,
-        psk: Option<&[u8]>,
-        shared: Option<&[u8]>,
-    ) -> Result<(), Fault> {
-        let premaster = premaster(psk, shared);
-        let Common {
-            agreement,
-            transcript,
-            ..
-        } = &mut *self.common;
-        agreement.set_master(&*self.context.crypto, &premaster, transcript);
-        self.set_keys()
-    }
-
-    /// Records have keys from now on, made of the master secret.
-    pub(super) fn set_keys(&mut self) -> Result<(), Fault> {
-        let (agreement, crypto) = (&self.common.agreement, &*self.context.crypto);
-        let (client, server) = agreement.keys(crypto, agreement.suite()?.cipher());
-        match self.common.end {
-            End::Client => self.records.set_keys(client, server),
-            End::Server => self.records.set_keys(server, client),
-        }
-        Ok(())
-    }
-
-    pub(super) fn say_finished(&mut self) {
-        let common = &mut *self.common;
-        let crypto = &*self.context.crypto;
-        let data = common
-            .agreement
-            .verify_data(crypto, common.end, &common.transcript);
-        common.flight.change();
-        common.say(Kind::Finished, &data);
-    }
-
-    pub(super) fn check_finished(&self, message: &Message<'_>) -> Result<(), Fault> {
-        let peer = match self.common.end {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        };
-        let received = &self.common.transcript[..message.before];
-        let crypto = &*self.context.crypto;
-        let data = self.common.agreement.verify_data(crypto, peer, received);
-        let is_right = is_same(&data, message.body);
-        is_right.then_some(()).ok_or(Fault::Finished)
-    }
-
-    /// Checks a signature of the peer with the key of its certificate.
-    pub(super) fn check_signature(
-        &self,
-        leaf: &[u8],
-        signature: Signature<'_>,
-        signed: &[u8],
-    ) -> Result<(), Fault> {
-        let certificates = self.context.certificates.ok_or(Fault::Unexpected)?;
-        let Signature { scheme, bytes } = signature;
-        let is_right =
-            SIGNATURE_SCHEMES.contains(&scheme) && certificates.verify(leaf, scheme, signed, bytes);
-        is_right.then_some(()).ok_or(Fault::Signature)
-    }
-}
-
-/// State that both ends keep.
-pub(super) struct Common {
-    end: End,
-    pub(super) agreement: Agreement,
-    /// All messages that count, in their order, as if none had been cut.
-    pub(super) transcript: Vec<u8>,
-    pub(super) flight: Flight,
-    /// The connection id that we would like to see.
-    pub(super) own_id: Option<Box<[u8]>>,
-    /// True if the peer must not learn of a failure.
-    pub(super) is_silent: bool,
-}
-
-impl Common {
-    /// The state of one end; a connection id of more than 255 bytes counts as none.
-    pub(super) fn new(end: End, flight: Flight, connection_id: Option<&[u8]>) -> Self {
-        Self {
-            end,
-            agreement: Agreement::default(),
-            transcript: Vec::new(),
-            flight,
-            own_id: connection_id.filter(|id| is_id(id)).map(Into::into),
-            is_silent: false,
-        }
-    }
-
-    pub(super) fn say(&mut self, kind: Kind, body: &[u8]) {
-        let whole = self.flight.add(kind, body);
-        self.transcript.extend_from_slice(whole);
-    }
-
-    pub(super) fn send<C: Crypto>(
-        &mut self,
-        records: &mut Records<C::Aead>,
-        settings: &Settings,
+impl<C: Crypto> Dtls<C> {
+    /// The client end of a new session; appends what it says first. Without randomness it says
+    /// nothing, and its deadline is now: [`Dtls::expire`] reports that it has failed.
+    pub fn client(
+        now: Micros,
+        opening: &Opening<'_>,
+        context: &mut Context<'_, C>,
         out: &mut Datagrams,
-    ) -> Result<(), Fault> {
-        self.flight.send(records, settings.datagram_max, out)
+    ) -> Self {
+        let mut common = Common::new(End::Client, Flight::default(), opening.connection_id);
+        let has_random = context.crypto.random(&mut common.agreement.randoms.client);
+        // Others may shake hands by the same address, one after the other: what servers repeat
+        // of the handshakes before is not to be taken for messages ahead of our ServerHello.
+        let is_alone = common.own_id.as_ref().is_none_or(|id| id.is_empty());
+        let mut client = Client::new(opening);
+        client.name_session(context);
+        client.hello(&mut common, context);
+        let side = Side::Client(client);
+        let mut handshake = Handshake::new((0, now), context.settings, common, side);
+        handshake.reassembly.keep_ahead(is_alone);
+        let mut this = Self {
+            handshake: Some(handshake),
+            standing: Standing::Opening,
+            ..Self::default()
+        };
+        if has_random {
+            this.begin(now, context, out);
+        } else {
+            this.doom(now, Fault::NoRandomness);
+        }
+        this
+    }
+
+    /// The server end of a new session with whoever was welcome; the datagram that [`greet`] saw is
+    /// to be handed to it next. `connection_id` is what the client is to write into its records if
+    /// it can; an empty one only agrees to write the client's. One of more than 255 bytes counts as none.
+    ///
+    /// [`greet`]: super::greet
+    pub fn server(
+        now: Micros,
+        welcome: Welcome,
+        context: &Context<'_, C>,
+        connection_id: Option<&[u8]>,
+    ) -> Self {
+        let flight = Flight::new(welcome.message, welcome.record);
+        let common = Common::new(End::Server, flight, connection_id);
+        let side = Side::Server(Server::new());
+        let first = (welcome.message, now);
+        Self {
+            handshake: Some(Handshake::new(first, context.settings, common, side)),
+            standing: Standing::Opening,
+            ..Self::default()
+        }
     }
 }

@@ -1,47 +1,18 @@
 //! The server end of a handshake.
 
-use muster_model::Micros;
 use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Found, Peer};
 use super::extension::{ECDSA_P256_SHA256, Extensions, SIGNATURE_SCHEMES};
-use super::flight::Flight;
-use super::greet::Welcome;
-use super::handshake::{Common, Handshake, Message, Progress, Side, Step};
 use super::hello::{ClientHello, SESSION_ID_MAX, ServerHello};
 use super::key_exchange::{
     Exchange, Signature, put_chain, put_exchange, put_request, put_signature, read_chain,
 };
 use super::message::Kind;
-use super::secrets::End;
+use super::step::{Common, Message, Progress, Step};
 use super::suite::{Group, KeyExchange, Suite};
 use super::wire::{Cursor, codes, put_vec16};
-use super::{CertificateFault, Context, Dtls, Fault, Session};
-use crate::layer::Standing;
-
-impl<C: Crypto> Dtls<C> {
-    /// The server end of a new session with whoever was welcome; the datagram that [`greet`] saw is
-    /// to be handed to it next. `connection_id` is what the client is to write into its records if
-    /// it can; an empty one only agrees to write the client's. One of more than 255 bytes counts as none.
-    ///
-    /// [`greet`]: super::greet
-    pub fn server(
-        now: Micros,
-        welcome: Welcome,
-        context: &Context<'_, C>,
-        connection_id: Option<&[u8]>,
-    ) -> Self {
-        let flight = Flight::new(welcome.message, welcome.record);
-        let common = Common::new(End::Server, flight, connection_id);
-        let side = Side::Server(Server::new());
-        let first = (welcome.message, now);
-        Self {
-            handshake: Some(Handshake::new(first, context.settings, common, side)),
-            standing: Standing::Opening,
-            ..Self::default()
-        }
-    }
-}
+use super::{CertificateFault, Context, Fault, Session};
 
 /// The next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +38,7 @@ struct Choice {
 }
 
 impl<C: Crypto> Server<C> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             stage: Stage::Hello,
             secret: None,
