@@ -107,7 +107,7 @@ fn fill(servers: &str, messages: u64) -> Done {
     let producer: BaseProducer = config.create()?;
     let mut scratch = UplinkScratch::default();
     for id in (0..messages).map(id) {
-        let due = due_times.of(&id).ok_or("the plan has so many messages")?;
+        let due = due_times.of(&id).ok_or("the plan has no such message")?;
         uplink.render(&directory, &id, due, &mut scratch);
         let key = format!("org.eclipse.muster:meter-{:04}", id.device.0 + 1);
         let record = BaseRecord::to(TOPIC).key(&key).payload(&scratch.payload);

@@ -1,8 +1,8 @@
-//! Consumers of Kafka: the threads of librdkafka fetch and unpack, one of ours reads and counts.
+//! Consumers of Kafka: threads of librdkafka fetch and unpack, a thread of ours reads and counts.
 //!
-//! Without a group a consumer takes up every partition at the end that it had before the load began,
-//! so that what it consumes is what the topics grow by, to the unit. In a group the partitions are
-//! the group's, and what it had not heard of when it takes one away comes again.
+//! A consumer without a group reads every partition from the end that it had before the load began.
+//! It therefore consumes exactly the records that are added to the topics. In a group the group assigns
+//! partitions: if it revokes one, records that were not committed are delivered again.
 
 mod brokers;
 mod client;

@@ -1,7 +1,7 @@
 //! The business application's side: consumers whose arrivals join the ledger.
 //!
-//! Layer 6. Consumers run on event loops of their own threads, so that their CPU is accounted apart
-//! from the devices'. A kind of backend implements [`Northbound`]; [`ConsumerLoop`] owns what all
+//! Layer 6. Consumers run on event loops on separate threads, so that their CPU time is not counted
+//! with that of the devices. A kind of backend implements [`Northbound`]; [`ConsumerLoop`] owns what all
 //! kinds share. This crate must never know the answers that devices received: arrivals are counted
 //! here without looking there.
 

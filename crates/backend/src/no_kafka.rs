@@ -9,7 +9,7 @@ use crate::consumers::{ConsumersError, ConsumersSpec, Look};
 use crate::mqtt::MqttConsumers;
 use crate::northbound::ConsumerLoop;
 
-/// A consumer of Kafka, of which there is none.
+/// Stands for a consumer of Kafka, which this build does not have.
 pub type KafkaConsumer = MqttConsumers;
 
 /// Says that there is none.

@@ -19,7 +19,7 @@ use crate::intake::{Intake, Surfaced};
 
 /// The bit of a timer's token that marks the begin or end of a pause.
 const PAUSE: u64 = 1 << 63;
-/// The bit beside it that marks the end.
+/// The next lower bit, which marks the end.
 const RESUME: u64 = 1 << 62;
 
 /// The consumers of one kind of backend on one thread: they bring copies and take commands.

@@ -71,7 +71,7 @@ pub struct Conductor {
     ending: Ending,
     origin: Option<Micros>,
     stop_at: Option<Micros>,
-    /// An end before its time that the agents have not been told yet.
+    /// An early end that was not ordered yet.
     early_end: Option<Micros>,
     /// True if the reported progress is that of every part of the run.
     sees_all_parts: bool,

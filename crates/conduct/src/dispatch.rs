@@ -60,7 +60,7 @@ impl Handover {
     }
 }
 
-/// Something that the report must tell of the generator itself.
+/// A finding on the generator or its target that the report must contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Diagnostic {
     /// A limit of descriptors, ports, messages or buffers was reached: own fault.
@@ -78,17 +78,17 @@ pub enum Diagnostic {
     ConsumerBack(String),
     /// A consumer does not come up, or its commands are refused: reported once for each cause.
     ConsumerRefused(ConsumerRefusal),
-    /// The application said why it rejects messages; told once for each code and shard.
+    /// The application explained why it rejects messages; reported once for each code and shard.
     Rejecting(String),
     /// Messages that the target, as it said when it took the link, never takes.
     Unsendable(String),
-    /// TLS or WebSocket could not be opened, or failed later: told once a cause.
+    /// TLS or WebSocket could not be opened, or failed later; reported once for each cause.
     Handshake(String),
-    /// The thread ended for a reason of its own.
+    /// The thread ended by an error.
     Failed(String),
     /// Number of further diagnostics, which are not listed.
     NotListed(u64),
-    /// The target refused a device: told once a cause, with the first device.
+    /// The target refused a device; reported once for each cause, with the first device.
     LinkRefused(String),
     /// The platform gave a reason string (MQTT 5) when it ended or refused a link: the first of each
     /// cause and shard.

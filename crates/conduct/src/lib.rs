@@ -1,6 +1,6 @@
 //! The run as a state machine: connect, warm-up, measure, settle, finish.
 //!
-//! Layer 5. It hears the time and the merged [`Progress`] of all agents and answers with
+//! Layer 5. It receives the time and the merged [`Progress`] of all agents, and returns
 //! [`Order`]s. One process, many agents and the simulator drive the same [`Conductor`]. It must
 //! never know a clock, a socket, or how an order travels.
 //!

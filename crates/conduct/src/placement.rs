@@ -56,7 +56,7 @@ impl Placement<'_> {
         Ok(Shard::new(plan, sink))
     }
 
-    /// The settings by which the sessions of a fleet are opened; none if the fleet speaks another protocol.
+    /// Returns the settings of the sessions of a fleet; none if the fleet speaks another protocol.
     pub fn client<P: Session>(fleet: &FleetPlan) -> Option<Client<P::Settings>> {
         Some(Client {
             settings: P::settings(&fleet.client)?.clone(),

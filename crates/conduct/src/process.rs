@@ -13,7 +13,7 @@ pub struct ProcessSample {
     pub threads: Vec<ThreadSample>,
     /// Resident set in bytes.
     pub rss_bytes: u64,
-    /// Share of CPU time that the hypervisor gave to others, 0 to 1; none where it does not tell.
+    /// Share of CPU time that the hypervisor gave to others, 0 to 1; none if it is unknown.
     pub steal: Option<f64>,
     /// Incidents since the process began.
     pub incidents: Vec<Incident>,

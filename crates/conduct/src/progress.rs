@@ -51,7 +51,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// As far as merged windows tell.
+    /// Returns the delivery that merged windows show.
     pub fn of(windows: &Windows) -> Self {
         Self {
             is_complete: windows.all_expected_arrived(),

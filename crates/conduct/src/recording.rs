@@ -24,7 +24,7 @@ pub struct RecordingSink {
 }
 
 impl RecordingSink {
-    /// A recording that has heard nothing.
+    /// An empty recording.
     pub fn new(recorder: Recorder, writer: Option<Box<dyn FactWriter>>) -> Self {
         Self { recorder, writer }
     }

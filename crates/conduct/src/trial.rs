@@ -16,7 +16,7 @@ pub struct Trial {
 /// Point at which our own consumer loses a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LostCopy {
-    /// Before it is counted as consumed: only the target's own account can tell.
+    /// Before it is counted as consumed: only the target's own account shows the loss.
     Uncounted,
     /// After that: the ledger does not close.
     Counted,

@@ -22,8 +22,8 @@ const LEAD: Micros = Micros::from_millis(100);
 /// not missed by a hair.
 const CONNECT_GRACE: Micros = Micros::from_secs(1);
 
-/// Devices of which the figures of a published test are kept: a hundred times those of the largest
-/// one, and 10 MB.
+/// Most devices with figures of a published test: a hundred times the devices of the largest such test,
+/// and 10 MB.
 const PUBLISHED_DEVICES_MAX: u32 = 1_000;
 
 /// The schedules of every stream of a plan, in the order of `StreamId`.

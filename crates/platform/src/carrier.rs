@@ -18,8 +18,8 @@ pub enum Carrier {
     Property,
     /// A stamp as text in a field of a JSON payload, named by a JSON pointer (RFC 6901).
     Field(String),
-    /// The dialect's own id of a message ([`crate::ApplicationId`]), by which the platform's
-    /// acknowledgement names it; it says nothing northbound.
+    /// The dialect's own id of a message ([`crate::ApplicationId`]), which the platform's acknowledgement
+    /// repeats; northbound it identifies nothing.
     ApplicationId,
     /// An id of the application's own in a field of a JSON payload, made of the device and the
     /// number of its message; its topic leads back to the device.
@@ -45,8 +45,8 @@ pub enum IntegrityLevel {
 pub const PROPERTY_NAME: &str = "muster-id";
 
 impl Carrier {
-    /// The least payload, in bytes, that this carrier fits into, where `text` tells whether the
-    /// payload is a template (30 characters) or plain bytes (22 bytes).
+    /// Returns the least payload, in bytes, that this carrier fits into. `text` is true for a template
+    /// (30 characters) and false for plain bytes (22 bytes).
     pub fn least_payload(&self, text: bool) -> usize {
         match self {
             Carrier::Payload if text => STAMP_TEXT,

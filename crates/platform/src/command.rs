@@ -25,8 +25,7 @@ pub struct CommandCopy<'a> {
     /// Its device, if a link takes the commands of several devices; none if they are the link's
     /// own.
     pub device: Option<&'a str>,
-    /// Of a reply: what its device says became of the command, as a status of HTTP; none where replies
-    /// do not tell.
+    /// Result that a reply reports for its command, as a status of HTTP; none if replies carry no result.
     pub status: Option<u16>,
 }
 
@@ -90,7 +89,7 @@ impl Notice {
     }
 }
 
-/// Replies and notices, which come back to the business application beside messages.
+/// Replies and notices, which come back to the business application besides messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returned {
     /// A device replied; without a stamp where its id is not that of a command of Muster's, or damaged.
@@ -155,14 +154,14 @@ impl CommandCopy<'_> {
 }
 
 impl CommandScratch {
-    /// Fills the payload with so many bytes of text.
+    /// Fills the payload with text of this length in bytes.
     pub(crate) fn fill(&mut self, bytes: usize) {
         self.payload.clear();
         self.payload
             .extend(FILL.iter().copied().cycle().take(bytes));
     }
 
-    /// Puts the parts of a topic together; `id` stands in it as text whose check covers the payload.
+    /// Puts the parts of a topic together, with `id` as text whose check covers the payload.
     pub(crate) fn address(&mut self, before: [&str; 3], id: &Stamp, after: &str) {
         let text = id.encode_text(&[&self.payload]);
         self.topic.clear();
@@ -179,8 +178,8 @@ impl CommandScratch {
         self.topic.extend(parts.iter().copied());
     }
 
-    /// Appends the JSON object that names a command: its id, whose check covers the text beside it,
-    /// however a platform writes the JSON anew.
+    /// Appends the JSON object that names a command. The check of the id covers the filler text, so that
+    /// the id stays valid if a platform writes the JSON anew.
     pub(crate) fn write_named(&mut self, id: &Stamp) {
         let text = named_text(id);
         for part in [

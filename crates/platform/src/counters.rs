@@ -1,4 +1,4 @@
-//! The counters that a platform keeps itself, of which a ledger can be checked.
+//! The counters that a platform keeps itself, which a ledger can be checked against.
 
 /// Samples of a platform's metrics page that count the results of its devices' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

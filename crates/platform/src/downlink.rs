@@ -85,7 +85,7 @@ impl ApplicationId {
         Some(Self { stream_index, seq })
     }
 
-    /// Places that a number can tell apart.
+    /// Number of streams of a fleet that a number can distinguish.
     pub const NUMBERED_STREAMS: u32 = 100;
     /// Messages of a stream that can have a number of at most 2^31 - 1.
     pub const NUMBERED_MAX: u32 = i32::MAX as u32 / Self::NUMBERED_STREAMS;

@@ -6,7 +6,7 @@
 //! device waits for a command, which comes in the answer: `hono-command=<name>` among the parameters, and in
 //! the path where the reply goes, which is used as it came.
 //!
-//! Northbound Hono speaks Kafka or AMQP. The server end here stands in for it over MQTT: messages surface
+//! Northbound Hono speaks Kafka or AMQP. The server end here uses MQTT in their place: messages surface
 //! on `telemetry/<tenant>/<device>` and `event/<tenant>/<device>`, commands are taken on
 //! `command/<tenant>/<device>/<correlation-id>/<name>`, and replies surface on
 //! `command_response/<tenant>/<device>/<correlation-id>/<status>`.

@@ -1,4 +1,4 @@
-//! Requests at the server end: what came, what it means, and what stands in the answer.
+//! Requests at the server end: their parts, their meaning, and their answers.
 
 use crate::request::{Field, Method, ReplyPath, Status};
 
@@ -7,7 +7,7 @@ const SEGMENTS_MAX: usize = 5;
 /// Parameters that are kept; what stands behind them is not looked at.
 const PARAMETERS_MAX: usize = 8;
 
-/// A request that came, put together from its parts. Holds no memory of its own.
+/// A received request, put together from its parts. It borrows all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'a> {
     /// Its method.
@@ -55,7 +55,7 @@ pub struct Upload<'a> {
     pub gateway: Option<&'a str>,
     /// The media type, as it surfaces.
     pub content_type: Option<&'a str>,
-    /// For so many whole seconds the device waits for a command; none if it wants none.
+    /// Whole seconds for which the device waits for a command; none if it wants none.
     pub ttd_s: Option<u32>,
     /// The manner in which a command is addressed in the answer.
     pub manner: Manner,
@@ -100,7 +100,7 @@ impl Manner {
     }
 }
 
-/// The fields of an answer beside a command; used again for every one.
+/// The fields of an answer besides a command; used again for every answer.
 #[derive(Debug, Default)]
 pub struct HandedCommand {
     pub(crate) parameter: String,
@@ -109,7 +109,7 @@ pub struct HandedCommand {
 }
 
 impl HandedCommand {
-    /// The fields of an answer beside the code, which is 2.04, and the body, which is the command's.
+    /// Returns the fields of an answer besides the code, which is 2.04, and the body, which is the command's.
     pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         let path = self.path.segments().map(Field::PathSegment);
         let parameter = Field::Parameter(&self.parameter);
@@ -127,7 +127,7 @@ impl Refusal {
         why: "no credit available",
     };
 
-    /// The fields of the answer beside the code; its body is [`Refusal::why`].
+    /// Returns the fields of the answer besides the code; its body is [`Refusal::why`].
     pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
         let is_for_now = self.status == Self::UNAVAILABLE.status;
         let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));

@@ -3,7 +3,7 @@
 //! Only the grammar is checked; strings are given as they stand, with their escapes.
 
 /// Deepest nesting of a value that is skipped: what platforms send has three or four levels, and
-/// one bit tells an array from an object.
+/// one bit distinguishes an array from an object.
 const DEPTH_MAX: u32 = 64;
 
 /// A place in JSON text. Every method is none once the text is not JSON.
@@ -87,7 +87,7 @@ impl<'a> Json<'a> {
         self.text.get(start..self.at)
     }
 
-    /// The members of an object, of each of which `each` takes the value.
+    /// Reads the members of an object; `each` takes the value of a member.
     pub(crate) fn members(
         &mut self,
         mut each: impl FnMut(&'a [u8], &mut Self) -> Option<()>,

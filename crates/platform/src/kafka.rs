@@ -63,7 +63,7 @@ impl KafkaRecords {
 pub struct KafkaCommand<'a> {
     /// The topic.
     pub topic: &'a str,
-    /// The device, by which all that is about one keeps its order.
+    /// The device: records of one device keep their order.
     pub key: &'a str,
     /// The value.
     pub payload: &'a [u8],

@@ -1,6 +1,6 @@
 //! Plain MQTT: topics and payloads of messages are the scenario's.
 //!
-//! Commands have topics of their own, since nothing is usual there: a command comes on
+//! Muster defines the topics of commands, since no convention exists: a command comes on
 //! `command/<device>/req/<id>` and is replied to on `command/<device>/res/<id>/<status>`. The id is
 //! a stamp as text whose check covers the payload of its message, so that it serves MQTT 3.1.1 and 5
 //! alike and a broker can grant each device its own.

@@ -9,7 +9,7 @@ use crate::thingsboard::{self, BoardPayload};
 /// A payload that a dialect knows by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedPayload<'a> {
-    /// The measures of SAP Edge, so many samples a message.
+    /// The measures of SAP Edge.
     SapMeasures {
         /// At least 1.
         samples: u32,

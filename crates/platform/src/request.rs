@@ -1,8 +1,8 @@
 //! A device's request to a platform, and its answer.
 //!
-//! On platforms that are no brokers over CoAP or HTTP each message is a request with an answer of its
-//! own. Nothing here knows how either travels: whoever drives a session turns a [`Request`] into the
-//! options of its protocol, and hands the answer's back as [`Field`]s.
+//! On platforms that are no brokers over CoAP or HTTP each message is a request with an answer. Nothing
+//! here knows the bytes of either protocol: the driver of a session turns a [`Request`] into the
+//! options of its protocol, and the answer's options into [`Field`]s.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub const SEGMENT_MAX: usize = 255;
 pub const SEGMENTS_MAX: usize = 21;
 /// Options of a request of CoAP at the most: the segments of its path, its content's type and two parameters.
 pub const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
-/// Segments of a path that tells where a reply goes.
+/// Most segments of the path of a reply.
 const REPLY_SEGMENTS_MAX: usize = 8;
 
 /// Limits of a platform's requests, as installed.
@@ -67,7 +67,7 @@ pub struct Request<'a> {
     pub path: Segments<'a>,
     /// The parameters, with an ampersand between two; [`Request::parameters`] parts them.
     pub query: &'a str,
-    /// The payload's media type; none where none is told.
+    /// The payload's media type; none if the request names none.
     pub content_type: Option<&'a str>,
     /// True if the protocol must send it until it is acknowledged.
     pub is_at_least_once: bool,
@@ -237,7 +237,7 @@ pub enum Field<'a> {
     MaxAge(u32),
 }
 
-/// All that stands in an answer.
+/// All fields of an answer.
 pub type Fields<'i, 'a> = &'i mut dyn Iterator<Item = Field<'a>>;
 
 /// Meaning of an answer for the device that asked.

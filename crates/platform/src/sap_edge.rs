@@ -108,7 +108,7 @@ fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     }
 }
 
-/// Renders a command: the values of a capability's properties, of which the id is one.
+/// Renders a command: the values of a capability's properties; the id is one of them.
 fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) {
     out.head(&[COMMANDS, to.device]);
     out.payload.clear();

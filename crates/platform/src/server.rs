@@ -9,7 +9,7 @@ pub enum DevicePublish<'a> {
     Message {
         /// The sender, by the topic.
         device: &'a str,
-        /// Its id as it stands in the payload, to be given back; none if it has none.
+        /// Its id as in the payload, which the acknowledgement repeats; none if it has none.
         id: Option<&'a [u8]>,
     },
     /// Meant to be one, and not readable.
@@ -28,7 +28,7 @@ pub enum DevicePublish<'a> {
     },
     /// Neither answered nor stored.
     Ignored,
-    /// Taken by the platform itself: nobody else hears of it.
+    /// Consumed by the platform itself: it surfaces nowhere.
     Taken,
     /// Meant to be data, and not readable. The transport's answer says so; where it cannot, the link
     /// ends.

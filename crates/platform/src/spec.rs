@@ -38,7 +38,7 @@ pub struct Spec {
     pub knows_links: bool,
     /// True if a link may carry many devices.
     pub shares_links: bool,
-    /// API by which Muster creates devices; none if no device must be created first.
+    /// API that creates devices; none if no device must be created first.
     pub management: Option<ManagementApi>,
     /// True if messages surface northbound where a backend can consume them.
     pub has_northbound: bool,
@@ -62,12 +62,12 @@ pub struct Spec {
     pub(crate) coap: Option<Requests>,
 }
 
-/// API by which devices are created on a platform.
+/// API that creates devices on a platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManagementApi {
     /// Hono's device registry, or its database.
     HonoRegistry,
-    /// SAP Edge's REST API, where a device belongs to a gateway that has a name of its own there.
+    /// SAP Edge's REST API, where a device belongs to a gateway with an alternate id.
     SapEdge,
 }
 
@@ -96,7 +96,7 @@ pub struct Defaults {
     pub acknowledged: &'static [Default],
 }
 
-/// The formulas by which the figures of a published test are made.
+/// The formulas for the figures of a published test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishedFigures {
     /// No carrier.
@@ -189,7 +189,7 @@ pub struct Subscription {
 /// The most subscriptions of a link: those of its dialect, and those of its streams.
 pub const SUBSCRIPTIONS_MAX: usize = 16;
 
-/// The message at QoS 1 by which a link announces one of its devices.
+/// The message at QoS 1 that announces one device of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Announcement {
     /// The topic.
@@ -200,8 +200,7 @@ pub struct Announcement {
     pub remedy: &'static str,
 }
 
-/// Both ends where devices ask: each message is a request with an answer of its own, in which a command
-/// may come.
+/// Both ends of requests: each message is a request, and its answer may carry a command.
 #[derive(Debug)]
 pub struct Requests {
     /// The limits of the platform unless its operator has set others; none where nothing is known
@@ -249,7 +248,7 @@ pub struct Application {
     pub write_command: fn(&OutboundCommand<'_>, &mut CommandScratch),
     /// Reads a message that came over MQTT; none if its topic is not one of replies or notices.
     pub returned: fn(&str, &[u8]) -> Option<Returned>,
-    /// The same over Kafka; none where the platform does not use it, or has no names of its own.
+    /// The same over Kafka; none if the platform defines no topics there.
     pub kafka: Option<Kafka>,
 }
 
@@ -290,8 +289,8 @@ pub struct Server {
     pub takes_command: fn(&[u8]) -> bool,
     /// The way in which it hands a command on.
     pub handover: Handover,
-    /// Renders what the business application hears of a command that was not delivered, from a status as of
-    /// HTTP and why; false if it cannot be told.
+    /// Renders the notice to the business application on a command that was not delivered, from a status as
+    /// of HTTP and a reason. Returns false if there is no such notice.
     pub write_notice: fn(&Commanded<'_>, u16, &str, &mut CommandScratch) -> bool,
     /// A device's reply as it surfaces; none if the topic is not one of replies.
     pub surfaced_reply: SurfaceReply,
@@ -316,7 +315,7 @@ pub enum Handover {
 /// Renders a command, with its payload as it came, in the form of a number; false if there is no such form.
 pub type Rewrite = fn(usize, &Handing<'_>, &[u8], &mut CommandScratch) -> bool;
 
-/// A platform of which nothing is known: no commands, and messages surface as they came.
+/// An unknown platform: it has no commands, and messages surface as they came.
 pub(crate) const PLAIN: Spec = Spec {
     name: "",
     defaults: Defaults {
@@ -346,7 +345,7 @@ pub(crate) const PLAIN: Spec = Spec {
     coap: None,
 };
 
-/// A topic of which nothing is known.
+/// An unknown topic.
 pub(crate) const PLAIN_TOPIC: UplinkTopic = UplinkTopic {
     is_known: true,
     is_acknowledged: false,

@@ -267,8 +267,8 @@ fn downlink<'a>(topic: &str, payload: &'a [u8]) -> Downlink<'a> {
     }
 }
 
-/// The topic of a request that no device made, of the kind of one that it did: what an answer names
-/// that is nobody's.
+/// Returns the topic of a request that no device made, of the same kind as the given one. An answer with
+/// this topic matches no request.
 fn nobodys(id: Option<&[u8]>) -> Vec<u8> {
     let asked = id.and_then(|id| std::str::from_utf8(id).ok());
     match asked.and_then(Numbered::of) {

@@ -39,7 +39,7 @@ impl Uplink {
     /// streams whose schedule does not give it back from the sequence number.
     ///
     /// # Errors
-    /// [`PayloadError`] if there is no such payload, or the id of its own does not lead back.
+    /// [`PayloadError`] if there is no such payload, or the id in its field does not lead back.
     pub fn new(
         topic: Template,
         payload: &PayloadSpec,
@@ -85,8 +85,7 @@ impl Uplink {
         self.integrity
     }
 
-    /// The same messages, of which the copies that surface northbound do so on other topics than
-    /// those they are published on.
+    /// The same messages, whose copies surface northbound on topics of this template.
     pub fn surfacing_on(self, surface: Template) -> Self {
         Self { surface, ..self }
     }
@@ -175,7 +174,7 @@ impl UplinkScratch {
         &self.topic
     }
 
-    /// The stamp as the rendered message carries it, and what its check covers beside it.
+    /// Returns the stamp in the rendered message, and the bytes that its check covers besides it.
     pub(crate) fn stamp(&self) -> Option<(&[u8], [&[u8]; 2])> {
         if let Some(text) = &self.property {
             return Some((text, self.integrity.covered([&self.payload, &[]])));

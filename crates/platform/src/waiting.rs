@@ -15,8 +15,8 @@ pub struct Waiting<T> {
 }
 
 impl<T: Copy + PartialEq> Waiting<T> {
-    /// Nobody waits; at most so many devices may, and of so many that were spoken for the gateway is
-    /// known at least.
+    /// A register in which nobody waits. At most `most` devices may wait. The gateways of the last
+    /// `spoken_for` devices that a gateway acted for are known.
     pub fn new(most: usize, spoken_for: usize) -> Self {
         Self {
             by_device: HashMap::new(),

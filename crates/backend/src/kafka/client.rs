@@ -49,8 +49,8 @@ const PRODUCING: [(&str, &str); 4] = [
 /// Commands that a broker has not acknowledged, at the most.
 pub(crate) const UNDER_WAY_MAX: usize = 1_000;
 
-/// The settings of one consumer. Its group is the scenario's; without one it is alone in a group of
-/// its own that nobody joins and nothing is committed to.
+/// Returns the settings of one consumer. If the scenario names no group, the consumer is the only
+/// member of a group, to which it commits nothing.
 pub(crate) fn config(
     backend: &BackendPlan,
     kafka: &KafkaNorthbound,
@@ -67,7 +67,7 @@ pub(crate) fn config(
     config
 }
 
-/// The settings of the producer of commands beside a consumer.
+/// Returns the settings of the producer of commands.
 pub(crate) fn producer_config(
     backend: &BackendPlan,
     kafka: &KafkaNorthbound,

@@ -53,7 +53,7 @@ pub(crate) struct KafkaSender {
     scratch: CommandScratch,
 }
 
-/// Hears for the producer, on a thread of its own.
+/// Receives delivery reports of the producer, on a separate thread.
 struct DeliveryReports {
     reports: SyncSender<Report>,
     waker: Waker,
@@ -62,7 +62,7 @@ struct DeliveryReports {
 impl ClientContext for DeliveryReports {
     fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
 
-    // The consumer beside it says what is wrong with the brokers.
+    // The consumer reports errors of the brokers.
     fn error(&self, _: KafkaError, _: &str) {}
 }
 

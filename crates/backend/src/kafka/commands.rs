@@ -28,9 +28,9 @@ pub(crate) struct KafkaCommands {
     sender: Option<KafkaSender>,
     /// Topics of replies.
     replies: HashSet<String>,
-    /// Errors that were told.
+    /// Errors that were reported.
     reported: Vec<RDKafkaErrorCode>,
-    /// Refusals that are to be told.
+    /// Refusals that the loop reports next.
     pub(crate) refusals: Vec<RefusalCause>,
 }
 

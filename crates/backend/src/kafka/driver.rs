@@ -1,4 +1,4 @@
-//! Drives one Kafka consumer on an event loop of its own thread.
+//! Drives one Kafka consumer on an event loop on a separate thread.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -157,7 +157,7 @@ impl Northbound for KafkaConsumer {
 }
 
 impl KafkaConsumer {
-    /// Looks for the topics on a thread of its own, which wakes this one when it is done.
+    /// Looks for the topics on a separate thread, which wakes this one when it is done.
     fn prepare(&mut self, cx: &mut Context<'_>) {
         let waits = self.has_asked && self.given.is_none();
         if cx.core.is_over() || waits || self.preparing.is_some() {
@@ -271,7 +271,7 @@ impl KafkaConsumer {
         cx.io.set_timer(cx.io.now() + RETRY, PREPARE);
     }
 
-    /// Takes what waits, as far as a batch goes.
+    /// Takes the copies that wait, at most a batch.
     fn take(&mut self, cx: &mut Context<'_>) {
         let Some(line) = &self.line else {
             return;
@@ -291,7 +291,7 @@ impl KafkaConsumer {
             cx.core.receive(AT, seen, &copy, is_platforms);
         });
         if has_more {
-            // What is left is told by nobody.
+            // The library does not call the waker again for the rest.
             cx.io.waker().wake();
         }
         self.handle_news(cx);

@@ -1,13 +1,13 @@
 //! The queue in which the records of all partitions wait, taken many at a time.
 //!
-//! The crate takes one record a call, for which it allocates and reads the clock three times. What
-//! takes many is librdkafka's own, and deaf to all but records: so they have a queue of their own, and
-//! errors, assignments and statistics stay in the consumer's. Why: `docs/adr/0016-kafka-records-in-batches.md`.
+//! The crate `rdkafka` takes one record a call, for which it allocates and reads the clock three times.
+//! A function of librdkafka takes many records from a queue, but nothing else. Records therefore have
+//! a separate queue; errors, assignments and statistics stay in the consumer's queue. Why: `docs/adr/0016-kafka-records-in-batches.md`.
 
 #![expect(
     unsafe_code,
-    reason = "librdkafka hands over pointers: to its queue, which lives as long as the client that is \
-              held beside it, and to a record, which lives as long as the call that hands it over"
+    reason = "librdkafka hands over pointers: to its queue, which lives as long as the client in the \
+              same struct, and to a record, which lives as long as the call that hands it over"
 )]
 
 use std::any::Any;
@@ -59,8 +59,8 @@ impl Fetched {
         }
     }
 
-    /// From now on the records of these partitions wait here. One of which the library knows nothing
-    /// keeps them in the consumer's queue.
+    /// Forwards the records of these partitions to this queue. A partition that the library does not
+    /// know keeps its records in the consumer's queue.
     pub(crate) fn gather(&self, partitions: &TopicPartitionList) {
         for partition in partitions.elements() {
             let Ok(topic) = CString::new(partition.topic()) else {
@@ -80,8 +80,8 @@ impl Fetched {
         }
     }
 
-    /// Hands over the records that wait, at most so many; whether more may wait. The listener hears
-    /// what could not be fetched.
+    /// Hands over at most `most` of the records that wait. Returns true if more may wait. Errors go to
+    /// the listener.
     pub(crate) fn take(&self, most: usize, each: impl FnMut(&Record<'_>)) -> bool {
         let mut taking = Taking {
             each,
@@ -122,7 +122,7 @@ impl<'a> Record<'a> {
         Self(unsafe { &*message.ptr() })
     }
 
-    /// The name of its topic, of which brokers allow ASCII only.
+    /// The name of its topic; brokers allow ASCII only.
     pub(crate) fn topic(&self) -> &'a str {
         // SAFETY: the record holds its topic, which holds its name, closed by a zero.
         let name = unsafe { CStr::from_ptr(bindings::rd_kafka_topic_name(self.0.rkt)) };

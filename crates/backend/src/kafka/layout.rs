@@ -14,8 +14,8 @@ const NOT_AVAILABLE: &str = "Subscribed topic not available: ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TopicView {
     topic: String,
-    /// Zero where the brokers know no such topic; none where the library has no answer of theirs, or so fresh a
-    /// one that this cannot be told.
+    /// Number of partitions, 0 if the brokers know no such topic. None if the library has no answer of the
+    /// brokers, or got it less than a millisecond ago.
     partitions: Option<i32>,
 }
 
@@ -98,13 +98,13 @@ struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     There,
-    /// The library's words have it deleted; its statistics may still have what it was.
+    /// An error reported its deletion; the statistics may still show its former state.
     Reported,
     Gone,
 }
 
 impl Known {
-    /// The change from what was known to so many partitions of the topic.
+    /// Returns the change to `to` partitions, if it is one.
     fn becomes(&mut self, topic: &str, to: i32) -> Option<Change> {
         let topic = topic.to_owned();
         if to == 0 {
@@ -139,8 +139,8 @@ impl Layout {
         layout
     }
 
-    /// Returns changes of the topics by others since the last look, without topics of which this
-    /// consumer has no partition.
+    /// Returns changes of the topics by others since the last look. Topics without a partition of this
+    /// consumer are left out.
     pub(crate) fn changes(&mut self, views: &[TopicView]) -> Vec<Change> {
         let mut changes = Vec::new();
         for (topic, known) in &mut self.known {
@@ -156,7 +156,7 @@ impl Layout {
         changes
     }
 
-    /// The deletion of a topic by the library's own words, if they tell of one.
+    /// Returns the deletion of a topic, if the library's error reports one.
     pub(crate) fn deleted(&mut self, words: &str) -> Option<Change> {
         let (topic, _) = words.strip_prefix(NOT_AVAILABLE)?.split_once(": ")?;
         let known = self.known.get_mut(topic)?;

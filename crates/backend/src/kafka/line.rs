@@ -19,7 +19,7 @@ use super::refusal;
 use super::rights::may_read;
 use super::topics::{Finding, code_of, ends, topics};
 
-/// The consumer, and what it says beside messages.
+/// A consumer with its queue of records and its callbacks.
 pub(crate) struct Line {
     consumer: Arc<BaseConsumer<Listener>>,
     fetched: Arc<Fetched>,
@@ -35,7 +35,7 @@ pub(crate) enum Share {
     Asked,
     /// Its group has given it these, for the first time or once more.
     Given(TopicPartitionList, Turn),
-    /// Nobody: these were added to its topics, beside those that it has.
+    /// Nobody: these were added to its topics, besides those that it has.
     Further(TopicPartitionList),
 }
 
@@ -103,8 +103,8 @@ impl Line {
         }
     }
 
-    /// Hands over the copies that wait, at most so many; whether more may wait. What else waited is
-    /// news then.
+    /// Hands over at most `most` of the copies that wait. Returns true if more may wait. Errors,
+    /// assignments and statistics that waited are news afterwards.
     pub(crate) fn take(&self, most: usize, mut each: impl FnMut(&Record<'_>)) -> bool {
         // What was fetched before a partition's records were gathered comes first.
         for _ in 0..most {
@@ -208,8 +208,9 @@ impl Preparation {
         let from = self.ends(partitions)?;
         self.assign(&from)?;
         let committed = self.consumer.commit(&from, CommitMode::Sync);
-        committed
-            .map_err(|error| refusal::failed(code_of(&error), "tell the group where it begins"))
+        committed.map_err(|error| {
+            refusal::failed(code_of(&error), "commit to the group where it begins")
+        })
     }
 
     /// All that is in them came while the run went on: they are consumed from their beginnings.

@@ -21,7 +21,7 @@ const NEWS_MAX: usize = 1_024;
 pub(crate) enum News {
     /// Something failed; the reason is the library's own words.
     Failed(RDKafkaErrorCode, String),
-    /// The group took so many partitions from it.
+    /// The group revoked this number of partitions.
     Revoked(usize),
     /// The statistics of the last second.
     Sampled(Sample),
@@ -33,7 +33,7 @@ impl News {
     }
 }
 
-/// Hears for one consumer. Everything is called on the thread that polls it.
+/// Receives the callbacks of one consumer, all of them on the thread that polls it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     news: SyncSender<News>,

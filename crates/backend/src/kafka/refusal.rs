@@ -145,7 +145,7 @@ const OF_NOTHING: Remedy = Remedy::act(
 /// The remedy where TLS fails.
 const OF_TLS: Remedy = Remedy::act(
     "does `ca` of platform.backend.tls hold who signed the brokers' certificate, and is that \
-                      one for the host by which they are reached?",
+                      one for the host in their addresses?",
 );
 /// The remedy where a login fails.
 const OF_LOGIN: Remedy =

@@ -18,7 +18,7 @@ const ANSWERING: [(&str, &str); 3] = [
     ("enable.auto.commit", "false"),
     ("statistics.interval.ms", "0"),
 ];
-/// No partition holds so many records: a fetch from there is answered at once, and with none.
+/// An offset beyond the end of every partition: a fetch from there is answered at once, without records.
 const BEYOND: Offset = Offset::Offset(i64::MAX / 2);
 /// Codes of the library for a fetch that was not refused.
 const ALLOWED: [RDKafkaErrorCode; 2] = [
@@ -46,7 +46,7 @@ pub(crate) fn may_read(config: &ClientConfig, topics: &[&str]) -> Result<(), Ref
     Ok(())
 }
 
-/// A right is one to the topic, so that its first partition tells.
+/// Rights hold for a whole topic, so that its first partition is enough.
 fn fetch(client: &BaseConsumer, topic: &str, looks: &mut u32) -> Result<(), RefusalCause> {
     let refused = |code: RDKafkaErrorCode| refusal::failed(code, format!("read topic `{topic}`"));
     let mut first = TopicPartitionList::new();

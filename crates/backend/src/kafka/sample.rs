@@ -21,7 +21,7 @@ pub(crate) struct Sample {
     pub(crate) silent: Option<String>,
     /// Connections that ended since the consumer began, by broker: which of them lead changes.
     pub(crate) connections: Vec<Connections>,
-    /// Topics as the brokers told of them the last time.
+    /// Topics as in the last answer of the brokers.
     pub(crate) topics: Vec<TopicView>,
 }
 

@@ -45,8 +45,8 @@ pub(crate) struct Known {
     leaderless: Option<i32>,
 }
 
-/// Finds the topics of a backend, and creates those that are missing, which it tells. Whether consumed or not, each
-/// is to have all its leaders. What it gives is every partition of those that are consumed.
+/// Finds the topics of a backend, creates those that are missing, and adds findings. Each topic needs all
+/// its leaders, even if it is not consumed. Returns every partition of the consumed topics.
 pub(crate) fn topics(
     consumer: &BaseConsumer<Listener>,
     config: &ClientConfig,
@@ -94,7 +94,7 @@ pub(crate) fn difference(topic: &KafkaTopic, count: usize) -> Option<String> {
     })
 }
 
-/// Tenants of which every topic is missing, each once.
+/// Returns the tenants without any topic, each once.
 pub(crate) fn new_tenants<'a>(
     plan: &'a KafkaNorthbound,
     missing: &[&KafkaTopic],

@@ -11,7 +11,7 @@ use super::connection::Alarm;
 use super::driver::MqttConsumers;
 use crate::northbound::Context;
 
-/// Keys of a scenario by which consumers check certificates.
+/// Keys of a scenario that say how consumers check certificates.
 pub(super) const TLS_KEYS: &str = "platform.backend.tls";
 
 /// The cause for which a connection ended.

@@ -94,8 +94,8 @@ impl Commander {
         }
     }
 
-    /// Nothing more is heard: what was taken is delivered, and of the rest nothing is known but what a
-    /// notice or a reply told.
+    /// Ends every command at the end of the run. A command that the platform accepted counts as
+    /// delivered; the others end as a notice or a reply reported, else as unknown.
     pub(super) fn close<S: Sink>(&mut self, now: Micros, sink: &mut CommandSink<'_, S>) {
         for token in 0..self.pending.len() as u32 {
             let Some(pending) = self.pending_at(token) else {

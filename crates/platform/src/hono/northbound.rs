@@ -16,7 +16,7 @@ const FAILURE: &str = "command_failure";
 /// The name of every command.
 pub(super) const NAME: &str = "set";
 
-/// The media types by which Hono's notices are told from replies.
+/// The media types of Hono's notices, which distinguish them from replies.
 const NOTICE_TYPES: [&str; 2] = [
     "application/vnd.eclipse-hono-delivery-failure-notification+json",
     "application/vnd.eclipse-hono-delivery-success-notification+json",
@@ -28,8 +28,8 @@ pub fn is_own_media_type(media_type: &str) -> bool {
     media_type.starts_with("application/vnd.eclipse-hono-")
 }
 
-/// Puts the topic on which the platform says that it could not deliver a command, and the body of
-/// that, into the scratch; false if the command has no correlation id, so that nobody could tell.
+/// Renders the notice that a command could not be delivered. Returns false if the command has no
+/// correlation id, so that no application could match the notice.
 pub(super) fn write_notice(
     command: &Commanded<'_>,
     status: u16,

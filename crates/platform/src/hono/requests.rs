@@ -62,7 +62,7 @@ pub(super) const fn resource(endpoint: Endpoint, who: Who) -> &'static str {
     }
 }
 
-/// Makes a request of a message. The path tells the method: who names nobody is meant itself.
+/// Makes a request of a message. The method is POST if the path names no device, else PUT.
 pub(super) fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a> {
     query.clear();
     let is_empty = asking.payload.is_empty();

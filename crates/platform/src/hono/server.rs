@@ -7,7 +7,7 @@ use crate::command::Commanded;
 use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 use crate::request::{Method, Status};
 
-/// The media type of a message without a body, by which a device only asks for a command.
+/// The media type of a message without a body, which only asks for a command.
 const EMPTY_NOTIFICATION: &str = "application/vnd.eclipse-hono-empty-notification";
 /// Seconds for which a device may wait for a command; Hono's own default for a tenant.
 const TTD_MAX_S: u32 = 60;
@@ -57,7 +57,7 @@ pub(super) fn unfit(command: &Commanded<'_>) -> Option<&'static str> {
         .then_some("the correlation id is longer than 255 bytes: shorten it")
 }
 
-/// The longest correlation id that Hono takes, in bytes: two hexadecimal digits tell its length.
+/// The longest correlation id that Hono takes, in bytes: its length is written in two hexadecimal digits.
 const CORRELATION_MAX: usize = 255;
 /// The reason why a command is not handed over whose names are longer than one option of an answer.
 const NOT_TO_BE_HANDED: &str =

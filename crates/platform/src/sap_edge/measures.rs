@@ -31,8 +31,8 @@ pub(crate) fn read<'a>(topic: &'a str, payload: &'a [u8]) -> DevicePublish<'a> {
     }
 }
 
-/// The id of a message of measures, as it stands in the JSON; the outer option tells whether the
-/// payload is an object with measures at all.
+/// Returns the id of a message of measures as the JSON has it. The outer option is none if the payload
+/// is no object with measures.
 fn message_id(payload: &[u8]) -> Option<Option<&[u8]>> {
     let mut json = Json::new(payload);
     let (mut id, mut has_measures) = (None, false);

@@ -34,8 +34,8 @@ pub(super) fn is_provisioning(link: &str) -> bool {
     link.starts_with(LINK)
 }
 
-/// The body of requests where a scenario names none: each asks for a device of its own with a token
-/// of its own.
+/// The body of requests if a scenario names none. Each request asks for another device with another
+/// token.
 pub(super) const PAYLOAD: &str = concat!(
     r#"{ template: '{"deviceName":"${id}-${seq}","provisionDeviceKey":"muster","#,
     r#""provisionDeviceSecret":"muster","credentialsType":"ACCESS_TOKEN","token":"${id}~${seq}"}' }"#

@@ -104,8 +104,7 @@ pub(super) fn write_answer_topic(asked: &str, out: &mut String) -> bool {
     true
 }
 
-/// Appends the server end's answer: it keeps no attributes and has no methods, and so has nothing
-/// to tell but yes or no.
+/// Appends the server end's answer, which is a yes or a no: it keeps no attributes and has no methods.
 pub(super) fn write_answer(reply: &Reply<'_>, out: &mut Vec<u8>) {
     if reply.code == 0 {
         out.extend_from_slice(b"{}");

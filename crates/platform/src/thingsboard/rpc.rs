@@ -46,7 +46,7 @@ pub(super) fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) 
     out.payload.push(b'}');
 }
 
-/// Reads what the business application hears; none if it is no reply.
+/// Reads a message to the business application; none if it is no reply.
 pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
     below_root(topic, RESPONSE)?;
     Some(Returned::Reply(CommandCopy {
