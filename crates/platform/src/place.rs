@@ -84,8 +84,8 @@ impl Place {
             Self::After(anchor) if anchor.text().is_empty() => {
                 find_anywhere(run, payload, IntegrityLevel::Body)
             }
-            Self::After(anchor) => find_after(anchor, payload),
-            Self::Named(anchor) => find_named(anchor, payload),
+            Self::After(anchor) => find_behind(anchor, payload, IntegrityLevel::Body),
+            Self::Named(anchor) => find_behind(anchor, payload, IntegrityLevel::Stamp),
             Self::Anywhere => find_anywhere(run, payload, IntegrityLevel::Stamp),
             Self::Property(integrity) => {
                 read(property?.as_bytes(), integrity.covered([payload, &[]]))
@@ -216,66 +216,47 @@ fn field_before(text: &str) -> &str {
 /// blanks.
 const JSON_BETWEEN: [char; 7] = ['"', '\\', ':', ' ', '\t', '\r', '\n'];
 
-/// The stamp in the field of a name: the one that is intact, else the first that is one at all.
-fn find_named<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
-    let stamp = IntegrityLevel::Stamp;
-    if let found @ Some(Ok(_)) = read_at(payload, anchor.last, stamp) {
-        return found;
-    }
-    let (mut best, mut from) = (None, 0);
-    while let Some(end) = anchor.find(payload, from) {
-        from = end;
-        let is_between = |byte: &&u8| JSON_BETWEEN.contains(&char::from(**byte));
-        let start = end + payload[end..].iter().take_while(is_between).count();
-        match read_at(payload, start, stamp) {
-            found @ Some(Ok(_)) => {
-                anchor.last = start;
-                return found;
-            }
-            Some(Err(damaged)) => best = best.or(Some(Err(damaged))),
-            None => {}
-        }
-    }
-    best
-}
-
-/// The stamp behind one of the places where the anchor stands: the one that is intact, else the first that
-/// is one at all.
-fn find_after<'a>(anchor: &mut Anchor, payload: &'a [u8]) -> Option<Found<'a>> {
-    if anchor.stands_at_last(payload)
-        && let found @ Some(Ok(_)) = read_at(payload, anchor.last, IntegrityLevel::Body)
+/// Returns the stamp behind one of the places of the anchor: the intact one, else the first that is
+/// damaged. A check over the stamp alone means that the anchor is the name of its field.
+fn find_behind<'a>(
+    anchor: &mut Anchor,
+    payload: &'a [u8],
+    integrity: IntegrityLevel,
+) -> Option<Found<'a>> {
+    let is_named = integrity == IntegrityLevel::Stamp;
+    if (is_named || anchor.stands_at_last(payload))
+        && let found @ Some(Ok(_)) = read_at(payload, anchor.last, integrity)
     {
         return found;
     }
-    let mut best = None;
-    let mut from = 0;
-    while let Some(start) = anchor.find(payload, from) {
-        match read_at(payload, start, IntegrityLevel::Body) {
-            found @ Some(Ok(_)) => {
-                anchor.last = start;
-                return found;
-            }
-            Some(Err(damaged)) => best = best.or(Some(Err(damaged))),
-            None => {}
+    let (mut damaged, mut from) = (None, 0);
+    while let Some(end) = anchor.find(payload, from) {
+        from = end - anchor.text().len() + 1;
+        let is_between = |byte: &&u8| is_named && JSON_BETWEEN.contains(&char::from(**byte));
+        let start = end + payload[end..].iter().take_while(is_between).count();
+        let found = read_at(payload, start, integrity);
+        if let Some(Ok(_)) = found {
+            anchor.last = start;
+            return found;
         }
-        from = start - anchor.text().len() + 1;
+        damaged = damaged.or(found);
     }
-    best
+    damaged
 }
 
-/// Without a fixed text before it, a stamp is known by the run at its head.
+/// Returns a stamp without a fixed text before it: the intact one, else the first damaged one of the run.
 fn find_anywhere(run: RunId, payload: &[u8], integrity: IntegrityLevel) -> Option<Found<'_>> {
-    let mut best = None;
+    let mut of_run = None;
     for start in 0..=payload.len().checked_sub(STAMP_TEXT)? {
         match read_at(payload, start, integrity) {
-            Some(Ok(stamp)) => return Some(Ok(stamp)),
+            found @ Some(Ok(_)) => return found,
             Some(Err(damaged)) if damaged.stamp.id.run == run => {
-                best = best.or(Some(Err(damaged)));
+                of_run = of_run.or(Some(Err(damaged)));
             }
             Some(Err(_)) | None => {}
         }
     }
-    best
+    of_run
 }
 
 #[cfg(test)]
@@ -305,13 +286,16 @@ mod tests {
         let mut anchor = Anchor::new("\"id\":\"");
         for (seq, before) in (0..).zip(["{", "{\"v\":12,", "{", "{\"id\":\"none\","]) {
             let payload = payload(before, seq);
-            let found = find_after(&mut anchor, &payload);
+            let found = find_behind(&mut anchor, &payload, IntegrityLevel::Body);
             assert_eq!(found.and_then(Result::ok), Some(stamp(7, seq)));
         }
         let mut damaged = payload("{", 9);
         *damaged.last_mut().expect("it has bytes") = b']';
-        assert!(matches!(find_after(&mut anchor, &damaged), Some(Err(_))));
-        assert!(find_after(&mut anchor, b"{\"id\":\"\"}").is_none());
+        assert!(matches!(
+            find_behind(&mut anchor, &damaged, IntegrityLevel::Body),
+            Some(Err(_))
+        ));
+        assert!(find_behind(&mut anchor, b"{\"id\":\"\"}", IntegrityLevel::Body).is_none());
     }
 
     /// A check that is wrong in one symbol says nothing if a damaged id explains it as well.

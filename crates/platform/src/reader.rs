@@ -103,9 +103,13 @@ impl Reader {
                 None => {}
             }
         }
-        let by_own_id = self.by_own_id(topic, payload, due_of);
-        if let Some(copy) = by_own_id.or_else(|| self.by_order(topic, due_of)) {
-            return copy;
+        let by_own_id = self.by_own_id(topic, payload);
+        if let Some(id) = by_own_id.or_else(|| self.by_order(topic)) {
+            return Copy {
+                id: Some(id),
+                due: due_of(&id),
+                integrity: Integrity::Unchecked,
+            };
         }
         let is_ours = self.streams.iter().any(|stream| stream.may_send_on(topic));
         if !is_ours {
@@ -123,14 +127,9 @@ impl Reader {
         }
     }
 
-    fn by_own_id(
-        &mut self,
-        topic: &str,
-        payload: &[u8],
-        due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
-    ) -> Option<Copy> {
+    fn by_own_id(&mut self, topic: &str, payload: &[u8]) -> Option<MessageId> {
         let (run, scratch) = (self.run, &mut self.blind_scratch);
-        let id = self.streams.iter().find_map(|stream| {
+        self.streams.iter().find_map(|stream| {
             let blind = stream.uplink.blind()?;
             let id = MessageId {
                 run,
@@ -140,43 +139,24 @@ impl Reader {
             };
             let is_its = blind.is_of(payload, &id, &stream.directory, scratch);
             is_its.then_some(id)
-        })?;
-        Some(Copy {
-            id: Some(id),
-            due: due_of(&id),
-            integrity: Integrity::Unchecked,
         })
     }
 
-    fn by_order(
-        &mut self,
-        topic: &str,
-        due_of: &mut dyn FnMut(&MessageId) -> Option<Micros>,
-    ) -> Option<Copy> {
-        for (stream, next) in self.streams.iter().zip(&mut self.order) {
-            if next.is_empty() {
-                continue;
-            }
-            let Some(device) = stream.device_of(topic) else {
-                continue;
-            };
+    fn by_order(&mut self, topic: &str) -> Option<MessageId> {
+        let ordered = self.streams.iter().zip(&mut self.order);
+        let mut ordered = ordered.filter(|(_, next)| !next.is_empty());
+        ordered.find_map(|(stream, next)| {
+            let device = stream.device_of(topic)?;
             let place = (device.0 - stream.directory.first_device().0) as usize;
             let seq = next[place];
             next[place] += 1;
-            let id = MessageId {
+            Some(MessageId {
                 run: self.run,
                 device,
                 stream: stream.id,
                 seq,
-            };
-            let due = due_of(&id);
-            return Some(Copy {
-                id: Some(id),
-                due,
-                integrity: Integrity::Unchecked,
-            });
-        }
-        None
+            })
+        })
     }
 
     /// The message that a damaged stamp names, and when that was due, if it may be believed: a

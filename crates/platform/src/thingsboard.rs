@@ -93,28 +93,19 @@ pub(crate) static THINGSBOARD: Spec = Spec {
     ..PLAIN
 };
 
-/// Defaults of a stream of requests.
-const ATTRIBUTES_REQUEST: [Default; 3] = [
-    (
-        "payload",
-        r#"{ template: '{"clientKeys":"model","sharedKeys":"interval"}' }"#,
-    ),
-    ("ack", "application"),
-    ("carrier", "application-id"),
-];
-const RPC_REQUEST: [Default; 3] = [
-    (
-        "payload",
-        r#"{ template: '{"method":"getTime","params":{}}' }"#,
-    ),
-    ("ack", "application"),
-    ("carrier", "application-id"),
-];
-const PROVISION: [Default; 3] = [
-    ("payload", provisioning::PAYLOAD),
-    ("ack", "application"),
-    ("carrier", "application-id"),
-];
+/// Returns the defaults of a stream of requests with this payload.
+const fn request(payload: &'static str) -> [Default; 3] {
+    [
+        ("payload", payload),
+        ("ack", "application"),
+        ("carrier", "application-id"),
+    ]
+}
+
+const ATTRIBUTES_REQUEST: [Default; 3] =
+    request(r#"{ template: '{"clientKeys":"model","sharedKeys":"interval"}' }"#);
+const RPC_REQUEST: [Default; 3] = request(r#"{ template: '{"method":"getTime","params":{}}' }"#);
+const PROVISION: [Default; 3] = request(provisioning::PAYLOAD);
 const CLAIM: [Default; 2] = [
     (
         "payload",

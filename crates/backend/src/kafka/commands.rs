@@ -136,7 +136,7 @@ impl KafkaCommands {
     pub(crate) fn finish(&mut self, cx: &mut Context<'_>) {
         let now = cx.io.now();
         cx.core.with_commander(AT, |commander, sink| {
-            self.handle_reports(now, commander, sink)
+            self.handle_reports(now, commander, sink);
         });
         cx.core.finish_commands(AT, &self.sender, now);
         self.sender = None;

@@ -5,7 +5,7 @@ use muster_conduct::{
 };
 use muster_model::{Delivery, Micros, Reason};
 use muster_platform::PROPERTY_NAME;
-use muster_protocol::mqtt::{ClientEvent, Message, Version};
+use muster_protocol::mqtt::{ClientEvent, Malformed, Message, Token, Version};
 
 use super::connection::Stage;
 use super::driver::{MqttConsumers, is_deaf};
@@ -32,6 +32,13 @@ fn refusal(packet: &str, reason: Reason, remedy: Remedy, text: Option<&str>) -> 
     }
 }
 
+/// Passes the platform's answer to a command on to the commander.
+fn learn(cx: &mut Context<'_>, at: usize, token: Token, delivery: Delivery, seen: Micros) {
+    cx.core.with_commander(at, |commander, sink| {
+        commander.learn(CommandToken(token.0), delivery, seen, sink);
+    });
+}
+
 /// Returns the platform's explanation as the end of a sentence; empty if it gave none.
 fn quoted(text: Option<&str>) -> String {
     text.map_or(String::new(), |text| format!(", \"{text}\""))
@@ -46,95 +53,88 @@ impl MqttConsumers {
         seen: Micros,
         event: &ClientEvent<'_>,
     ) -> bool {
-        if let Some(loss) = self.loss(cx, at, event) {
-            self.give_up(cx, at, &loss);
-            return false;
-        }
-        match event {
-            ClientEvent::Message(message) => self.arrived(cx, at, seen, message),
+        let loss = match event {
             ClientEvent::Connected(_) => {
-                let link = &mut self.links[at];
-                let plan = &self.plan.backends[link.consumer.backend.index()];
-                link.connection.reach(Stage::Subscribing);
-                let issuer = self.issuer.as_ref();
-                let further = issuer.map_or(&[][..], |issuer| issuer.further_filters(at));
-                link.session.subscribe(plan, further, seen, &mut self.out);
-                self.arm_session(cx, at);
+                self.subscribe(cx, at, seen);
+                None
             }
-            ClientEvent::Subscribed { id: _, codes } => return self.granted(cx, at, codes),
-            ClientEvent::Accepted { token, reason } => {
-                let delivery = delivery_by_puback(*reason);
-                cx.core.with_commander(at, |commander, sink| {
-                    commander.learn(CommandToken(token.0), delivery, seen, sink);
-                });
-            }
-            ClientEvent::Rejected { token, reason } => {
-                let delivery = Delivery::Undeliverable(*reason);
-                cx.core.with_commander(at, |commander, sink| {
-                    commander.learn(CommandToken(token.0), delivery, seen, sink);
-                });
-            }
-            ClientEvent::Refused { .. }
-            | ClientEvent::KeepAliveExpired
-            | ClientEvent::Disconnected { .. }
-            | ClientEvent::Malformed(_)
-            | ClientEvent::Completed { .. }
-            | ClientEvent::AnsweredLate { .. }
-            | ClientEvent::Resend { .. }
-            | ClientEvent::Unsubscribed { .. }
-            | ClientEvent::Pong
-            | ClientEvent::Auth { .. } => {}
-        }
-        true
-    }
-
-    /// Returns the loss, if an event ends the connection.
-    fn loss(&self, cx: &mut Context<'_>, at: usize, event: &ClientEvent<'_>) -> Option<Loss> {
-        Some(match event {
+            ClientEvent::Subscribed { id: _, codes } => self.granted(cx, at, codes),
             ClientEvent::Refused { reason, .. } => {
                 let remedy = match reason.is_of_credentials() {
                     true => Remedy::see(CREDENTIAL_KEYS),
                     false => Remedy::None,
                 };
-                refusal("CONNECT", *reason, remedy, event.reason_string())
+                Some(refusal("CONNECT", *reason, remedy, event.reason_string()))
             }
-            ClientEvent::KeepAliveExpired => Loss::silent("a ping had no answer in time"),
+            ClientEvent::KeepAliveExpired => Some(Loss::silent("a ping had no answer in time")),
             ClientEvent::Disconnected { reason, .. } => {
                 let text = quoted(event.reason_string());
-                Loss::silent(format!("DISCONNECT {}{text}", reason.in_words()))
+                let why = format!("DISCONNECT {}{text}", reason.in_words());
+                Some(Loss::silent(why))
             }
-            ClientEvent::Malformed(malformed) if malformed.is_own_limit() => {
-                cx.core.consumer(at).away(&malformed.to_string());
-                Loss::silent(malformed)
+            ClientEvent::Malformed(malformed) => Some(self.malformed(cx, at, malformed)),
+            ClientEvent::Message(message) => {
+                self.arrived(cx, at, seen, message);
+                None
             }
-            ClientEvent::Malformed(malformed) if self.links[at].connection.stage() != Stage::Up => {
-                let hint = self.security(at).hint_on_nonsense();
-                let what = format!("it answered in bytes of another protocol ({malformed}){hint}");
-                Loss {
-                    cause: RefusalCause::new(RefusalKind::OtherProtocol, what),
-                    is_final: false,
-                }
+            ClientEvent::Accepted { token, reason } => {
+                learn(cx, at, *token, delivery_by_puback(*reason), seen);
+                None
             }
-            ClientEvent::Malformed(malformed) => Loss::silent(malformed),
-            _ => return None,
-        })
+            ClientEvent::Rejected { token, reason } => {
+                learn(cx, at, *token, Delivery::Undeliverable(*reason), seen);
+                None
+            }
+            ClientEvent::Completed { .. }
+            | ClientEvent::AnsweredLate { .. }
+            | ClientEvent::Resend { .. }
+            | ClientEvent::Unsubscribed { .. }
+            | ClientEvent::Pong
+            | ClientEvent::Auth { .. } => None,
+        };
+        if let Some(loss) = &loss {
+            self.give_up(cx, at, loss);
+        }
+        loss.is_none()
     }
 
-    /// Acts on the codes of a SUBACK; false if the connection is over.
-    fn granted(&mut self, cx: &mut Context<'_>, at: usize, codes: &[u8]) -> bool {
+    fn subscribe(&mut self, cx: &mut Context<'_>, at: usize, now: Micros) {
+        let link = &mut self.links[at];
+        let plan = &self.plan.backends[link.consumer.backend.index()];
+        link.connection.reach(Stage::Subscribing);
+        let issuer = self.issuer.as_ref();
+        let further = issuer.map_or(&[][..], |issuer| issuer.further_filters(at));
+        link.session.subscribe(plan, further, now, &mut self.out);
+        self.arm_session(cx, at);
+    }
+
+    /// Returns the loss by an answer that is no valid MQTT, or is beyond our limits.
+    fn malformed(&self, cx: &mut Context<'_>, at: usize, malformed: &Malformed) -> Loss {
+        let mut loss = Loss::silent(malformed);
+        if malformed.is_own_limit() {
+            cx.core.consumer(at).away(&loss.cause.what);
+        } else if self.links[at].connection.stage() != Stage::Up {
+            let hint = self.security(at).hint_on_nonsense();
+            let what = format!("it answered in bytes of another protocol ({malformed}){hint}");
+            loss.cause = RefusalCause::new(RefusalKind::OtherProtocol, what);
+        }
+        loss
+    }
+
+    /// Acts on the codes of a SUBACK. Returns the loss, if one of them refuses.
+    fn granted(&mut self, cx: &mut Context<'_>, at: usize, codes: &[u8]) -> Option<Loss> {
         let refused = codes.iter().max().filter(|code| **code >= 0x80);
         let Some(code) = refused else {
             self.report_lower_qos(cx, at, codes);
             self.subscribed(cx, at);
-            return true;
+            return None;
         };
         let reason = match self.links[at].session.version() {
             Version::V311 => Reason::MqttSuback(*code),
             Version::V5 => Reason::Mqtt(*code),
         };
-        let loss = refusal("SUBSCRIBE", reason, Remedy::see(FILTER_KEY), None);
-        self.give_up(cx, at, &loss);
-        false
+        let remedy = Remedy::see(FILTER_KEY);
+        Some(refusal("SUBSCRIBE", reason, remedy, None))
     }
 
     /// Passes a copy to the commander if it is a reply, else to the intake.

@@ -161,7 +161,7 @@ impl<'a> Received<'a> {
                 acknowledging::unreadable(work, self.publish(), &self.asked(device, None));
             }
             DevicePublish::Announced { device, is_there } => {
-                self.note_announced(work, device, is_there)
+                self.note_announced(work, device, is_there);
             }
             DevicePublish::Taken => {
                 let mut topic = String::new();

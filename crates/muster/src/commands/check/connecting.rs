@@ -93,13 +93,15 @@ impl<'a> Connecting<'a> {
         let consumer = (id, ConsumerId(0), at);
         let mut is_up = false;
         let why = |diagnostics: &[Diagnostic]| {
-            diagnostics.iter().find_map(|it| match it {
-                Diagnostic::ConsumerRefused(refusal) => Some(refused(&refusal.cause)),
-                Diagnostic::ConsumerAway(text) => {
-                    let (_, why) = text.split_once(": ").unwrap_or(("", text));
-                    Some(Found::new(outcome::SILENT, "silent", why))
+            diagnostics.iter().find_map(|it| {
+                if let Diagnostic::ConsumerRefused(refusal) = it {
+                    return Some(refused(&refusal.cause));
                 }
-                _ => None,
+                let Diagnostic::ConsumerAway(text) = it else {
+                    return None;
+                };
+                let (_, why) = text.split_once(": ").unwrap_or(("", text));
+                Some(Found::new(outcome::SILENT, "silent", why))
             })
         };
         let listener = Listener::default();
