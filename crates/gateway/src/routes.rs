@@ -190,7 +190,8 @@ impl Node {
             return self.here.each(each);
         };
         let (level, rest) = split(topic);
-        let wildcard = wild.then_some("+");
+        // A request over CoAP may name a device `+`: its topic takes the wildcard's way once.
+        let wildcard = (wild && level != "+").then_some("+");
         for level in [Some(level), wildcard].into_iter().flatten() {
             if let Some(node) = self.children.get(level) {
                 node.matching(rest, true, each);
@@ -303,6 +304,13 @@ mod tests {
         routes.matching(topic, |subscription| slots.push(slot_of(subscription)));
         slots.sort_unstable();
         slots
+    }
+
+    #[test]
+    fn a_level_that_is_a_plus_matches_the_wildcard_once() {
+        let mut routes = Routes::default();
+        routes.insert(parsed("a/+/b"), subscription(1));
+        assert_eq!(matched(&routes, "a/+/b"), [1]);
     }
 
     proptest! {
