@@ -43,10 +43,9 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
             .zip(&mine)
             .filter(|(number, _)| number % processes == index);
         Assignment {
-            name: if processes == 1 {
-                String::new()
-            } else {
-                format!("worker {index}")
+            name: match processes {
+                1 => String::new(),
+                _ => format!("worker {index}"),
             },
             plan: plan.clone(),
             run: spread.run,
@@ -63,29 +62,22 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
     (0..processes).map(assignment).collect()
 }
 
-/// The consumers of this part.
+/// The consumers of this part. All have numbers over the whole run: each of every backend, at each
+/// of its addresses.
 fn own_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
     let Some(slice) = spread.part.consumers else {
         return Vec::new();
     };
-    let all = (0u32..).zip(all_consumers(plan, spread));
-    let mine = all.filter(|(number, _)| number % slice.of == slice.index);
-    mine.map(|(_, consumer)| consumer).collect()
-}
-
-/// Every consumer of every backend at each of its addresses, numbered over the whole run.
-fn all_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
-    let mut consumers = Vec::new();
     let backends = (0u8..).zip(&plan.backends).zip(&spread.backends);
-    for ((id, backend), targets) in backends {
-        for target in targets {
-            for _ in 0..backend.consumers {
-                let number = ConsumerId(consumers.len() as u16);
-                consumers.push((BackendId(id), number, *target));
-            }
-        }
-    }
-    consumers
+    let all = backends.flat_map(|((id, backend), targets)| {
+        let repeated = |target| std::iter::repeat_n(target, backend.consumers as usize);
+        let targets = targets.iter().flat_map(repeated);
+        targets.map(move |target| (BackendId(id), *target))
+    });
+    let numbered = (0u16..).zip(all);
+    let mine = numbered.filter(|(number, _)| u32::from(*number) % slice.of == slice.index);
+    mine.map(|(number, (backend, target))| (backend, ConsumerId(number), target))
+        .collect()
 }
 
 #[cfg(test)]

@@ -81,7 +81,9 @@ pub struct GeneratorMonitor {
     threads: Vec<Watched>,
     status: Reread,
     host: Option<Reread>,
-    last: Totals,
+    /// Readings of the sample before.
+    clock: ClockReading,
+    cpu_times: Option<CpuTimes>,
 }
 
 #[derive(Debug)]
@@ -93,13 +95,6 @@ struct Watched {
     last: SchedStat,
 }
 
-/// Counters that only grow; a sample holds their differences.
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    clock: ClockReading,
-    host: Option<CpuTimes>,
-}
-
 impl GeneratorMonitor {
     /// Opens the files of this process and takes the first readings.
     ///
@@ -107,14 +102,14 @@ impl GeneratorMonitor {
     /// [`MonitorError`] if `/proc/self/status` cannot be read. The host's files may be missing, as
     /// in some containers: their figures are then not known.
     pub fn open() -> Result<Self, MonitorError> {
-        let mut monitor = Self {
+        let mut host = Reread::open("/proc/stat").ok();
+        Ok(Self {
             threads: Vec::new(),
             status: Reread::open("/proc/self/status")?,
-            host: Reread::open("/proc/stat").ok(),
-            last: Totals::default(),
-        };
-        monitor.last = monitor.totals();
-        Ok(monitor)
+            cpu_times: host.as_mut().and_then(Reread::read).and_then(cpu_times),
+            host,
+            clock: ClockReading::take(),
+        })
     }
 
     /// Watches one more thread of this process.
@@ -157,10 +152,12 @@ impl GeneratorMonitor {
     ///
     /// `now` is the instant in the run's time that the sample will bear.
     pub fn sample(&mut self, now: Micros) -> GeneratorSample {
-        let totals = self.totals();
-        let before = std::mem::replace(&mut self.last, totals);
-        let passed_ns = nanoseconds_between(before.clock, totals.clock);
-        let host = totals.host.zip(before.host);
+        let times = self.host.as_mut().and_then(Reread::read);
+        let times = times.and_then(cpu_times);
+        let host = times.zip(std::mem::replace(&mut self.cpu_times, times));
+        let clock = ClockReading::take();
+        let before = std::mem::replace(&mut self.clock, clock);
+        let passed_ns = nanoseconds_between(before, clock);
         GeneratorSample {
             at: now,
             passed_us: passed_ns / 1_000,
@@ -168,7 +165,7 @@ impl GeneratorMonitor {
             cpu_us: cpu_us(ClockId::ProcessCPUTime),
             process: self.status.read().and_then(memory).unwrap_or_default(),
             steal: host.and_then(|(now, then)| steal(now, then)),
-            clock: totals.clock.since(before.clock),
+            clock: clock.since(before),
         }
     }
 
@@ -181,17 +178,6 @@ impl GeneratorMonitor {
             share.is_some()
         });
         shares
-    }
-
-    fn totals(&mut self) -> Totals {
-        Totals {
-            host: self
-                .host
-                .as_mut()
-                .and_then(Reread::read)
-                .and_then(cpu_times),
-            clock: ClockReading::take(),
-        }
     }
 }
 
