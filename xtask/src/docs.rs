@@ -305,6 +305,7 @@ mod tests {
             1
         );
         assert_eq!(ends("```sh needs=b\njust demon\n```\n", "/bin/true")?, 1);
+        assert_eq!(ends("```sh needs=b\njust dem\n```\n", "/bin/true")?, 1);
         Ok(())
     }
 }

@@ -53,7 +53,7 @@ to_parse() {
     }
     cargo() { [ "$1" != run ] || [[ " $* " == *" -p "* ]] || of_cargo "$@"; }
     just() {
-        [[ $'\n'$(<"$PROJECT/justfile") =~ $'\n'"$1"[^:$'\n']*: ]] || echo "just $1: no such recipe" >&3
+        [[ $'\n'$(<"$PROJECT/justfile") =~ $'\n'"$1"[\ :] ]] || echo "just $1: no such recipe" >&3
         [ "$1" != e2e ] || bash "e2e/$2.sh"
     }
     bash() { [ -e "$PROJECT/$1" ] || echo "bash $1: no such file" >&3; }
