@@ -114,6 +114,13 @@ struct Extent {
     links: Vec<u32>,
 }
 
+/// Programs to measure with, extent and output of a benchmark.
+struct Bench<'a> {
+    programs: &'a Programs,
+    extent: &'a Extent,
+    out: &'a mut dyn Write,
+}
+
 /// Measures and prints Markdown, table by table.
 ///
 /// # Errors
@@ -135,37 +142,42 @@ pub fn run(root: &Path, options: &Options, out: &mut dyn Write) -> Result<()> {
         programs.build()?;
     }
     writeln!(out, "{}\n", machine()?)?;
+    let mut bench = Bench {
+        programs: &programs,
+        extent: &extent,
+        out,
+    };
     for name in names {
-        measure(*name, &programs, &extent, out)?;
-        out.flush()?;
+        measure(*name, &mut bench)?;
+        bench.out.flush()?;
     }
-    writeln!(out, "Load average afterwards: {}.", load_average()?)?;
+    writeln!(bench.out, "Load average afterwards: {}.", load_average()?)?;
     Ok(())
 }
 
-fn measure(name: Name, programs: &Programs, extent: &Extent, out: &mut dyn Write) -> Result<()> {
+fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
     match name {
         Name::Quick => Ok(()),
-        Name::Publish => publish::against_bare(programs, extent, out),
-        Name::Connect => connect::against_bare(programs, extent, out),
-        Name::Loops => publish::rust_against_c(programs, extent, out),
-        Name::Ledger => example::LEDGER.run(programs, out),
+        Name::Publish => publish::against_bare(bench),
+        Name::Connect => connect::against_bare(bench),
+        Name::Loops => publish::rust_against_c(bench),
+        Name::Ledger => example::LEDGER.run(bench.programs, bench.out),
         Name::Tls => {
-            example::TLS.run(programs, out)?;
-            transports::against_plain(programs, extent, out)
+            example::TLS.run(bench.programs, bench.out)?;
+            transports::against_plain(bench)
         }
-        Name::Coap => coap::against_bare(programs, extent, out),
-        Name::Dtls => coap::dtls(programs, extent, out),
-        Name::Kafka => kafka::against_rdkafka(programs, extent, out),
-        Name::CoapPeers => californium::against_muster(programs, extent, out),
-        Name::Devices => devices::over_dtls(programs, out),
+        Name::Coap => coap::against_bare(bench),
+        Name::Dtls => coap::dtls(bench),
+        Name::Kafka => kafka::against_rdkafka(bench),
+        Name::CoapPeers => californium::against_muster(bench),
+        Name::Devices => devices::over_dtls(bench.programs, bench.out),
         Name::Memory => {
-            memory::idle(programs, out)?;
-            coap_memory::idle(programs, out)
+            memory::idle(bench.programs, bench.out)?;
+            coap_memory::idle(bench.programs, bench.out)
         }
-        Name::MemoryCoap => coap_memory::idle(programs, out),
-        Name::Peers => peers::side_by_side(programs, extent, out),
-        Name::Soak => memory::soak(programs, out),
+        Name::MemoryCoap => coap_memory::idle(bench.programs, bench.out),
+        Name::Peers => peers::side_by_side(bench),
+        Name::Soak => memory::soak(bench.programs, bench.out),
     }
 }
 

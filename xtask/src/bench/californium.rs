@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::Extent;
+use super::Bench;
 use super::coap::LINKS;
 use super::coap_memory::{PLAIN, anonymous};
 use super::memory::slope;
@@ -34,42 +34,35 @@ const SMALL_HEAP: [&str; 3] = [
 ];
 
 /// Compares the CPU of both in alternating runs, then the memory.
-pub(super) fn against_muster(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let peer = Californium::build(programs)?;
+pub(super) fn against_muster(bench: &mut Bench<'_>) -> Result<()> {
+    let peer = Californium::build(bench.programs)?;
     let mut turns = Vec::new();
-    for _ in 0..extent.repetitions {
-        let theirs = with_sink(programs, |sink| peer.per_cpu(sink, extent.seconds))?;
-        let ours = with_sink(programs, |sink| {
-            let load = Load::saturated_coap(LINKS, extent.seconds);
+    for _ in 0..bench.extent.repetitions {
+        let theirs = with_sink(bench.programs, |sink| {
+            peer.per_cpu(sink, bench.extent.seconds)
+        })?;
+        let ours = with_sink(bench.programs, |sink| {
+            let load = Load::saturated_coap(LINKS, bench.extent.seconds);
             let text = scenario::text(&load, sink, false);
-            let result = result(programs, &text, load.seconds)?;
+            let result = result(bench.programs, &text, load.seconds)?;
             Ok(figure(&result, "/ledger/uplink/accepted")? / figure(&result, "/generator/cpu_s")?)
         })?;
         turns.push((theirs, ours));
     }
-    let columns = [
-        "clients",
-        "Californium per CPU-s",
-        "Muster per CPU-s",
-        "ratio",
-    ];
-    begin(out, "CoAP against Californium's client core", &columns)?;
+    let columns = "clients | Californium per CPU-s | Muster per CPU-s | ratio";
+    begin(bench.out, "CoAP against Californium's client core", columns)?;
     let [theirs, ours, ratio] = medians(&turns);
     let (theirs, ours) = (thousands(theirs), thousands(ours));
     row(
-        out,
+        bench.out,
         &[LINKS.to_string(), theirs, ours, format!("{ratio:.1}")],
     )?;
     end(
-        out,
+        bench.out,
         "Confirmable, 100 bytes, closed loop, a socket a client, the same sink; CPU of whole processes, Java's \
          after ten seconds.",
     )?;
-    peer.memory(out)
+    peer.memory(bench.out)
 }
 
 struct Californium<'a> {
@@ -114,8 +107,8 @@ impl<'a> Californium<'a> {
     fn memory(&self, out: &mut dyn Write) -> Result<()> {
         let (_, theirs) = slope([FEW, MANY], |clients| self.anonymous(clients))?;
         let (_, ours) = slope([FEW, MANY], |links| anonymous(self.programs, PLAIN, links))?;
-        let columns = ["Californium, bytes a client", "Muster, bytes a link"];
-        begin(out, "Memory against Californium's client core", &columns)?;
+        let columns = "Californium, bytes a client | Muster, bytes a link";
+        begin(out, "Memory against Californium's client core", columns)?;
         row(out, &[format!("{theirs:.0}"), format!("{ours:.0}")])?;
         end(
             out,

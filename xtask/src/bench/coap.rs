@@ -1,14 +1,11 @@
 //! CoAP: requests and their responses against a bare socket loop, and over DTLS against plain.
 
-use std::io::Write;
-
 use anyhow::Result;
 
-use super::Extent;
+use super::Bench;
 use super::example;
 use super::handshakes;
 use super::matched::Comparison;
-use super::programs::Programs;
 use super::scenario::COAP_CLIENT;
 use super::side::Load;
 use super::table::{at_least, begin, end, medians, row, thousands};
@@ -20,46 +17,42 @@ pub(super) const LINKS: u32 = 200;
 const GOAL: f64 = 0.6;
 
 /// Muster and the bare loop against the same sink.
-pub(super) fn against_bare(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(super) fn against_bare(bench: &mut Bench<'_>) -> Result<()> {
     let comparison = Comparison {
         title: "CoAP, confirmable, 100 bytes, a socket a link",
-        loads: &[Load::saturated_coap(LINKS, extent.seconds)],
+        loads: &[Load::saturated_coap(LINKS, bench.extent.seconds)],
         goal: GOAL,
     };
-    comparison.run(programs, extent, out)
+    comparison.run(bench)
 }
 
 /// Over DTLS and plain against the embedded gateway, and what handshakes cost.
-pub(super) fn dtls(programs: &Programs, extent: &Extent, out: &mut dyn Write) -> Result<()> {
+pub(super) fn dtls(bench: &mut Bench<'_>) -> Result<()> {
     let mut pairs = Vec::new();
-    for _ in 0..extent.repetitions {
+    for _ in 0..bench.extent.repetitions {
         let of = |scheme| {
-            let text = scenario(scheme, extent.seconds);
-            per_cpu(programs, &text, extent.seconds)
+            let text = scenario(scheme, bench.extent.seconds);
+            per_cpu(bench.programs, &text, bench.extent.seconds)
         };
         pairs.push((of("coap")?, of("coaps")?));
     }
-    let columns = ["links", "plain per CPU-s", "DTLS per CPU-s", "ratio"];
+    let columns = "links | plain per CPU-s | DTLS per CPU-s | ratio";
     begin(
-        out,
+        bench.out,
         "CoAP over DTLS, confirmable, 100 bytes, closed loop",
-        &columns,
+        columns,
     )?;
     let [plain, dtls, ratio] = medians(&pairs);
     let (plain, dtls) = (thousands(plain), thousands(dtls));
     let cells = [LINKS.to_string(), plain, dtls, at_least(ratio, GOAL)];
-    row(out, &cells)?;
+    row(bench.out, &cells)?;
     let note = format!(
         "Embedded gateway in its own process, pre-shared keys, CCM_8; CPU of the device shards, handshakes \
          included. Goal: {GOAL}."
     );
-    end(out, &note)?;
-    handshakes::against_library(programs, extent, out)?;
-    example::DTLS.run(programs, out)
+    end(bench.out, &note)?;
+    handshakes::against_library(bench)?;
+    example::DTLS.run(bench.programs, bench.out)
 }
 
 /// No message carries an id, so that the run has no consumer.

@@ -60,11 +60,11 @@ const ALL: [Links; 4] = [
 
 /// The slope of anonymous memory between two numbers of links, of each kind.
 pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    let columns = ["sockets", "1,000 links", "19,000 links", "bytes a link"];
+    let columns = "sockets | 1,000 links | 19,000 links | bytes a link";
     begin(
         out,
         "User memory over CoAP after 40 s of 1,000 messages/s, with a consumer",
-        &columns,
+        columns,
     )?;
     for links in ALL {
         slope_row(out, links.name, links.goal, |count| {

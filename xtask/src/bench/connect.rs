@@ -1,11 +1,10 @@
 //! Connecting: TCP, CONNECT and CONNACK, with nothing after it.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Extent;
+use super::Bench;
 use super::programs::Programs;
 use super::side::{Load, Side, connected};
 use super::sink::Sink;
@@ -19,29 +18,25 @@ const REST: Duration = Duration::from_millis(300);
 const SECONDS: u32 = 5;
 
 /// Muster against the bare loop with the same bound on handshakes and the same spreading.
-pub(super) fn against_bare(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let columns = ["links", "bare per CPU-s", "Muster per CPU-s", "ratio"];
-    begin(out, "Connecting", &columns)?;
-    for &links in &extent.links {
+pub(super) fn against_bare(bench: &mut Bench<'_>) -> Result<()> {
+    let columns = "links | bare per CPU-s | Muster per CPU-s | ratio";
+    begin(bench.out, "Connecting", columns)?;
+    for &links in &bench.extent.links {
         let mut pairs = Vec::new();
-        for _ in 0..extent.repetitions {
-            let bare = per_cpu(Side::Bare, programs, links)?;
-            pairs.push((bare, per_cpu(Side::Muster, programs, links)?));
+        for _ in 0..bench.extent.repetitions {
+            let bare = per_cpu(Side::Bare, bench.programs, links)?;
+            pairs.push((bare, per_cpu(Side::Muster, bench.programs, links)?));
         }
         let [bare, muster, ratio] = medians(&pairs);
         let (bare, muster) = (thousands(bare), thousands(muster));
         let cells = [links.to_string(), bare, muster, at_least(ratio, GOAL)];
-        row(out, &cells)?;
+        row(bench.out, &cells)?;
     }
     let note = format!(
         "TCP + CONNECT + CONNACK, 128 handshakes under way, source addresses spread beyond 12,000 \
          links; CPU from the start of the thread. Goal: {GOAL}."
     );
-    end(out, &note)
+    end(bench.out, &note)
 }
 
 fn per_cpu(side: Side, programs: &Programs, links: u32) -> Result<f64> {

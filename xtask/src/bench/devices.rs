@@ -19,19 +19,9 @@ const AROUND: u32 = 400;
 
 /// With a socket each and with shared ones.
 pub(super) fn over_dtls(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    let columns = [
-        "sockets",
-        "connected",
-        "sent",
-        "accepted",
-        "arrived",
-        "lost",
-        "residue",
-        "response p99",
-        "CPU of the generator",
-        "bytes a device",
-    ];
-    begin(out, "15,000 devices over DTLS, 1,000 messages/s", &columns)?;
+    let columns = "sockets | connected | sent | accepted | arrived | lost | residue | \
+                   response p99 | CPU of the generator | bytes a device";
+    begin(out, "15,000 devices over DTLS, 1,000 messages/s", columns)?;
     for sockets in ["per-device", "shared"] {
         let gateway = Gateway::start(programs)?;
         let result = result(programs, &scenario(&gateway, sockets), SECONDS + AROUND)?;

@@ -1,12 +1,11 @@
 //! Handshakes of DTLS with pre-shared keys: Muster's client against the best published library, on the same server.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Extent;
+use super::Bench;
 use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
 use super::table::{at_least, begin, end, medians, row, thousands};
@@ -22,26 +21,22 @@ const GOAL_OF_RATIO: f64 = 1.5;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Compares both clients in alternating runs.
-pub(super) fn against_library(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let ours = programs.example_of("muster-transport", "dtls_cost")?;
-    let theirs = programs.rust_peer("rtc-dtls")?;
-    let columns = ["suite", "rtc-dtls per CPU-s", "Muster per CPU-s", "ratio"];
-    begin(out, "Handshakes of DTLS, pre-shared keys", &columns)?;
+pub(super) fn against_library(bench: &mut Bench<'_>) -> Result<()> {
+    let ours = bench.programs.example_of("muster-transport", "dtls_cost")?;
+    let theirs = bench.programs.rust_peer("rtc-dtls")?;
+    let columns = "suite | rtc-dtls per CPU-s | Muster per CPU-s | ratio";
+    begin(bench.out, "Handshakes of DTLS, pre-shared keys", columns)?;
     for (suite, title) in SUITES {
         let mut turns = Vec::new();
-        for _ in 0..extent.repetitions {
+        for _ in 0..bench.extent.repetitions {
             let mut server = Process::start(
                 &ours,
                 &["serve".into(), suite.into()],
-                programs.scratch("dtls-server.out"),
+                bench.programs.scratch("dtls-server.out"),
             )?;
             let address = server.first_line()?;
-            let library = handshakes(programs, &theirs, &[&address, suite])?;
-            let muster = handshakes(programs, &ours, &["shake", &address, suite])?;
+            let library = handshakes(bench.programs, &theirs, &[&address, suite])?;
+            let muster = handshakes(bench.programs, &ours, &["shake", &address, suite])?;
             turns.push((library, muster));
         }
         let [library, muster, ratio] = medians(&turns);
@@ -52,11 +47,11 @@ pub(super) fn against_library(
             format!("{}{missed}", thousands(muster)),
             at_least(ratio, GOAL_OF_RATIO),
         ];
-        row(out, &cells)?;
+        row(bench.out, &cells)?;
     }
     let note = "100 under way, a socket each, opened for it; CPU of the client's whole process. rtc-dtls 0.21.1 on \
         aws-lc-rs. Goals: 25,000 and 1.5.";
-    end(out, note)
+    end(bench.out, note)
 }
 
 /// Handshakes per CPU-second of a client that prints how many it made.

@@ -1,11 +1,10 @@
 //! Consuming from Kafka: Muster's consumer against `rdkafka` alone, on a full topic of a real broker.
 
-use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::Extent;
+use super::Bench;
 use super::process::figures;
 use super::programs::Programs;
 use super::table::{at_least, begin, end, medians, row, thousands};
@@ -16,20 +15,11 @@ const MESSAGES: u32 = 2_000_000;
 const GOAL: f64 = 0.7;
 
 /// Compares both consumers in alternating runs.
-pub(super) fn against_rdkafka(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let pairs = measured(programs, extent.repetitions)?;
-    let columns = [
-        "messages",
-        "rdkafka alone per CPU-s",
-        "Muster per CPU-s",
-        "ratio",
-        "lowest and highest",
-    ];
-    begin(out, "Consuming from Kafka", &columns)?;
+pub(super) fn against_rdkafka(bench: &mut Bench<'_>) -> Result<()> {
+    let pairs = measured(bench.programs, bench.extent.repetitions)?;
+    let columns = "messages | rdkafka alone per CPU-s | Muster per CPU-s | ratio | \
+                   lowest and highest";
+    begin(bench.out, "Consuming from Kafka", columns)?;
     let [bare, muster, ratio] = medians(&pairs);
     let ratios = || pairs.iter().map(|(bare, muster)| muster / bare);
     let (low, high) = (
@@ -43,12 +33,12 @@ pub(super) fn against_rdkafka(
         at_least(ratio, GOAL),
         format!("{low:.2} to {high:.2}"),
     ];
-    row(out, &cells)?;
+    row(bench.out, &cells)?;
     let note = format!(
         "Ditto messages of 600 bytes with 8 headers, 10 partitions, a group; CPU of the whole process, \
          librdkafka's threads included. Goal: {GOAL}."
     );
-    end(out, &note)
+    end(bench.out, &note)
 }
 
 /// Messages per CPU-second of the crate alone and of Muster, turn by turn.

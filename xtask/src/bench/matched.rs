@@ -1,29 +1,16 @@
 //! Muster and the bare loop under the same load, saturated and paced.
 
-use std::io::Write;
-
 use anyhow::Result;
 
-use super::Extent;
 use super::programs::Programs;
 use super::side::{Load, Sample, Side};
 use super::table::{at_least, begin, end, median, row, thousands};
+use super::{Bench, Extent};
 
 /// Paced rates are whole thousands.
 const STEP: f64 = 1_000.0;
-const COLUMNS: [&str; 11] = [
-    "regime",
-    "message",
-    "links",
-    "rate/s",
-    "bare per CPU-s",
-    "Muster per CPU-s",
-    "ratio",
-    "with a consumer: ratio",
-    "with its CPU",
-    "lateness p99, bare",
-    "Muster",
-];
+const COLUMNS: &str = "regime | message | links | rate/s | bare per CPU-s | Muster per CPU-s | ratio | \
+     with a consumer: ratio | with its CPU | lateness p99, bare | Muster";
 
 /// Loads on both sides, and what is asked of Muster.
 pub(super) struct Comparison<'a> {
@@ -36,29 +23,24 @@ pub(super) struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Measures and prints the table.
-    pub(super) fn run(
-        &self,
-        programs: &Programs,
-        extent: &Extent,
-        out: &mut dyn Write,
-    ) -> Result<()> {
-        begin(out, self.title, &COLUMNS)?;
+    pub(super) fn run(&self, bench: &mut Bench<'_>) -> Result<()> {
+        begin(bench.out, self.title, COLUMNS)?;
         for saturated in self.loads {
-            let reached = Matched::measure(programs, extent, saturated)?;
-            row(out, &reached.cells("saturated", saturated, self.goal))?;
+            let reached = Matched::measure(bench.programs, bench.extent, saturated)?;
+            row(bench.out, &reached.cells("saturated", saturated, self.goal))?;
             let half = (reached.rate() / 2.0 / STEP).floor().max(1.0) * STEP;
             let paced = saturated.at(half as u64);
-            let kept = Matched::measure(programs, extent, &paced)?;
-            row(out, &kept.cells("paced", &paced, self.goal))?;
+            let kept = Matched::measure(bench.programs, bench.extent, &paced)?;
+            row(bench.out, &kept.cells("paced", &paced, self.goal))?;
         }
         let note = format!(
             "Medians of {} interleaved repetitions of {} s; a ratio is the median of the pairs' \
              ratios. CPU is that of the device shards (all of the bare loop). Paced is half of \
              what the slower side reached saturated. Goals: ratios of {}; paced, a lateness p99 \
              below 1 ms and at most 1.5 times the bare loop's.",
-            extent.repetitions, extent.seconds, self.goal
+            bench.extent.repetitions, bench.extent.seconds, self.goal
         );
-        end(out, &note)
+        end(bench.out, &note)
     }
 }
 

@@ -29,11 +29,11 @@ const GROWTH_BYTES: f64 = 1_048_576.0;
 
 /// User memory a device: the slope of anonymous memory between two numbers of links.
 pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    let columns = ["side", "1,000 links", "19,000 links", "bytes a link"];
+    let columns = "side | 1,000 links | 19,000 links | bytes a link";
     begin(
         out,
         "User memory after a minute of traffic, 2,000 messages/s, QoS 1",
-        &columns,
+        columns,
     )?;
     for (name, side) in [
         ("bare loop", Side::Bare),
@@ -87,11 +87,11 @@ fn anonymous(programs: &Programs, side: Side, links: u32) -> Result<f64> {
 
 /// Resident memory at minute 1 and minute 10 of the same traffic.
 pub(super) fn soak(programs: &Programs, out: &mut dyn Write) -> Result<()> {
-    let columns = ["minute 1", "minute 10", "growth"];
+    let columns = "minute 1 | minute 10 | growth";
     begin(
         out,
         "Resident memory at 20,000 messages/s, QoS 1, with a consumer",
-        &columns,
+        columns,
     )?;
     let mut sink = Sink::start(programs)?;
     let seconds = 60 * (SOAK_MINUTES + 1) + 5;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Extent;
 use super::process::Process;
 use super::programs::Programs;
 use super::side::{Load, Sample, Side, steady};
 use super::sink::Sink;
 use super::table::{at_least, begin, end, median, row, thousands};
+use super::{Bench, Extent};
 
 /// Devices of the paced comparison, and messages a second of each.
 const DEVICES: u32 = 4_000;
@@ -35,19 +35,15 @@ const GOALS: [f64; 2] = [1.5, 1.25];
 const GOAL_OF_MEMORY: f64 = 0.01;
 
 /// Paced and flat out.
-pub(super) fn side_by_side(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(super) fn side_by_side(bench: &mut Bench<'_>) -> Result<()> {
     let peers = Peers {
-        programs,
-        extent,
-        mqttwrk: programs.published("mqttwrk", "0.2.0")?,
-        mqtt_benchmark: programs.published("mqtt-benchmark", "0.2.4")?,
+        programs: bench.programs,
+        extent: bench.extent,
+        mqttwrk: bench.programs.published("mqttwrk", "0.2.0")?,
+        mqtt_benchmark: bench.programs.published("mqtt-benchmark", "0.2.4")?,
     };
-    peers.paced(out)?;
-    peers.flat_out(out)
+    peers.paced(bench.out)?;
+    peers.flat_out(bench.out)
 }
 
 struct Peers<'a> {
@@ -71,20 +67,12 @@ enum Tool {
 
 impl Peers<'_> {
     fn paced(&self, out: &mut dyn Write) -> Result<()> {
-        let columns = [
-            "QoS",
-            "phase",
-            "mqttwrk per CPU-s",
-            "Muster per CPU-s",
-            "ratio",
-            "mqttwrk, bytes a link",
-            "Muster",
-            "ratio",
-        ];
+        let columns = "QoS | phase | mqttwrk per CPU-s | Muster per CPU-s | ratio | \
+                       mqttwrk, bytes a link | Muster | ratio";
         begin(
             out,
             "Published tools, paced: 4,000 devices of 5 messages/s",
-            &columns,
+            columns,
         )?;
         for qos in [0, 1] {
             let tool = self.repeat(|| self.mqttwrk_paced(DEVICES, qos))?;
@@ -119,16 +107,9 @@ impl Peers<'_> {
     }
 
     fn flat_out(&self, out: &mut dyn Write) -> Result<()> {
-        let columns = [
-            "QoS",
-            "tool",
-            "messages per CPU-s",
-            "bytes a read",
-            "MB per CPU-s",
-            "Muster, one message of that size a write: MB per CPU-s",
-            "ratio",
-        ];
-        begin(out, "Published tools, flat out: 100 connections", &columns)?;
+        let columns = "QoS | tool | messages per CPU-s | bytes a read | MB per CPU-s | \
+                       Muster, one message of that size a write: MB per CPU-s | ratio";
+        begin(out, "Published tools, flat out: 100 connections", columns)?;
         for qos in [0, 1] {
             for tool in [Tool::Mqttwrk, Tool::MqttBenchmark] {
                 let theirs = self.repeat(|| self.tool_flat_out(tool, qos))?;

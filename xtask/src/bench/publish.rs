@@ -1,13 +1,10 @@
 //! Publishing: Muster against the bare loop, and the bare loop against its twin in C.
 
-use std::io::Write;
-
 use anyhow::Result;
 
-use super::Extent;
+use super::Bench;
 use super::coap::LINKS as COAP_LINKS;
 use super::matched::{Comparison, interleaved, ratio};
-use super::programs::Programs;
 use super::side::{Load, Sample, Side};
 use super::table::{at_least, begin, end, median, row, thousands};
 
@@ -17,14 +14,10 @@ const GOAL: f64 = 0.8;
 const GOAL_OF_C: f64 = 0.9;
 
 /// Saturated and paced at half of that, at QoS 0 and 1.
-pub(super) fn against_bare(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let links = &extent.links;
+pub(super) fn against_bare(bench: &mut Bench<'_>) -> Result<()> {
+    let (links, seconds) = (&bench.extent.links, bench.extent.seconds);
     let loads = [0, 1].into_iter().flat_map(|qos| {
-        let of = move |&links| Load::saturated(links, qos, extent.seconds);
+        let of = move |&links| Load::saturated(links, qos, seconds);
         links.iter().map(of)
     });
     let loads: Vec<Load> = loads.collect();
@@ -33,25 +26,14 @@ pub(super) fn against_bare(
         loads: &loads,
         goal: GOAL,
     };
-    comparison.run(programs, extent, out)
+    comparison.run(bench)
 }
 
 /// The bare loop in both languages.
-pub(super) fn rust_against_c(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let columns = [
-        "regime",
-        "message",
-        "links",
-        "C per CPU-s",
-        "Rust per CPU-s",
-        "ratio",
-    ];
-    begin(out, "The bare loop in Rust against C", &columns)?;
-    let (links, seconds) = (extent.links[0], extent.seconds);
+pub(super) fn rust_against_c(bench: &mut Bench<'_>) -> Result<()> {
+    let columns = "regime | message | links | C per CPU-s | Rust per CPU-s | ratio";
+    begin(bench.out, "The bare loop in Rust against C", columns)?;
+    let (links, seconds) = (bench.extent.links[0], bench.extent.seconds);
     for saturated in [
         Load::saturated(links, 0, seconds),
         Load::saturated(links, 1, seconds),
@@ -62,9 +44,9 @@ pub(super) fn rust_against_c(
             ("paced 10,000/s", saturated.at(10_000)),
         ] {
             let sides = [Side::BareInC, Side::Bare];
-            let [c, rust] = interleaved(programs, extent.repetitions, &load, sides)?;
+            let [c, rust] = interleaved(bench.programs, bench.extent.repetitions, &load, sides)?;
             row(
-                out,
+                bench.out,
                 &[
                     regime.to_owned(),
                     load.protocol.name(),
@@ -76,5 +58,5 @@ pub(super) fn rust_against_c(
             )?;
         }
     }
-    end(out, &format!("Goal: {GOAL_OF_C}."))
+    end(bench.out, &format!("Goal: {GOAL_OF_C}."))
 }

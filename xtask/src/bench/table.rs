@@ -44,11 +44,10 @@ pub(super) fn medians(pairs: &[(f64, f64)]) -> [f64; 3] {
     ]
 }
 
-/// A heading and a table's first two lines.
-pub(super) fn begin(out: &mut dyn Write, title: &str, columns: &[&str]) -> Result<()> {
-    writeln!(out, "### {title}\n")?;
-    row(out, columns)?;
-    row(out, &vec!["---"; columns.len()])
+/// A heading and a table's first two lines; `|` stands between columns.
+pub(super) fn begin(out: &mut dyn Write, title: &str, columns: &str) -> Result<()> {
+    writeln!(out, "### {title}\n\n| {columns} |")?;
+    row(out, &vec!["---"; columns.matches('|').count() + 1])
 }
 
 /// One row.
@@ -83,7 +82,7 @@ mod tests {
     #[test]
     fn a_table_is_markdown() -> Result<()> {
         let mut out = Vec::new();
-        begin(&mut out, "T", &["a", "b"])?;
+        begin(&mut out, "T", "a | b")?;
         row(&mut out, &["1", "2"])?;
         let text = String::from_utf8(out)?;
         assert_eq!(text, "### T\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n");

@@ -1,12 +1,11 @@
 //! Cost of TLS, WebSocket and DTLS for a message over sockets, against the plain protocol.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Extent;
+use super::Bench;
 use super::programs::Programs;
 use super::run::{self, figure};
 use super::table::{begin, end, median, row, thousands};
@@ -18,27 +17,35 @@ const LINKS: u32 = 1_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// QoS 1 in a closed loop over each transport, to the embedded gateway in its own process.
-pub(super) fn against_plain(
-    programs: &Programs,
-    extent: &Extent,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let columns = ["transport", "messages per CPU-s", "of plain"];
-    begin(out, "Transports, QoS 1, 100 bytes, closed loop", &columns)?;
+pub(super) fn against_plain(bench: &mut Bench<'_>) -> Result<()> {
+    let columns = "transport | messages per CPU-s | of plain";
+    begin(
+        bench.out,
+        "Transports, QoS 1, 100 bytes, closed loop",
+        columns,
+    )?;
     let mut rounds = Vec::new();
-    for _ in 0..extent.repetitions {
-        let round = SCHEMES
-            .map(|scheme| per_cpu(programs, &scenario(scheme, extent.seconds), extent.seconds));
+    for _ in 0..bench.extent.repetitions {
+        let round = SCHEMES.map(|scheme| {
+            per_cpu(
+                bench.programs,
+                &scenario(scheme, bench.extent.seconds),
+                bench.extent.seconds,
+            )
+        });
         let [plain, ws, tls, wss] = round;
         rounds.push([plain?, ws?, tls?, wss?]);
     }
     for (at, scheme) in SCHEMES.iter().enumerate() {
         let ratio = median(rounds.iter().map(|round| round[at] / round[0]));
         let rate = thousands(median(rounds.iter().map(|round| round[at])));
-        row(out, &[(*scheme).to_owned(), rate, format!("{ratio:.2}")])?;
+        row(
+            bench.out,
+            &[(*scheme).to_owned(), rate, format!("{ratio:.2}")],
+        )?;
     }
     let note = format!("{LINKS} links, TLS 1.3; CPU of the device shards, handshakes included.");
-    end(out, &note)
+    end(bench.out, &note)
 }
 
 /// Accepted messages per CPU-second of the device shards, in a run of a scenario.
