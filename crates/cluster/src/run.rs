@@ -130,13 +130,18 @@ impl SecondWatch {
     fn decide(&mut self, recent: &Recent, progress: &Progress) -> Option<Stop> {
         loop {
             let second = u64::from(self.next);
-            let span = (Micros::from_secs(second), Micros::from_secs(second + 1));
-            if span.1 > progress.at {
+            let until = Micros::from_secs(second + 1);
+            if until > progress.at {
                 return None;
             }
             let (flow, shed_own) = recent.flow_of(self.next);
-            let links = (progress.links_wanted, progress.links_up);
-            let window = StopWindow::of(span, &flow, shed_own, links);
+            let window = StopWindow {
+                from: Micros::from_secs(second),
+                until,
+                links_wanted: progress.links_wanted,
+                links_up: progress.links_up,
+                ..StopWindow::of(&flow, shed_own)
+            };
             self.next += 1;
             if let Some(stop) = self.watch.window(&window) {
                 return Some(stop);

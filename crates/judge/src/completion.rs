@@ -37,12 +37,8 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
             return Some(rule.not_evaluated(Unevaluated::CutShort));
         }
         let ratio = Allowance::Ratio(allowed);
-        Some(
-            rule.observed(Some(ratio.observed(incomplete, all)))
-                .evidence(words(incomplete, all))
-                .decided(holds, None)
-                .noted_if_close(ratio.margin(incomplete, all)),
-        )
+        let rule = rule.evidence(words(incomplete, all));
+        Some(rule.decided_by_count(ratio, (incomplete, all), None))
     });
     judged.collect()
 }

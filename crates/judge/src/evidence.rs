@@ -205,12 +205,8 @@ impl Ending {
     /// Reason why nothing can be decided that needs the whole run; none where it has an end.
     pub(crate) const fn why_open(&self) -> Option<Unevaluated> {
         match self {
-            Self::Unfinished {
-                is_running: true, ..
-            } => Some(Unevaluated::Running),
-            Self::Unfinished {
-                is_running: false, ..
-            } => Some(Unevaluated::Unknown),
+            Self::Unfinished { is_running, .. } if *is_running => Some(Unevaluated::Running),
+            Self::Unfinished { .. } => Some(Unevaluated::Unknown),
             Self::Planned
             | Self::Stopped(_)
             | Self::Interrupted

@@ -4,6 +4,7 @@ use muster_measure::Summary;
 use muster_model::{ConnectFailure, Micros, TlsFailure, figure};
 
 use crate::own_delay::{self, Decision};
+use crate::slo::counts;
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
@@ -60,20 +61,17 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     let would_be = (result == RunResult::Invalid)
         .then(|| would_be(&results))
         .flatten();
-    // What one part did not send or did not get may have been another's.
-    let warnings = match result {
-        // What is still to come may answer for it.
-        _ if open.is_some() => evidence.found.to_vec(),
-        RunResult::Pass | RunResult::Fail | RunResult::Invalid if !evidence.is_part => {
-            warnings(rules, &results, evidence)
-        }
+    let warnings = if open.is_some() {
+        // What is still to come may answer for the rest.
+        evidence.found.to_vec()
+    } else if evidence.is_part {
+        // What one part did not send or did not get may have been another's.
+        Vec::new()
+    } else if result == RunResult::None {
         // Its verdict says all the rest.
-        RunResult::None if !evidence.is_part => evidence.found.to_vec(),
-        RunResult::Pass
-        | RunResult::Fail
-        | RunResult::Invalid
-        | RunResult::None
-        | RunResult::Part => Vec::new(),
+        evidence.found.to_vec()
+    } else {
+        warnings(rules, &results, evidence)
     };
     Verdict {
         result,
@@ -149,11 +147,6 @@ fn would_be(rules: &[RuleResult]) -> Option<RunResult> {
 /// Returns whether a rule on the target that counts was not evaluated, though there was something
 /// to judge, or the scenario wants it judged.
 fn is_undecided(rule: &RuleResult) -> bool {
-    let counts = match rule.kind {
-        RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
-        RuleKind::Stability => rule.named,
-        RuleKind::Validity => false,
-    };
     let is_open = match &rule.outcome {
         RuleOutcome::NotEvaluated(
             Unevaluated::NoBackend | Unevaluated::NoLinks | Unevaluated::NoSuchLatency,
@@ -161,7 +154,7 @@ fn is_undecided(rule: &RuleResult) -> bool {
         RuleOutcome::NotEvaluated(_) => true,
         RuleOutcome::Pass | RuleOutcome::Fail => false,
     };
-    counts && is_open
+    rule.is_on_target() && is_open
 }
 
 /// Rule `no-link-up` of a run that ended without a link, where the scenario has switched rule `connected`
@@ -173,14 +166,10 @@ fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResul
     let is_needed = *evidence.ending == Ending::NoLinkUp && !is_reported;
     is_needed.then(|| {
         let links = &evidence.summary.run.links;
-        let causes = links.connect_failures.iter();
-        let causes: Vec<(&str, u64)> = causes
-            .map(|(cause, count)| (cause.as_str(), *count))
-            .collect();
         let words = format!(
             "none of {} links was up when connecting ended{}",
             figure::count(links.wanted),
-            slo::listed(&causes)
+            slo::listed(counts(&links.connect_failures))
         );
         RuleResult::new(RuleKind::Slo, "no-link-up", "run")
             .evidence(words)
@@ -191,15 +180,15 @@ fn no_link_up(rules: &[RuleResult], evidence: &Evidence<'_>) -> Option<RuleResul
 /// Returns whether there was no run at all: it failed before the first due, or no link ever came up
 /// and no peer was there to refuse one.
 fn was_no_run(evidence: &Evidence<'_>) -> bool {
-    match evidence.ending {
-        Ending::NotBegun(_) => true,
-        Ending::NoLinkUp => false,
-        Ending::Planned
-        | Ending::Stopped(_)
-        | Ending::Interrupted
-        | Ending::SettlingInterrupted { .. } => was_unreachable(evidence.summary),
-        Ending::Unfinished { is_running, .. } => !is_running && was_unreachable(evidence.summary),
-    }
+    let goes_on = matches!(
+        evidence.ending,
+        Ending::NoLinkUp
+            | Ending::Unfinished {
+                is_running: true,
+                ..
+            }
+    );
+    matches!(evidence.ending, Ending::NotBegun(_)) || !goes_on && was_unreachable(evidence.summary)
 }
 
 /// Returns whether no device completed a handshake, for no other causes than DNS, TCP, TLS and
@@ -322,20 +311,13 @@ fn stop_if(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
         return None;
     }
     let rule = RuleResult::new(RuleKind::StopIf, "stop-if", "run").named(true);
-    Some(match evidence.ending {
-        Ending::Stopped(stop) | Ending::SettlingInterrupted { stop: Some(stop) } => rule
-            .evidence(format!(
-                "{stop}; measuring ended at {:.0} s",
-                stop.at.as_secs_f64()
-            ))
-            .decided(false, Some(stop.since.second())),
-        Ending::Planned
-        | Ending::Interrupted
-        | Ending::SettlingInterrupted { stop: None }
-        | Ending::Unfinished { .. }
-        | Ending::NoLinkUp
-        | Ending::NotBegun(_) => rule
-            .evidence("no condition held for long enough")
-            .decided(true, None),
-    })
+    let (Ending::Stopped(stop) | Ending::SettlingInterrupted { stop: Some(stop) }) =
+        evidence.ending
+    else {
+        let rule = rule.evidence("no condition held for long enough");
+        return Some(rule.decided(true, None));
+    };
+    let ended = stop.at.as_secs_f64();
+    let rule = rule.evidence(format!("{stop}; measuring ended at {ended:.0} s"));
+    Some(rule.decided(false, Some(stop.since.second())))
 }

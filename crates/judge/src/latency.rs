@@ -1,7 +1,7 @@
 //! The latency rules: `pX <= b`, decided by exact counters, never by a bucket.
 
 use muster_measure::{
-    Above, Bounded, Distribution, Latency as Kept, LatencyView, Phase, ScopeSummary, State,
+    Above, Bounded, Distribution, Latency as Kept, LatencyView, Leg, Phase, ScopeSummary, State,
 };
 use muster_model::{BackendId, Micros, figure};
 
@@ -31,8 +31,9 @@ pub(crate) fn evaluate(
         percentile,
         at_most,
     } = bound;
-    let Some(kept) = kept(of) else {
-        return commands::leg(slo, bound, scope, evidence);
+    let kept = match kept(of) {
+        Ok(kept) => kept,
+        Err(leg) => return commands::leg(slo, leg, bound, scope, evidence),
     };
     let rule = new(slo).bound(Figure::Time(at_most));
     if let Some(reason) = why_unknown(of, scope, evidence) {
@@ -71,7 +72,12 @@ pub(crate) fn evaluate(
     if decision != Decision::Holds && holds_if_settled && evidence.is_settling_cut() {
         return rule.not_evaluated(Unevaluated::CutShort);
     }
-    let own = own_part(of);
+    let is_end_to_end = kept == Kept::EndToEnd;
+    let own = if is_end_to_end {
+        OwnDelay::Delivery
+    } else {
+        OwnDelay::Answers
+    };
     let observed = observed(scope, worst, percentile);
     let margin = observed.and_then(|at| margin(at.value(), at_most.0 as f64));
     rule.observed(observed)
@@ -116,19 +122,6 @@ fn open(slo: &Slo, counter: &Above, scope: &ScopeSummary, evidence: &Evidence<'_
     open.sum()
 }
 
-/// Our own part in a latency that only fails by it.
-fn own_part(of: Latency) -> OwnDelay {
-    match of {
-        Latency::EndToEnd => OwnDelay::Delivery,
-        Latency::Response
-        | Latency::Service
-        | Latency::Lateness
-        | Latency::CommandRequest
-        | Latency::CommandResponse
-        | Latency::CommandLoop => OwnDelay::Answers,
-    }
-}
-
 /// The percentile of all due without our own part; none for a latency without two times.
 fn lower(scope: &ScopeSummary, of: Kept, percentile: Percentile) -> Option<Micros> {
     let view = scope.latency.response_lower.as_ref();
@@ -167,14 +160,16 @@ fn too_few(
     .decided(false, since)
 }
 
-/// The recorder's name for it; none for a leg of commands.
-const fn kept(of: Latency) -> Option<Kept> {
+/// The recorder's name for a latency, or the leg of commands that it is.
+const fn kept(of: Latency) -> Result<Kept, Leg> {
     match of {
-        Latency::Response => Some(Kept::Response),
-        Latency::Service => Some(Kept::Service),
-        Latency::EndToEnd => Some(Kept::EndToEnd),
-        Latency::Lateness => Some(Kept::Lateness),
-        Latency::CommandRequest | Latency::CommandResponse | Latency::CommandLoop => None,
+        Latency::Response => Ok(Kept::Response),
+        Latency::Service => Ok(Kept::Service),
+        Latency::EndToEnd => Ok(Kept::EndToEnd),
+        Latency::Lateness => Ok(Kept::Lateness),
+        Latency::CommandRequest => Err(Leg::Request),
+        Latency::CommandResponse => Err(Leg::Response),
+        Latency::CommandLoop => Err(Leg::Loop),
     }
 }
 
@@ -187,11 +182,11 @@ fn words(counter: &Above, percentile: Percentile, evidence: &Evidence<'_>) -> St
         format!(" at {}", evidence.backend(id.index()))
     });
     let counts = (counter.above, counter.missing, counter.n);
-    let never = match counter.latency {
-        Kept::EndToEnd => "never arrived",
-        Kept::Response | Kept::Service | Kept::Lateness | Kept::Held | Kept::Connect => {
-            "never answered"
-        }
+    let is_end_to_end = counter.latency == Kept::EndToEnd;
+    let never = if is_end_to_end {
+        "never arrived"
+    } else {
+        "never answered"
     };
     counted(counts, percentile, never) + &place
 }

@@ -1,6 +1,7 @@
 //! The service levels: loss, failures and links. Latencies have a room of their own.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use muster_measure::{
     ArrivalFigures, LinkLedger, Phase, Scope as Measured, ScopeSummary, SecondRow, State,
@@ -42,9 +43,9 @@ pub(crate) fn evaluate(slo: &Slo, evidence: &Evidence<'_>) -> Option<RuleResult>
             };
             latency::evaluate(slo, bound, scope, evidence)
         }
-        SloBound::NotReceived(_) | SloBound::RepliesLost(_) | SloBound::ReceiveLoss(_) => {
-            return commands::absent(slo, scope, evidence);
-        }
+        SloBound::NotReceived(allowed) => commands::not_received(slo, allowed, scope, evidence),
+        SloBound::RepliesLost(allowed) => commands::replies_lost(slo, allowed, scope, evidence),
+        SloBound::ReceiveLoss(allowed) => commands::receive_loss(slo, allowed, scope),
         SloBound::QueriesWithCommand(wanted) => commands::queries(slo, wanted, scope, evidence),
         SloBound::Stable => return None,
     })
@@ -279,10 +280,8 @@ fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRes
     let worst = all.max_by_key(weight).unwrap_or(0);
     let (found, arrived) = of_backend(worst);
     let name = evidence.backend(worst);
-    rule.observed(Some(allowed.observed(found, arrived)))
-        .evidence(format!("{} at {name}", counted(found, arrived)))
-        .decided(allowed.covers(found, arrived), None)
-        .noted_if_close(allowed.margin(found, arrived))
+    rule.evidence(format!("{} at {name}", counted(found, arrived)))
+        .decided_by_count(allowed, (found, arrived), None)
 }
 
 /// Rule `failure-ratio`, on the measured cohort.
@@ -316,11 +315,8 @@ fn failure_ratio(
         .filter(|row| !allowed.covers(failed_due(row), row.due.finals()))
         .map(|row| row.second)
         .min();
-    let ratio = Allowance::Ratio(allowed);
-    rule.observed(Some(ratio.observed(failed, scheduled)))
-        .evidence(counted(failed, scheduled) + &failures::listed(ledger))
-        .decided(allowed.covers(failed, scheduled), since)
-        .noted_if_close(ratio.margin(failed, scheduled))
+    rule.evidence(counted(failed, scheduled) + &failures::listed(ledger))
+        .decided_by_count(Allowance::Ratio(allowed), (failed, scheduled), since)
 }
 
 fn failed_due(row: &SecondRow) -> u64 {
@@ -351,17 +347,12 @@ fn connected(slo: &Slo, wanted: Share, of: &Evidence<'_>) -> RuleResult {
     let most_missing = 1.0 - wanted.as_fraction();
     let fraction = links.up_at_start as f64 / links.wanted as f64;
     let ended = ConnectFailure::RunEnded.to_string();
-    let causes: Vec<(&str, u64)> = links
-        .connect_failures
-        .iter()
-        .filter(|(cause, _)| **cause != ended)
-        .map(|(cause, count)| (cause.as_str(), *count))
-        .collect();
+    let causes = counts(&links.connect_failures).filter(|(cause, _)| *cause != ended);
     let words = format!(
         "{} of {} links up at the end of the connect phase{}",
         figure::count(links.up_at_start),
         figure::count(links.wanted),
-        listed(&causes)
+        listed(causes)
     );
     // A refusal is the target's own, whatever else kept links away.
     let by_us = match of.was_refused() {
@@ -404,20 +395,10 @@ fn disconnects(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleRe
     if links.wanted == 0 {
         return rule.not_evaluated(Unevaluated::NoLinks);
     }
-    let causes: Vec<(&str, u64)> = links
-        .ended_by_platform
-        .iter()
-        .map(|(cause, count)| (cause.as_str(), *count))
-        .collect();
-    let lost = causes.iter().map(|(_, count)| count).sum();
-    rule.observed(Some(allowed.observed(lost, links.connected)))
-        .evidence(format!(
-            "{}{}",
-            counted(lost, links.connected),
-            listed(&causes)
-        ))
-        .decided(allowed.covers(lost, links.connected), None)
-        .noted_if_close(allowed.margin(lost, links.connected))
+    let lost = links.ended_by_platform.values().sum();
+    let causes = listed(counts(&links.ended_by_platform));
+    rule.evidence(counted(lost, links.connected) + &causes)
+        .decided_by_count(allowed, (lost, links.connected), None)
 }
 
 impl Allowance {
@@ -483,15 +464,19 @@ fn two_digits(value: f64) -> String {
 }
 
 /// ": rejected 3, shed 4", or nothing if all are zero.
-pub(crate) fn listed(parts: &[(&str, u64)]) -> String {
+pub(crate) fn listed<'a>(parts: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+    let parts = parts.into_iter().filter(|(_, count)| *count > 0);
     let parts: Vec<String> = parts
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name} {}", figure::count(*count)))
+        .map(|(name, count)| format!("{name} {}", figure::count(count)))
         .collect();
     if parts.is_empty() {
         String::new()
     } else {
         format!(": {}", parts.join(", "))
     }
+}
+
+/// Counts by name, for [`listed`].
+pub(crate) fn counts(by_name: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)> {
+    by_name.iter().map(|(name, count)| (name.as_str(), *count))
 }

@@ -94,14 +94,12 @@ fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     {
         return rule.not_evaluated(Unevaluated::NothingDue);
     }
-    let (cohort, when) = match evidence.ending {
-        Ending::Stopped(_) => (&run.uplink, "due"),
-        Ending::NoLinkUp => return rule.not_evaluated(Unevaluated::NothingDue),
-        Ending::Planned
-        | Ending::Interrupted
-        | Ending::SettlingInterrupted { .. }
-        | Ending::Unfinished { .. }
-        | Ending::NotBegun(_) => (&run.measured, "due while measuring"),
+    if *evidence.ending == Ending::NoLinkUp {
+        return rule.not_evaluated(Unevaluated::NothingDue);
+    }
+    let (cohort, when) = match matches!(evidence.ending, Ending::Stopped(_)) {
+        true => (&run.uplink, "due"),
+        false => (&run.measured, "due while measuring"),
     };
     let Some(messages) = cohort.scheduled else {
         return rule.not_evaluated(Unevaluated::Unknown);

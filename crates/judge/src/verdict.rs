@@ -6,7 +6,9 @@ use std::fmt;
 use muster_model::figure::{self, Figure};
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, UnknownDelivery, Warning};
+use crate::{
+    Allowance, Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, UnknownDelivery, Warning,
+};
 
 /// The verdict on one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -193,6 +195,18 @@ impl RuleResult {
         self
     }
 
+    /// Passes if what was found of a whole is allowed, else fails since the given second.
+    pub(crate) fn decided_by_count(
+        self,
+        allowed: Allowance,
+        (found, of): (u64, u64),
+        since_s: Option<u32>,
+    ) -> Self {
+        self.observed(Some(allowed.observed(found, of)))
+            .decided(allowed.covers(found, of), since_s)
+            .noted_if_close(allowed.margin(found, of))
+    }
+
     pub(crate) fn not_evaluated(mut self, reason: Unevaluated) -> Self {
         self.evidence = reason.to_string();
         self.outcome = RuleOutcome::NotEvaluated(reason);
@@ -216,14 +230,8 @@ impl RuleResult {
 
     /// Leaves a rule on the target to the merged parts: one part knows no more than a half of it.
     pub(crate) fn leave_to_the_whole(&mut self) {
-        match self.kind {
-            RuleKind::Slo | RuleKind::Drain | RuleKind::Stability => {
-                self.outcome = RuleOutcome::NotEvaluated(Unevaluated::OnePart);
-                self.evidence = Unevaluated::OnePart.to_string();
-                (self.observed, self.lower) = (None, None);
-                (self.since_s, self.note) = (None, None);
-            }
-            RuleKind::StopIf | RuleKind::Validity => {}
+        if !matches!(self.kind, RuleKind::StopIf | RuleKind::Validity) {
+            self.forget(Unevaluated::OnePart);
         }
     }
 
@@ -231,9 +239,12 @@ impl RuleResult {
     /// end of the connect phase stay what they were, and that the run has no end is known.
     pub(crate) fn leave_open(&mut self, reason: Unevaluated) {
         let is_open = matches!(self.outcome, RuleOutcome::NotEvaluated(_));
-        if !is_open && ["connected", "uninterrupted"].contains(&self.rule.as_str()) {
-            return;
+        if is_open || !["connected", "uninterrupted"].contains(&self.rule.as_str()) {
+            self.forget(reason);
         }
+    }
+
+    fn forget(&mut self, reason: Unevaluated) {
         self.outcome = RuleOutcome::NotEvaluated(reason);
         self.evidence = reason.to_string();
         (self.observed, self.lower) = (None, None);
@@ -252,19 +263,12 @@ impl RuleResult {
     /// that.
     pub(crate) fn conclude(&mut self, ending: &Ending) {
         let is_open = matches!(self.outcome, RuleOutcome::NotEvaluated(_));
-        let is_excused = match ending {
-            Ending::Stopped(_) => self.outcome.is_cut_short(),
-            Ending::NoLinkUp => is_open && !self.is_own_delay(),
-            Ending::Planned
-            | Ending::Interrupted
-            | Ending::SettlingInterrupted { .. }
-            | Ending::Unfinished { .. }
-            | Ending::NotBegun(_) => false,
-        };
+        let is_excused = matches!(ending, Ending::Stopped(_)) && self.outcome.is_cut_short()
+            || *ending == Ending::NoLinkUp && is_open && !self.is_own_delay();
         if self.outcome != RuleOutcome::Pass {
             self.note = None;
         }
-        self.consequence = if self.fails_the_target() {
+        self.consequence = if self.is_on_target() && self.outcome == RuleOutcome::Fail {
             Consequence::Fails
         } else if self.invalidates() && !is_excused {
             Consequence::Invalidates
@@ -286,40 +290,28 @@ impl RuleResult {
         )
     }
 
-    /// Returns whether the rule failed in a way that is held against the target.
-    fn fails_the_target(&self) -> bool {
-        let counts = match self.kind {
+    /// Returns whether the rule is on the target and counts.
+    pub(crate) fn is_on_target(&self) -> bool {
+        match self.kind {
             RuleKind::Slo | RuleKind::Drain | RuleKind::StopIf => true,
             RuleKind::Stability => self.named,
             RuleKind::Validity => false,
-        };
-        counts && self.outcome == RuleOutcome::Fail
+        }
     }
 
     /// Returns whether the rule makes the run invalid: a validity rule that failed, or an SLO that
     /// could not be evaluated. A default that had nothing to judge does not apply, and stability
     /// counts only where the scenario names it.
     fn invalidates(&self) -> bool {
-        match (&self.kind, &self.outcome) {
-            (RuleKind::Validity, RuleOutcome::Fail) => true,
-            (
-                RuleKind::Slo | RuleKind::Drain,
-                RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(_)),
-            ) => true,
-            (RuleKind::Slo, RuleOutcome::NotEvaluated(reason)) => {
-                *reason != Unevaluated::OnePart && (self.named || !reason.is_without_object())
-            }
-            (RuleKind::Stability, RuleOutcome::NotEvaluated(reason)) => {
-                self.named && *reason != Unevaluated::OnePart
-            }
-            (
-                RuleKind::Slo
-                | RuleKind::Drain
-                | RuleKind::StopIf
-                | RuleKind::Stability
-                | RuleKind::Validity,
-                RuleOutcome::Pass | RuleOutcome::Fail | RuleOutcome::NotEvaluated(_),
-            ) => false,
+        let RuleOutcome::NotEvaluated(reason) = self.outcome else {
+            return self.kind == RuleKind::Validity && self.outcome == RuleOutcome::Fail;
+        };
+        let is_here = reason != Unevaluated::OnePart;
+        match self.kind {
+            RuleKind::Slo => is_here && (self.named || !reason.is_without_object()),
+            RuleKind::Drain => self.is_own_delay(),
+            RuleKind::Stability => is_here && self.named,
+            RuleKind::StopIf | RuleKind::Validity => false,
         }
     }
 }

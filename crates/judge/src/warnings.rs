@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{CommandLedger, Counter, Phase, ReceptionLedger, ScopeSummary};
+use muster_measure::{
+    ArrivalFigures, CommandLedger, Counter, Phase, ReceptionLedger, ScopeSummary,
+};
 use muster_model::{ShedCause, StreamId, figure};
 use serde::{Deserialize, Serialize};
 
@@ -289,36 +291,39 @@ fn no_command(command: Option<&CommandLedger>, evidence: &Evidence<'_>) -> Optio
 /// Share of a stream's messages lost at the backend that lost most of it.
 fn lost(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
     evidence.summary.run.uplink.arrivals.lost?;
-    let backends = evidence.summary.backends.iter().enumerate();
-    let figures = backends.filter_map(|(at, backend)| {
-        let figures = backend.streams.get(stream.index())?;
-        Some((figures.all_lost(), figures.expected(), at))
-    });
-    let (lost, expected, at) = figures.max_by_key(|(lost, ..)| *lost)?;
+    let figures = |of: &ArrivalFigures| (of.all_lost(), of.expected());
+    let (lost, expected, backend) = most(evidence, stream, figures)?;
     let share = much(lost, expected)?;
+    let lost = figure::count(lost);
     Some(format!(
-        "{share} of what the platform took is lost at {} ({})",
-        evidence.backend(at),
-        figure::count(lost)
+        "{share} of what the platform took is lost at {backend} ({lost})"
     ))
 }
 
 /// Further copies of a stream's messages at the backend that had most of them.
 fn duplicates(evidence: &Evidence<'_>, stream: StreamId) -> Option<String> {
     evidence.summary.run.uplink.arrivals.duplicates?;
-    let backends = evidence.summary.backends.iter().enumerate();
-    let figures = backends.filter_map(|(at, backend)| {
-        let figures = backend.streams.get(stream.index())?;
-        Some((figures.duplicates, figures.arrived, at))
-    });
-    let (again, arrived, at) = figures.max_by_key(|(again, ..)| *again)?;
+    let figures = |of: &ArrivalFigures| (of.duplicates, of.arrived);
+    let (again, arrived, backend) = most(evidence, stream, figures)?;
+    let counted = counted(again, arrived);
     (again > 0).then(|| {
-        format!(
-            "duplicates at {}: {}; name `duplicates` in `slo` to judge them",
-            evidence.backend(at),
-            counted(again, arrived)
-        )
+        format!("duplicates at {backend}: {counted}; name `duplicates` in `slo` to judge them")
     })
+}
+
+/// The largest count of a stream over backends, the whole that it is a part of, and the backend.
+fn most(
+    evidence: &Evidence<'_>,
+    stream: StreamId,
+    figures: impl Fn(&ArrivalFigures) -> (u64, u64),
+) -> Option<(u64, u64, String)> {
+    let backends = evidence.summary.backends.iter().enumerate();
+    let counts = backends.filter_map(|(at, backend)| {
+        let (part, whole) = figures(backend.streams.get(stream.index())?);
+        Some((part, whole, at))
+    });
+    let (part, whole, at) = counts.max_by_key(|(part, ..)| *part)?;
+    Some((part, whole, evidence.backend(at)))
 }
 
 /// Commands and messages that devices did not receive, and replies that the backend did not, unless

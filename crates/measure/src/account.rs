@@ -8,7 +8,7 @@ use muster_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::checksummed_count::{cause_key, digest_copy, digest_ended, digest_link, failure_key};
+use crate::checksummed_count::digest_of;
 use crate::merge::merge_fields;
 use crate::{
     ChecksummedCount, CommandAccount, LinkCounters, ReceptionAccount, RecorderPlan, State, digest,
@@ -118,7 +118,7 @@ impl Account {
     /// was still open at the end. `resent` says whether it went out more than once.
     pub fn ended(&mut self, id: &MessageId, outcome: &Outcome, resent: bool) {
         if let Some(stream) = self.streams.get_mut(id.stream.index()) {
-            let digest = digest_ended(digest(id), outcome, resent);
+            let digest = digest_of(digest(id), (outcome, resent));
             stream.states[State::from(outcome).index()].add(digest);
         }
     }
@@ -136,7 +136,7 @@ impl Account {
             return;
         };
         match id {
-            Some(id) => account.read.add(digest_copy(digest(id), integrity)),
+            Some(id) => account.read.add(digest_of(digest(id), integrity)),
             None => account.unstamped += 1,
         }
     }
@@ -148,27 +148,24 @@ impl Account {
 
     /// A try to connect ended with a usable link.
     pub fn connected(&mut self, link: LinkId) {
-        self.links.connected.add(digest_link(link, 0));
+        self.links.connected.add(digest_of(link.0.into(), ()));
     }
 
     /// The platform has answered the CONNECT of a link that was up before, whose fleet goes offline.
     pub fn returned(&mut self, link: LinkId, is_kept: bool) {
-        let digest = digest_link(link, 1 + u64::from(is_kept));
+        let digest = digest_of(link.0.into(), is_kept);
         self.links.returned.add(digest);
     }
 
     /// A try to connect ended without a link.
     pub fn connect_failed(&mut self, link: LinkId, failure: &ConnectFailure) {
-        self.links
-            .failed
-            .add(digest_link(link, failure_key(failure)));
+        self.links.failed.add(digest_of(link.0.into(), failure));
     }
 
     /// A usable link ended.
     pub fn disconnected(&mut self, link: LinkId, cause: &Cause) {
-        self.links
-            .disconnected
-            .add(digest_link(link, cause_key(cause)));
+        let digest = digest_of(link.0.into(), cause);
+        self.links.disconnected.add(digest);
     }
 
     /// A usable link was found by walking them at the end of the run.

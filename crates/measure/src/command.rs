@@ -12,7 +12,7 @@ mod sets;
 pub use account::CommandAccount;
 pub(crate) use close::CommandsClosed;
 pub use counts::{CommandCounts, CommandWindow, DeliveryCounts, QueriesDue};
-pub use ledger::{CommandLedger, CommandSummary, CommandsApart, PresenceRow};
+pub use ledger::{CommandLedger, CommandSummary, CommandTimes, PresenceRow};
 pub use leg::{Leg, LegCounts, LegSummary};
 pub(crate) use record::CommandFilling;
 pub(crate) use sets::{CommandSets, StreamCommands};

@@ -27,11 +27,9 @@
 //! is for and the stream of kind `command` that takes it; `by_device` and `by_stream` say who got a
 //! copy, and by which of its streams.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{Display, Write};
 
-use muster_model::{
-    Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact, MessageId, Micros, Outcome, Reception,
-};
+use muster_model::{Attempt, Fact, Integrity, LinkEvent, LinkFact, MessageId, Micros, Outcome};
 
 mod command;
 
@@ -42,112 +40,111 @@ pub const FACTS_HEADER: &str = "# muster-facts/2\n";
 
 /// Appends the line of a fact, its newline included.
 pub fn encode_fact(fact: &Fact, out: &mut String) {
-    let written = match fact {
-        Fact::Attempt(attempt) => write_attempt(attempt, out),
-        Fact::Arrival(arrival) => write_arrival(arrival, out),
-        Fact::Link(link) => write_link(link, out),
-        Fact::Command(command) => command::write(command, out),
-        Fact::Reception(reception) => write_reception(reception, out),
+    let line = match fact {
+        Fact::Attempt(attempt) => of_attempt(attempt, Line::new("attempt", out)),
+        Fact::Arrival(arrival) => Line::new("arrival", out)
+            .id(arrival.id.as_ref())
+            .instant(arrival.due)
+            .instant(Some(arrival.seen))
+            .field(arrival.backend.0)
+            .field(arrival.consumer.0)
+            .integrity(arrival.integrity)
+            .field(arrival.own.get()),
+        Fact::Link(link) => of_link(link, Line::new("link", out)),
+        Fact::Command(command) => command::line(command, out),
+        Fact::Reception(reception) => Line::new("reception", out)
+            .id(reception.id.as_ref())
+            .instant(reception.due)
+            .instant(Some(reception.seen))
+            .field(reception.subscriber.0)
+            .field(reception.stream.0)
+            .integrity(reception.integrity),
     };
-    written.expect("a string takes all text");
+    line.out.push('\n');
 }
 
-fn write_attempt(attempt: &Attempt, out: &mut String) -> fmt::Result {
-    write!(out, "attempt")?;
-    write_id(Some(&attempt.id), out)?;
-    write!(out, "\t{}", attempt.due.get())?;
-    write_instant(attempt.taken, out)?;
-    write_instant(attempt.sent, out)?;
-    write!(
-        out,
-        "\t{}\t{}\t",
-        attempt.ended.get(),
-        State::from(&attempt.outcome).name()
-    )?;
-    match &attempt.outcome {
-        Outcome::Rejected(reason) => write!(out, "{reason}")?,
-        Outcome::Broken(cause) => write!(out, "{cause}")?,
-        Outcome::Shed(cause) => write!(out, "{cause}")?,
+/// A line in the making: fields separated by tabs.
+struct Line<'a> {
+    out: &'a mut String,
+}
+
+impl<'a> Line<'a> {
+    fn new(kind: &str, out: &'a mut String) -> Self {
+        out.push_str(kind);
+        Self { out }
+    }
+
+    fn field(self, value: impl Display) -> Self {
+        write!(self.out, "\t{value}").expect("a string takes all text");
+        self
+    }
+
+    fn instant(self, at: Option<Micros>) -> Self {
+        match at {
+            Some(at) => self.field(at.get()),
+            None => self.field('-'),
+        }
+    }
+
+    fn id(self, id: Option<&MessageId>) -> Self {
+        match id {
+            Some(id) => self
+                .field(id.run.0)
+                .field(id.device.0)
+                .field(id.stream.0)
+                .field(id.seq),
+            None => self.field("-\t-\t-\t-"),
+        }
+    }
+
+    fn integrity(self, integrity: Integrity) -> Self {
+        self.field(match integrity {
+            Integrity::Intact => "intact",
+            Integrity::Corrupted => "corrupted",
+            Integrity::Unchecked => "unchecked",
+        })
+    }
+}
+
+fn of_attempt<'a>(attempt: &Attempt, line: Line<'a>) -> Line<'a> {
+    let line = line
+        .id(Some(&attempt.id))
+        .instant(Some(attempt.due))
+        .instant(attempt.taken)
+        .instant(attempt.sent)
+        .instant(Some(attempt.ended))
+        .field(State::from(&attempt.outcome).name());
+    let line = match &attempt.outcome {
+        Outcome::Rejected(reason) => line.field(reason),
+        Outcome::Broken(cause) => line.field(cause),
+        Outcome::Shed(cause) => line.field(cause),
         Outcome::Accepted | Outcome::TimedOut | Outcome::Unacknowledged | Outcome::InFlight => {
-            write!(out, "-")?;
+            line.field('-')
         }
-    }
-    let (resent, own) = (u8::from(attempt.resent), attempt.own.get());
-    writeln!(out, "\t{resent}\t{own}")
-}
-
-fn write_arrival(arrival: &Arrival, out: &mut String) -> fmt::Result {
-    write!(out, "arrival")?;
-    write_id(arrival.id.as_ref(), out)?;
-    write_instant(arrival.due, out)?;
-    let integrity = integrity(arrival.integrity);
-    let (seen, backend, consumer) = (arrival.seen.get(), arrival.backend.0, arrival.consumer.0);
-    let own = arrival.own.get();
-    writeln!(out, "\t{seen}\t{backend}\t{consumer}\t{integrity}\t{own}")
-}
-
-fn write_reception(reception: &Reception, out: &mut String) -> fmt::Result {
-    write!(out, "reception")?;
-    write_id(reception.id.as_ref(), out)?;
-    write_instant(reception.due, out)?;
-    let (subscriber, stream) = (reception.subscriber.0, reception.stream.0);
-    let integrity = integrity(reception.integrity);
-    let seen = reception.seen.get();
-    writeln!(out, "\t{seen}\t{subscriber}\t{stream}\t{integrity}")
-}
-
-fn write_id(id: Option<&MessageId>, out: &mut String) -> fmt::Result {
-    match id {
-        Some(id) => write!(
-            out,
-            "\t{}\t{}\t{}\t{}",
-            id.run.0, id.device.0, id.stream.0, id.seq
-        ),
-        None => write!(out, "\t-\t-\t-\t-"),
-    }
-}
-
-fn integrity(integrity: Integrity) -> &'static str {
-    match integrity {
-        Integrity::Intact => "intact",
-        Integrity::Corrupted => "corrupted",
-        Integrity::Unchecked => "unchecked",
-    }
-}
-
-fn write_link(fact: &LinkFact, out: &mut String) -> fmt::Result {
-    let mut line = |event: &str, detail: &dyn Display| {
-        writeln!(
-            out,
-            "link\t{}\t{}\t{event}\t{detail}\t{}",
-            fact.link.0,
-            fact.at.get(),
-            u8::from(fact.by_us)
-        )
     };
-    match &fact.event {
-        LinkEvent::Connected { took } => line("connected", &took.get()),
-        LinkEvent::Returned { is_kept } => line("returned", &u8::from(*is_kept)),
-        LinkEvent::Failed(failure) => line("failed", failure),
-        LinkEvent::Disconnected(cause) => line("disconnected", cause),
-        LinkEvent::LastSent { cause, messages } => {
-            line("last-sent", &format_args!("{messages} {cause}"))
-        }
-    }
+    line.field(u8::from(attempt.resent))
+        .field(attempt.own.get())
 }
 
-fn write_instant(at: Option<Micros>, out: &mut String) -> fmt::Result {
-    match at {
-        Some(at) => write!(out, "\t{}", at.get()),
-        None => write!(out, "\t-"),
-    }
+fn of_link<'a>(fact: &LinkFact, line: Line<'a>) -> Line<'a> {
+    let line = line.field(fact.link.0).instant(Some(fact.at));
+    let line = match &fact.event {
+        LinkEvent::Connected { took } => line.field("connected").field(took.get()),
+        LinkEvent::Returned { is_kept } => line.field("returned").field(u8::from(*is_kept)),
+        LinkEvent::Failed(failure) => line.field("failed").field(failure),
+        LinkEvent::Disconnected(cause) => line.field("disconnected").field(cause),
+        LinkEvent::LastSent { cause, messages } => line
+            .field("last-sent")
+            .field(format_args!("{messages} {cause}")),
+    };
+    line.field(u8::from(fact.by_us))
 }
 
 #[cfg(test)]
 mod tests {
     use muster_model::{
-        BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, LinkId, MessageId, Reason, RunId,
-        ShedCause, StreamId,
+        Arrival, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, LinkId, MessageId, Reason,
+        Reception, RunId, ShedCause, StreamId,
     };
 
     use super::*;

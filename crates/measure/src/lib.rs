@@ -111,8 +111,8 @@ pub use calendar::Calendar;
 pub use checksummed_count::{ChecksummedCount, digest};
 pub use closing::Closing;
 pub use command::{
-    ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandWindow,
-    CommandsApart, DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow,
+    ANSWERINGS, CommandAccount, CommandCounts, CommandLedger, CommandSummary, CommandTimes,
+    CommandWindow, DELIVERIES, DeliveryCounts, Leg, LegCounts, LegSummary, PRESENCES, PresenceRow,
     QUERIES, QueriesDue, answering_at, delivery_at, presence_at, query_at,
 };
 pub use counts::{

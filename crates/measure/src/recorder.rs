@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::above::{BoundTable, count_above};
 use crate::cells::CellPool;
-use crate::checksummed_count::{digest_copy, digest_ended};
+use crate::checksummed_count::digest_of;
 use crate::command::CommandFilling;
 use crate::copies::Manner;
 use crate::down_by_us::DownByUs;
@@ -153,7 +153,7 @@ impl Recorder {
         let account = &mut self.identity.facts.backends[at];
         let message = arrival.id.as_ref().map(digest);
         match message {
-            Some(message) => account.read.add(digest_copy(message, arrival.integrity)),
+            Some(message) => account.read.add(digest_of(message, arrival.integrity)),
             None => account.unstamped += 1,
         }
         account.consumed += 1;
@@ -305,7 +305,7 @@ impl Recorder {
         if attempt.sent.is_some() {
             facts.sent.add(message);
         }
-        let digest = digest_ended(message, &attempt.outcome, attempt.resent);
+        let digest = digest_of(message, (&attempt.outcome, attempt.resent));
         facts.states[state.index()].add(digest);
     }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::bitmap::{WORD, first_one, first_zero, set_bit, set_bits};
-use crate::set_merge::merge_runs;
+use crate::set_merge::{clip, count, merge_runs};
 
 /// Bytes a list of runs may take beyond a bitmap's, so that the shortest lists stay lists.
 const RUNS_SLACK_BYTES: usize = 32;
@@ -100,7 +100,7 @@ impl SeqSet {
 
     /// Number of members.
     pub fn len(&self) -> u64 {
-        self.runs().map(|run| u64::from(run.end - run.start)).sum()
+        count(self.runs())
     }
 
     /// Returns whether the set has no member.
@@ -135,6 +135,11 @@ impl SeqSet {
     /// The numbers of this set that are not in the other.
     pub fn difference(&self, other: &SeqSet) -> SeqSet {
         combine(self.runs(), other.runs(), |mine, theirs| mine && !theirs)
+    }
+
+    /// The numbers of this set that lie in a range.
+    pub(crate) fn within(&self, range: Range<u32>) -> SeqSet {
+        Self::from_runs(clip(self.runs(), range))
     }
 
     /// The set of ascending runs that do not touch.

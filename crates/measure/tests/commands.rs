@@ -729,14 +729,14 @@ proptest! {
         });
         let queries: Vec<&Query> = queries.collect();
         let shed = world.facts.iter().filter_map(shed_query).filter(|due| is_measured(*due)).count();
-        for (place, count) in found.queries.ends.iter().enumerate() {
+        for (place, count) in found.measured.queries.ends.iter().enumerate() {
             let ended = queries.iter().filter(|query| query_at(&query.outcome) == place);
             prop_assert_eq!(*count, ended.count() as u64);
         }
-        prop_assert_eq!(found.queries.shed, shed as u64);
-        prop_assert_eq!(found.queries.due(), (queries.len() + shed) as u64);
-        let printed = &found.request;
-        prop_assert_eq!(printed.known.count + printed.censored.count, found.queries.due());
+        prop_assert_eq!(found.measured.queries.shed, shed as u64);
+        prop_assert_eq!(found.measured.queries.due(), (queries.len() + shed) as u64);
+        let printed = &found.measured.request;
+        prop_assert_eq!(printed.known.count + printed.censored.count, found.measured.queries.due());
         let longest = if shed > 0 { SHED_AFTER } else { Micros(2_000) };
         prop_assert_eq!(printed.known.max_us.max(printed.censored.max_us), longest.get());
     }
@@ -755,9 +755,9 @@ proptest! {
             let summary = summary_by(&plan, &world.own, &windows, &identity);
             prop_assert_eq!(residue_of(&summary), 0);
             let found = summary.run.command.as_ref().unwrap();
-            prop_assert_eq!((&found.ledger, found.queries), (&whole.ledger, whole.queries));
-            prop_assert_eq!(&found.request, &whole.request);
-            prop_assert_eq!(&found.round, &whole.round);
+            prop_assert_eq!((&found.ledger, found.measured.queries), (&whole.ledger, whole.measured.queries));
+            prop_assert_eq!(&found.measured.request, &whole.measured.request);
+            prop_assert_eq!(&found.measured.round, &whole.measured.round);
             for (is_cold, part) in [(true, &found.cold), (false, &found.warm)] {
                 let part = part.as_ref().unwrap();
                 let is_its = |seq, at| {

@@ -55,7 +55,7 @@ impl Assembly<'_> {
         } = self;
         let scope = &summary.run;
         let latency = Latencies::from(&scope.latency);
-        let latency = downlink::with_commands(latency, scope.command.as_ref());
+        let latency = with_commands(latency, scope);
         let lateness = latency.lateness.as_ref();
         let lateness_p99_us = lateness.and_then(|leg| leg.percentiles.p99_us);
         let windows = windows::coarsened(summary, windows, health);
@@ -91,14 +91,24 @@ fn health_figures(summary: &Summary, health: &GeneratorHealth) -> Vec<HealthFigu
     all.iter().map(HealthFigure::from).collect()
 }
 
+fn with_commands(latencies: Latencies, scope: &ScopeSummary) -> Latencies {
+    downlink::with_commands(latencies, scope.command.as_ref(), |of| Some(&of.measured))
+}
+
 fn cold(scope: &ScopeSummary) -> Option<Latencies> {
+    let latencies = scope.cold.as_ref()?.into();
     let command = scope.command.as_ref();
-    downlink::apart(scope.cold.as_ref(), command, |of| of.cold.as_ref())
+    Some(downlink::with_commands(latencies, command, |of| {
+        of.cold.as_ref()
+    }))
 }
 
 fn warm(scope: &ScopeSummary) -> Option<Latencies> {
+    let latencies = scope.warm.as_ref()?.into();
     let command = scope.command.as_ref();
-    downlink::apart(scope.warm.as_ref(), command, |of| of.warm.as_ref())
+    Some(downlink::with_commands(latencies, command, |of| {
+        of.warm.as_ref()
+    }))
 }
 
 fn phases(summary: &Summary) -> Vec<Phase> {
@@ -135,10 +145,7 @@ fn ledgers(summary: &Summary, names: &Names<'_>) -> Ledgers {
         let account = StreamAccount {
             ledger: scope.uplink.clone(),
             rates: scope.rates,
-            latency: downlink::with_commands(
-                Latencies::from(&scope.latency),
-                scope.command.as_ref(),
-            ),
+            latency: with_commands(Latencies::from(&scope.latency), scope),
             latency_cold: cold(scope),
             latency_warm: warm(scope),
             command: commands(scope),

@@ -6,7 +6,7 @@ use muster_judge::{
     Allowance, Ending, Figure, Incident, IncidentKind, Latency, Percentile, RuleOutcome, RunResult,
     Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
-use muster_measure::{CommandSummary, LegSummary, QueriesDue};
+use muster_measure::{CommandSummary, CommandTimes, LegSummary, QueriesDue};
 use muster_model::Micros;
 
 use crate::run::{Run, rule};
@@ -17,7 +17,10 @@ const RULE: &str = "queries-with-command";
 fn judged(run: &Run, ends: [u64; 6], shed: u64) -> Verdict {
     let mut summary = run.summary();
     let mut command = CommandSummary {
-        queries: QueriesDue { ends, shed },
+        measured: CommandTimes {
+            queries: QueriesDue { ends, shed },
+            ..CommandTimes::default()
+        },
         ..CommandSummary::default()
     };
     command.ledger.queries = ends.iter().sum();

@@ -118,7 +118,8 @@ fn a_leg_of_commands_is_decided_by_both_times_too() {
         (leg.begun, leg.ended) = (1_000, 1_000);
         leg.above.insert(Micros::from_millis(50), 20);
         leg.above_lower.insert(Micros::from_millis(50), above_lower);
-        let (upper, lower) = (&mut commands.request, &mut commands.request_lower);
+        let times = &mut commands.measured;
+        let (upper, lower) = (&mut times.request, &mut times.request_lower);
         (0..1_000).for_each(|_| upper.known.record(Micros(60_000)));
         (0..1_000).for_each(|_| lower.known.record(Micros(40_000)));
         summary.run.command = Some(commands);

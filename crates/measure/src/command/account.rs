@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ANSWERINGS, DELIVERIES, PRESENCES, QUERIES, answering_at, delivery_at, presence_at, query_at,
 };
-use crate::checksummed_count::{
-    digest_answering, digest_copy, digest_delivery, digest_met, digest_query, digest_receipt,
-};
+use crate::checksummed_count::digest_of;
 use crate::merge::merge_fields;
 use crate::{ChecksummedCount, digest};
 
@@ -49,17 +47,17 @@ impl CommandAccount {
     pub fn count(&mut self, command: &Command) {
         match command {
             Command::Query(Query { id, outcome, .. }) => {
-                self.queries[query_at(outcome)].add(digest_query(digest(id), outcome));
+                self.queries[query_at(outcome)].add(digest_of(digest(id), outcome));
             }
             Command::Issue(Issue { id, delivery, .. }) => {
-                self.issues[delivery_at(delivery)].add(digest_delivery(digest(id), delivery));
+                self.issues[delivery_at(delivery)].add(digest_of(digest(id), delivery));
             }
             Command::Met(Met { id, presence, .. }) => {
-                self.met[presence_at(*presence)].add(digest_met(digest(id), *presence));
+                self.met[presence_at(*presence)].add(digest_of(digest(id), *presence));
             }
             Command::Receipt(receipt) => self.receipt(receipt),
             Command::Answer(Answer { id, outcome, .. }) => {
-                self.answers[answering_at(outcome)].add(digest_answering(digest(id), outcome));
+                self.answers[answering_at(outcome)].add(digest_of(digest(id), outcome));
             }
             Command::Reply(reply) => self.reply(reply),
         }
@@ -68,8 +66,8 @@ impl CommandAccount {
     fn receipt(&mut self, receipt: &Receipt) {
         match &receipt.id {
             Some(id) => {
-                let copy = digest_copy(digest(id), receipt.integrity);
-                self.read.add(digest_receipt(copy, receipt.device));
+                let copy = digest_of(digest(id), receipt.integrity);
+                self.read.add(digest_of(copy, receipt.device));
             }
             None => self.damaged += 1,
         }
@@ -79,7 +77,7 @@ impl CommandAccount {
         match &reply.id {
             Some(id) => self
                 .replies_read
-                .add(digest_copy(digest(id), reply.integrity)),
+                .add(digest_of(digest(id), reply.integrity)),
             None => self.replies_damaged += 1,
         }
     }

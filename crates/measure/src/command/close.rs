@@ -8,7 +8,7 @@ use super::equations::Witnesses;
 use super::ledger::by_name as rows_by_name;
 use super::{
     ANSWERED, ANSWERING_NAMES, CommandCounts, CommandLedger, CommandSets, CommandSummary,
-    CommandWindow, CommandsApart, DELIVERED, DELIVERY_NAMES, Leg, LegSummary, PRESENCES,
+    CommandTimes, CommandWindow, DELIVERED, DELIVERY_NAMES, Leg, LegSummary, PRESENCES,
     PresenceRow, QUERY_NAMES,
 };
 use crate::closing::{Closing, by_name};
@@ -16,11 +16,12 @@ use crate::copies::CopySums;
 use crate::drain::{DrainClosed, DrainSums};
 use crate::equations::Equations;
 use crate::lost::keep_lost;
-use crate::merge::sum_of;
+use crate::merge::{Merge, sum_of};
 use crate::scope::{Part, view};
 use crate::{Cold, Distribution, LostIds, Role, SeqSet, State, StreamTrack, TableRow, WindowKey};
 
 /// The commands of one stream, closed, with the times of its measured cohort.
+#[derive(Default)]
 pub(crate) struct CommandsClosed {
     pub(crate) ledger: CommandLedger,
     times: CommandWindow,
@@ -161,7 +162,7 @@ impl Closing<'_> {
         let delivered = sets.issues.of(DELIVERED);
         let received = &sets.received;
         drain.copies.add(received.sums(None, due.clone()));
-        drain.compare(device, &delivered, &received.arrived, (due, u32::MAX));
+        drain.compare(device, &delivered.within(due), &received.arrived, u32::MAX);
     }
 
     fn command_equations(
@@ -200,21 +201,11 @@ impl CommandsClosed {
         let drain = DrainClosed::sum(parts.clone().filter_map(|part| part.drain.as_ref()));
         let mut sum: Option<CommandsClosed> = None;
         for part in parts {
-            let sum = sum.get_or_insert_with(|| CommandsClosed {
-                ledger: CommandLedger::default(),
-                times: CommandWindow::default(),
-                apart: None,
-                legs: Default::default(),
-                drain: None,
-            });
+            let sum = sum.get_or_insert_default();
             sum.ledger.merge(&part.ledger);
             sum.times.merge(&part.times);
-            for (at, theirs) in part.apart.iter().flatten().enumerate() {
-                sum.apart.get_or_insert_default()[at].merge(theirs);
-            }
-            for (mine, theirs) in sum.legs.iter_mut().zip(&part.legs) {
-                mine.merge(theirs);
-            }
+            sum.apart.merge(&part.apart);
+            sum.legs.merge(&part.legs);
         }
         let CommandsClosed {
             mut ledger,
@@ -226,38 +217,21 @@ impl CommandsClosed {
         if !is_whole {
             ledger.residue = None;
         }
-        let lateness = view(
-            std::mem::take(&mut times.lateness),
-            Distribution::default(),
-            false,
-        );
+        let lateness = std::mem::take(&mut times.lateness);
         let (cold, warm) = apart.map(|[cold, warm]| (cold.into(), warm.into())).unzip();
-        let CommandsApart {
-            request,
-            request_lower,
-            response,
-            response_lower,
-            round,
-            queries,
-        } = CommandsApart::from(times);
         Some(CommandSummary {
             ledger,
-            request,
-            request_lower,
-            response,
-            response_lower,
-            round,
+            measured: times.into(),
             legs,
-            queries,
             cold,
             warm,
-            lateness,
+            lateness: view(lateness, Distribution::default(), false),
             drain,
         })
     }
 }
 
-impl From<CommandWindow> for CommandsApart {
+impl From<CommandWindow> for CommandTimes {
     fn from(window: CommandWindow) -> Self {
         Self {
             request_lower: view(window.request_lower, window.request_censored.clone(), true),

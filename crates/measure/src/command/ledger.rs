@@ -125,24 +125,14 @@ pub struct PresenceRow {
 pub struct CommandSummary {
     /// Ledger of the commands over the whole run.
     pub ledger: CommandLedger,
-    /// From a query's due instant to its answer, measured cohort.
-    pub request: LatencyView,
-    /// The lower times of the same queries, without our own delay.
-    pub request_lower: LatencyView,
-    /// From the instant a reply was due to the platform's answer to it, measured cohort.
-    pub response: LatencyView,
-    /// The lower times of the same replies, without our own delay.
-    pub response_lower: LatencyView,
-    /// From a command's issue to its reply's arrival, measured cohort.
-    pub round: LatencyView,
+    /// The times of the measured cohort.
+    pub measured: CommandTimes,
     /// Each leg against the registered bounds, measured cohort, at the index of [`Leg`].
     pub legs: [LegSummary; Leg::ALL.len()],
-    /// The queries of the measured cohort.
-    pub queries: QueriesDue,
     /// Commands kept apart as cold, wherever they began; none where nothing is.
-    pub cold: Option<CommandsApart>,
+    pub cold: Option<CommandTimes>,
     /// The measured cohort without that; none likewise.
-    pub warm: Option<CommandsApart>,
+    pub warm: Option<CommandTimes>,
     /// From when a command could go to its issue, which is our own lateness; measured cohort.
     pub lateness: LatencyView,
     /// Draining of what was kept for offline devices; none if none was, on purpose.
@@ -152,7 +142,7 @@ pub struct CommandSummary {
 /// The times of one part of the queries, commands and replies of a scope, each leg in the part in which it
 /// began.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CommandsApart {
+pub struct CommandTimes {
     /// From a query's due instant to its answer.
     pub request: LatencyView,
     /// The lower times of the same queries, without our own delay.

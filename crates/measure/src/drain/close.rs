@@ -9,7 +9,6 @@ use super::{Absence, DrainLedger, DrainSummary};
 use crate::closing::Closing;
 use crate::copies::CopySums;
 use crate::scope::view;
-use crate::set_merge::clip;
 use crate::{Distribution, Identity, SeqSet, TableRow};
 
 /// The closed account of what was kept for the devices of one stream.
@@ -112,12 +111,11 @@ impl DrainSums {
     pub(crate) fn compare(
         &mut self,
         device: DeviceId,
-        expected: &SeqSet,
+        kept: &SeqSet,
         arrived: &SeqSet,
-        (due, border): (Range<u32>, u32),
+        border: u32,
     ) {
-        let kept = SeqSet::from_runs(clip(expected.runs(), due));
-        let row = TableRow::compare(&kept, arrived, border);
+        let row = TableRow::compare(kept, arrived, border);
         if row.arrived < row.total() {
             self.incomplete.insert(device);
         }

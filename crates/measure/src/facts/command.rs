@@ -1,107 +1,91 @@
 //! The lines of commands in the facts file.
 
-use std::fmt::{self, Display, Write};
+use muster_model::{Answer, Answering, Command, Delivery, Issue, Query, QueryOutcome};
 
-use muster_model::{
-    Answer, Answering, Command, Delivery, Issue, Met, Micros, Query, QueryOutcome, Receipt, Reply,
-};
-
-use super::{integrity, write_id, write_instant};
+use super::Line;
 use crate::command::{
     ANSWERING_NAMES, DELIVERY_NAMES, QUERY_NAMES, answering_at, delivery_at, query_at,
 };
 
-/// Appends the line of what happened to a query, a command or a reply.
-pub(super) fn write(command: &Command, out: &mut String) -> fmt::Result {
+/// The line of what happened to a query, a command or a reply.
+pub(super) fn line<'a>(command: &Command, out: &'a mut String) -> Line<'a> {
     match command {
-        Command::Query(query) => write_query(query, out),
-        Command::Issue(issue) => write_issue(issue, out),
-        Command::Met(met) => write_met(met, out),
-        Command::Receipt(receipt) => write_receipt(receipt, out),
-        Command::Answer(answer) => write_answer(answer, out),
-        Command::Reply(reply) => write_reply(reply, out),
+        Command::Query(query) => of_query(query, Line::new("query", out)),
+        Command::Issue(issue) => of_issue(issue, Line::new("issue", out)),
+        Command::Met(met) => Line::new("presence", out)
+            .id(Some(&met.id))
+            .instant(Some(met.due))
+            .field(met.presence.name()),
+        Command::Receipt(receipt) => Line::new("receipt", out)
+            .id(receipt.id.as_ref())
+            .instant(Some(receipt.at))
+            .field(receipt.device.0)
+            .field(receipt.stream.0)
+            .integrity(receipt.integrity),
+        Command::Answer(answer) => of_answer(answer, Line::new("answer", out)),
+        Command::Reply(reply) => Line::new("reply", out)
+            .id(reply.id.as_ref())
+            .instant(reply.issued)
+            .instant(Some(reply.seen))
+            .integrity(reply.integrity),
     }
 }
 
-fn write_query(query: &Query, out: &mut String) -> fmt::Result {
-    write!(out, "query")?;
-    write_id(Some(&query.id), out)?;
-    write!(out, "\t{}\t{}", query.due.get(), query.ended.get())?;
-    let name = QUERY_NAMES[query_at(&query.outcome)];
-    match &query.outcome {
-        QueryOutcome::Rejected(reason) => end_own(name, reason, query.own, out),
-        QueryOutcome::Broken(cause) => end_own(name, cause, query.own, out),
+fn of_query<'a>(query: &Query, line: Line<'a>) -> Line<'a> {
+    let line = line
+        .id(Some(&query.id))
+        .instant(Some(query.due))
+        .instant(Some(query.ended))
+        .field(QUERY_NAMES[query_at(&query.outcome)]);
+    let line = match &query.outcome {
+        QueryOutcome::Rejected(reason) => line.field(reason),
+        QueryOutcome::Broken(cause) => line.field(cause),
         QueryOutcome::Received
         | QueryOutcome::NoCommand
         | QueryOutcome::TimedOut
-        | QueryOutcome::InFlight => end_own(name, &'-', query.own, out),
-    }
+        | QueryOutcome::InFlight => line.field('-'),
+    };
+    line.field(query.own.get())
 }
 
-fn write_issue(issue: &Issue, out: &mut String) -> fmt::Result {
-    write!(out, "issue")?;
-    write_id(Some(&issue.id), out)?;
-    write!(out, "\t{}", issue.due.get())?;
-    write_instant(issue.issued, out)?;
-    write!(out, "\t{}", issue.ended.get())?;
-    let name = DELIVERY_NAMES[delivery_at(&issue.delivery)];
+fn of_issue<'a>(issue: &Issue, line: Line<'a>) -> Line<'a> {
+    let line = line
+        .id(Some(&issue.id))
+        .instant(Some(issue.due))
+        .instant(issue.issued)
+        .instant(Some(issue.ended))
+        .field(DELIVERY_NAMES[delivery_at(&issue.delivery)]);
     match &issue.delivery {
-        Delivery::Undeliverable(reason) => end(name, reason, out),
-        Delivery::Withheld(cause) => end(name, cause, out),
-        Delivery::Delivered | Delivery::Expired | Delivery::Unknown => end(name, &'-', out),
+        Delivery::Undeliverable(reason) => line.field(reason),
+        Delivery::Withheld(cause) => line.field(cause),
+        Delivery::Delivered | Delivery::Expired | Delivery::Unknown => line.field('-'),
     }
 }
 
-fn write_met(met: &Met, out: &mut String) -> fmt::Result {
-    write!(out, "presence")?;
-    write_id(Some(&met.id), out)?;
-    writeln!(out, "\t{}\t{}", met.due.get(), met.presence.name())
-}
-
-fn write_receipt(receipt: &Receipt, out: &mut String) -> fmt::Result {
-    write!(out, "receipt")?;
-    write_id(receipt.id.as_ref(), out)?;
-    let (at, device, stream) = (receipt.at.get(), receipt.device.0, receipt.stream.0);
-    let integrity = integrity(receipt.integrity);
-    writeln!(out, "\t{at}\t{device}\t{stream}\t{integrity}")
-}
-
-fn write_answer(answer: &Answer, out: &mut String) -> fmt::Result {
-    write!(out, "answer")?;
-    write_id(Some(&answer.id), out)?;
-    write!(out, "\t{}", answer.due.get())?;
-    write_instant(answer.sent, out)?;
-    write!(out, "\t{}", answer.ended.get())?;
-    let name = ANSWERING_NAMES[answering_at(&answer.outcome)];
-    match &answer.outcome {
-        Answering::Rejected(reason) => end_own(name, reason, answer.own, out),
-        Answering::Broken(cause) => end_own(name, cause, answer.own, out),
-        Answering::Shed(cause) => end_own(name, cause, answer.own, out),
+fn of_answer<'a>(answer: &Answer, line: Line<'a>) -> Line<'a> {
+    let line = line
+        .id(Some(&answer.id))
+        .instant(Some(answer.due))
+        .instant(answer.sent)
+        .instant(Some(answer.ended))
+        .field(ANSWERING_NAMES[answering_at(&answer.outcome)]);
+    let line = match &answer.outcome {
+        Answering::Rejected(reason) => line.field(reason),
+        Answering::Broken(cause) => line.field(cause),
+        Answering::Shed(cause) => line.field(cause),
         Answering::Answered | Answering::OneWay | Answering::TimedOut | Answering::InFlight => {
-            end_own(name, &'-', answer.own, out)
+            line.field('-')
         }
-    }
-}
-
-fn write_reply(reply: &Reply, out: &mut String) -> fmt::Result {
-    write!(out, "reply")?;
-    write_id(reply.id.as_ref(), out)?;
-    write_instant(reply.issued, out)?;
-    let (seen, integrity) = (reply.seen.get(), integrity(reply.integrity));
-    writeln!(out, "\t{seen}\t{integrity}")
-}
-
-fn end(name: &str, code: &dyn Display, out: &mut String) -> fmt::Result {
-    writeln!(out, "\t{name}\t{code}")
-}
-
-fn end_own(name: &str, code: &dyn Display, own: Micros, out: &mut String) -> fmt::Result {
-    writeln!(out, "\t{name}\t{code}\t{}", own.get())
+    };
+    line.field(answer.own.get())
 }
 
 #[cfg(test)]
 mod tests {
-    use muster_model::{DeviceId, Integrity, MessageId, Presence, Reason, RunId, StreamId};
+    use muster_model::{
+        DeviceId, Integrity, MessageId, Met, Micros, Presence, Reason, Receipt, Reply, RunId,
+        StreamId,
+    };
 
     use super::*;
 
@@ -112,10 +96,10 @@ mod tests {
         seq: 4,
     };
 
-    fn check((command, line): &(Command, &str)) {
+    fn check((command, expected): &(Command, &str)) {
         let mut out = String::new();
-        write(command, &mut out).unwrap();
-        assert_eq!(out, format!("{line}\n"));
+        line(command, &mut out).out.push('\n');
+        assert_eq!(out, format!("{expected}\n"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use muster_model::Reception;
 use serde::{Deserialize, Serialize};
 
-use crate::checksummed_count::{digest_copy, digest_receipt};
+use crate::checksummed_count::digest_of;
 use crate::merge::merge_fields;
 use crate::{ChecksummedCount, Distribution, digest};
 
@@ -40,8 +40,8 @@ impl ReceptionAccount {
     pub fn read(&mut self, reception: &Reception) {
         match &reception.id {
             Some(id) => {
-                let copy = digest_copy(digest(id), reception.integrity);
-                self.read.add(digest_receipt(copy, reception.subscriber));
+                let copy = digest_of(digest(id), reception.integrity);
+                self.read.add(digest_of(copy, reception.subscriber));
             }
             None => self.unstamped += 1,
         }

@@ -94,8 +94,8 @@ impl Closing<'_> {
             let row = TableRow::compare(&expected, &seen.arrived, border);
             sums.expect(subscriber, &row);
             if let Some(due) = self.due_while_away(&pair, &mut sums.drain) {
-                let drain = &mut sums.drain;
-                drain.compare(subscriber, &expected, &seen.arrived, (due, border));
+                let kept = expected.within(due);
+                sums.drain.compare(subscriber, &kept, &seen.arrived, border);
             }
         });
         for (pair, seen) in identity.receptions.of(stream) {

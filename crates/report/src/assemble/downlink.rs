@@ -1,8 +1,6 @@
 //! The ledgers of what goes to the devices, as the result writes them.
 
-use muster_measure::{
-    CommandSummary, CommandsApart, DrainSummary, LatencyTable, LatencyView, ReceptionSummary,
-};
+use muster_measure::{CommandSummary, CommandTimes, DrainSummary, LatencyView, ReceptionSummary};
 use muster_model::{DeviceId, Micros};
 
 use super::accounts::{lost_ids, of_device};
@@ -25,56 +23,29 @@ pub(super) fn commands(of: &CommandSummary, names: &Names<'_>) -> CommandAccount
     }
 }
 
-/// Latencies with the legs of commands.
-pub(super) fn with_commands(latencies: Latencies, of: Option<&CommandSummary>) -> Latencies {
-    match of {
-        Some(of) => {
-            let request = (&of.request, Some(&of.request_lower));
-            let response = (&of.response, Some(&of.response_lower));
-            with_legs(latencies, of, [request, response, (&of.round, None)])
-        }
-        None => latencies,
-    }
-}
-
-/// The same of those that are kept apart, or of the others.
-pub(super) fn apart(
-    latencies: Option<&LatencyTable>,
-    of: Option<&CommandSummary>,
-    part: fn(&CommandSummary) -> Option<&CommandsApart>,
-) -> Option<Latencies> {
-    let latencies = Latencies::from(latencies?);
-    let found = of.and_then(|of| Some((of, part(of)?)));
-    Some(match found {
-        Some((of, part)) => {
-            let request = (&part.request, Some(&part.request_lower));
-            let response = (&part.response, Some(&part.response_lower));
-            with_legs(latencies, of, [request, response, (&part.round, None)])
-        }
-        None => latencies,
-    })
-}
-
-/// The times of a leg, and those without our own delay where it has such.
-type TwoTimes<'a> = (&'a LatencyView, Option<&'a LatencyView>);
-
-fn with_legs(
+/// The legs of commands next to the others, of one part of them.
+pub(super) fn with_commands(
     latencies: Latencies,
-    of: &CommandSummary,
-    [request, response, round]: [TwoTimes<'_>; 3],
+    of: Option<&CommandSummary>,
+    part: fn(&CommandSummary) -> Option<&CommandTimes>,
 ) -> Latencies {
+    let Some((of, times)) = of.and_then(|of| Some((of, part(of)?))) else {
+        return latencies;
+    };
     let has_replies = of.ledger.received > of.ledger.one_way;
-    let leg = |(view, lower): TwoTimes<'_>, has_any: bool| has_any.then(|| view.with_lower(lower));
+    let leg = |view: &LatencyView, lower: Option<&LatencyView>, has_any: bool| {
+        has_any.then(|| view.with_lower(lower))
+    };
     Latencies {
-        command_request: leg(request, has_queries(of)),
-        command_response: leg(response, has_replies),
-        command_loop: leg(round, has_replies),
+        command_request: leg(&times.request, Some(&times.request_lower), has_queries(of)),
+        command_response: leg(&times.response, Some(&times.response_lower), has_replies),
+        command_loop: leg(&times.round, None, has_replies),
         ..latencies
     }
 }
 
 fn has_queries(of: &CommandSummary) -> bool {
-    of.ledger.queries > 0 || of.request.figures.censored > 0
+    of.ledger.queries > 0 || of.measured.request.figures.censored > 0
 }
 
 fn queries_due(of: &muster_measure::QueriesDue) -> QueriesDue {

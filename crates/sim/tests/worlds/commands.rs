@@ -203,7 +203,7 @@ fn late_commands_take_as_long_as_they_were_late() {
     };
     let run = two_way(RESUMED, ways);
     let command = run.summary.run.command.as_ref();
-    let round = &command.expect("there are commands").round;
+    let round = &command.expect("there are commands").measured.round;
     assert!(run.platform.commands.delayed > 20);
     let longest = round.figures.max_us.expect("there were replies");
     assert!(longest >= 800_000, "{longest}");
