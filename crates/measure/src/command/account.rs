@@ -26,8 +26,8 @@ pub struct CommandAccount {
     pub taken: u64,
     /// Copies at devices whose id may be believed.
     pub read: ChecksummedCount,
-    /// Copies at devices whose id may not be believed.
-    pub damaged: u64,
+    /// Copies at devices whose id may not be believed, by device.
+    pub damaged: ChecksummedCount,
     /// First copies, as the device knows them by itself.
     pub received: ChecksummedCount,
     /// Commands by the end of their answer.
@@ -69,7 +69,7 @@ impl CommandAccount {
                 let copy = digest_of(digest(id), receipt.integrity);
                 self.read.add(digest_of(copy, receipt.device));
             }
-            None => self.damaged += 1,
+            None => self.damaged.add(digest_of(receipt.device.0.into(), ())),
         }
     }
 

@@ -123,12 +123,12 @@ impl Equations {
         for row in [
             Row::of_counts("copies at devices", own.taken, facts.taken).window(copies),
             Row::new("copies with an id", own.read, facts.read),
-            Row::of_counts("copies without an id", own.damaged, facts.damaged),
+            Row::new("copies without an id", own.damaged, facts.damaged),
             received.set(sums.received.first).window(counts.received),
         ] {
             self.row(&row);
         }
-        let parts = sums.received.all() + of.strays.foreign + facts.damaged;
+        let parts = sums.received.all() + of.strays.foreign + facts.damaged.count;
         let name = "copies = received + again + foreign + damaged";
         self.counts(name, own.taken, parts);
     }
