@@ -47,7 +47,7 @@ impl RulesBuilder {
         self
     }
 
-    /// Takes a fleet or stream out of the wider rule of that name, without a rule of its own.
+    /// Takes a fleet or stream out of the wider rule of that name, without a rule in its place.
     pub fn leave_out(mut self, scope: Scope, rule: RuleName) -> Self {
         self.left_out.push(SwitchedOff { scope, rule });
         self

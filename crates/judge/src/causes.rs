@@ -1,4 +1,4 @@
-//! Links that never came up: by which cause, and which key of the scenario to look at.
+//! Links that never came up: the cause, and the key of the scenario to look at.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Streams of which nobody knows whether the platform delivered what it acknowledged.
+//! Streams without a witness that the platform delivered what it acknowledged.
 
 use muster_model::Promise;
 use serde::{Deserialize, Serialize};

@@ -58,7 +58,7 @@ pub struct ThreadWindow {
     /// Time on CPU divided by time passed.
     pub cpu: f64,
     /// Time ready to run but waiting for a CPU (schedstat) divided by time passed; none where the
-    /// kernel does not tell.
+    /// kernel does not report it.
     pub waiting: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ pub struct HostHealth {
     /// Its name.
     pub name: String,
     /// The share of CPU time that the hypervisor gave to others, with the end of each second;
-    /// empty where the host does not tell.
+    /// empty where the host does not report it.
     pub steal: Vec<(Micros, f64)>,
 }
 

@@ -220,7 +220,7 @@ fn observed(scope: &ScopeSummary, counter: &Above, percentile: Percentile) -> Op
 }
 
 /// A percentile of all due: a lower bound where it is among those without an end. Of `missing`, those
-/// without a lower bound of their own took no less than nothing.
+/// without a lower bound count with a bound of zero.
 pub(crate) fn of_all_due(
     view: &LatencyView,
     percentile: Percentile,
@@ -246,7 +246,7 @@ pub(crate) fn all_due(view: &LatencyView) -> Distribution {
 }
 
 /// The first second of the measured phase whose own percentile lay above the bound. Service has no
-/// series of its own.
+/// series.
 fn since(scope: &ScopeSummary, bound: PercentileBound) -> Option<u32> {
     let PercentileBound {
         of,

@@ -1,4 +1,4 @@
-//! Losses of the time in which a consumer of ours did not listen: split off, and named beside the loss.
+//! Losses of the time in which a consumer of ours did not listen: split off, and named next to the loss.
 
 use muster_measure::{ScopeSummary, SecondRow};
 use muster_model::figure;

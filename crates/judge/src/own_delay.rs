@@ -126,7 +126,7 @@ impl RuleResult {
     }
 }
 
-/// From one part in so many on, a time's own part is a caveat on a pass.
+/// A time's own part is a caveat on a pass if it is at least the time divided by this number.
 const NOTED: u64 = 10;
 
 /// A percentile of the answered, by both times; the unanswered count in full.

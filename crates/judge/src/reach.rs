@@ -6,28 +6,25 @@ use muster_model::figure;
 use crate::{Evidence, RuleKind, RuleResult, Warning, WarningKind};
 
 /// Rule `reachable`: what was sent brought back more than errors. It is there only where errors came
-/// (ICMP) or the kernel refused datagrams, and nothing else was heard: neither an answer nor, at a
+/// (ICMP) or the kernel refused datagrams, and nothing else came back: neither an answer nor, at a
 /// backend, a message.
 pub(crate) fn reachable(evidence: &Evidence<'_>) -> Option<RuleResult> {
     let errors = errors(evidence).filter(|_| !has_answers(evidence))?;
     let rule = RuleResult::new(RuleKind::Slo, "reachable", "run");
     let words = format!(
-        "nothing was heard but {}: nobody listens at the devices' address, or there is no way to it",
+        "only {} came back: nobody listens at the devices' address, or no route leads to it",
         errors.words()
     );
     Some(rule.evidence(words).decided(false, None))
 }
 
-/// Errors that came beside answers.
+/// Errors that came in addition to answers.
 pub(crate) fn warning(evidence: &Evidence<'_>) -> Option<Warning> {
     let errors = errors(evidence).filter(|_| has_answers(evidence))?;
     Some(Warning {
         kind: WarningKind::Unreachable,
         scope: "run".to_owned(),
-        detail: format!(
-            "not all datagrams had somebody to hear them: {}",
-            errors.words()
-        ),
+        detail: format!("some datagrams reached nobody: {}", errors.words()),
     })
 }
 

@@ -57,7 +57,7 @@ pub enum Reason {
     NotMeasurable,
     /// Clocks of several hosts differ.
     ClocksApart,
-    /// Only the order of messages tells them apart.
+    /// Messages differ by their order alone.
     OrderUnsure,
 }
 
@@ -73,12 +73,12 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::OwnDelay,
         name: "own-delay",
-        remedy: "pin the generator to cores of its own (taskset -c), stop its neighbours, or use another host",
+        remedy: "pin the generator to dedicated cores (taskset -c), stop its neighbours, or use another host",
     },
     Row {
         reason: Reason::OwnDelayEndToEnd,
         name: "own-delay-end-to-end",
-        remedy: "give devices and consumers cores of their own (taskset -c), or run longer so that punctual seconds remain",
+        remedy: "give devices and consumers dedicated cores (taskset -c), or run longer so that punctual seconds remain",
     },
     Row {
         reason: Reason::OwnDelayConnect,
@@ -88,7 +88,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::ConsumerStarved,
         name: "consumer-starved",
-        remedy: "give the consumer a core of its own, add consumers, or run the backend part on another host",
+        remedy: "give the consumer a dedicated core, add consumers, or run the backend part on another host",
     },
     Row {
         reason: Reason::LatenessGrew,

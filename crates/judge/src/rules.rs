@@ -25,7 +25,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Begins with no named SLO and default bounds. `has_backend` tells whether arrivals are
+    /// Begins with no named SLO and default bounds. `has_backend` is true if arrivals are
     /// known, so that loss can be judged.
     pub fn builder(has_backend: bool) -> RulesBuilder {
         RulesBuilder::new(has_backend)
@@ -57,7 +57,7 @@ impl Rules {
     }
 
     /// The sets of streams that a wider rule is left with, where narrower ones took some of its
-    /// streams out: figures of each set are needed beside those of fleets and of the run.
+    /// streams out: figures of each set are needed in addition to those of fleets and of the run.
     pub fn groups(&self, streams: &[(FleetId, StreamId)]) -> Vec<Vec<StreamId>> {
         let narrowed = self.slos.iter().filter(|slo| slo.is_narrowed());
         let mut groups: Vec<Vec<StreamId>> = narrowed.map(|slo| slo.streams(streams)).collect();
@@ -262,7 +262,7 @@ impl SloBound {
 /// A number of messages or links, or a share of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Allowance {
-    /// At most so many.
+    /// At most this number.
     Count(u64),
     /// At most this share.
     Ratio(Share),

@@ -106,7 +106,7 @@ impl Percentile {
         (tail * u128::from(n) / u128::from(THOUSANDTHS)) as u64
     }
 
-    /// The least number of messages of which this percentile is printed and judged:
+    /// The least number of messages for which this percentile is printed and judged:
     /// `10 / (1 - X)`, rounded up.
     pub fn needed(self) -> u64 {
         (MESSAGES_ABOVE * u64::from(THOUSANDTHS)).div_ceil(u64::from(THOUSANDTHS - self.0))

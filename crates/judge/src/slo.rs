@@ -1,4 +1,4 @@
-//! The service levels: loss, failures and links. Latencies have a room of their own.
+//! The service levels: loss, failures and links. Latencies are in `latency`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ impl Loss {
 }
 
 /// Rule `loss`, on the whole run: accepted or unacknowledged, and never arrived. Every backend has
-/// an account of its own; the worst one decides.
+/// its account; the worst one decides.
 fn loss(
     slo: &Slo,
     allowed: Allowance,
@@ -257,7 +257,7 @@ fn arrivals<'a>(
 }
 
 /// Rule `duplicates`, on the whole run: second copies of messages that we sent once. Every backend
-/// has an account of its own; the worst one decides.
+/// has its account; the worst one decides.
 fn duplicates(slo: &Slo, allowed: Allowance, evidence: &Evidence<'_>) -> RuleResult {
     let rule = new(slo).bound(allowed.figure());
     let summary = evidence.summary;
@@ -423,7 +423,7 @@ impl Allowance {
         }
     }
 
-    /// By which share of what is allowed less was found, if that is little.
+    /// The margin to the bound as a share of it, if it is small.
     pub(crate) fn margin(self, found: u64, of: u64) -> Option<f64> {
         margin(self.observed(found, of).value(), self.figure().value())
     }

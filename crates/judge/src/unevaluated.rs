@@ -46,7 +46,7 @@ pub enum Unevaluated {
     ConsumerDisturbed,
     /// Senders and consumers read clocks of different hosts.
     ClocksApart,
-    /// Nothing but order tells messages apart, and some that were due did not arrive.
+    /// Messages differ by their order alone, and some that were due did not arrive.
     OrderUnsure,
     /// The acknowledgements promise no delivery, and nothing looks behind them.
     DeliveryUnknown,
@@ -101,7 +101,7 @@ impl fmt::Display for Unevaluated {
                 f.write_str("senders and consumers ran on hosts whose clocks may differ")
             }
             Self::OrderUnsure => f.write_str(
-                "only their order tells messages apart, and not all that were due arrived",
+                "messages differ by their order alone, and not all that were due arrived",
             ),
             Self::DeliveryUnknown => f.write_str(
                 "delivery unknown: no backend, counter or read-back looks behind the acknowledgements",

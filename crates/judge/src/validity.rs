@@ -53,7 +53,7 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("uninterrupted", Reason::Interrupted);
     match evidence.ending {
         Ending::Planned => rule.evidence("the run went on to its end"),
-        Ending::Stopped(_) => rule.evidence("the run ended by a rule of its own"),
+        Ending::Stopped(_) => rule.evidence("a `stop-if` condition ended the run"),
         Ending::Interrupted | Ending::SettlingInterrupted { .. } => {
             let at = match evidence.is_settling_cut() {
                 true => evidence.summary.end,
@@ -80,7 +80,7 @@ fn interrupted(evidence: &Evidence<'_>) -> RuleResult {
 }
 
 /// Something was due while measuring, if a stream with a rate was declared: a closed loop that waited
-/// for an answer all the while has nothing to be judged by. A run that a rule of its own ended early
+/// for an answer all the while has nothing to be judged by. A run that `stop-if` ended early
 /// needs no more than to have begun.
 fn something_due(evidence: &Evidence<'_>) -> RuleResult {
     let rule = new("something-due", Reason::NothingDue);
@@ -240,7 +240,7 @@ fn lateness(rules: &Rules, evidence: &Evidence<'_>) -> RuleResult {
 /// The rule on the shape of the load that was offered.
 const SHAPE: &str = "shape";
 
-/// The same for commands; none if none was issued. Commands are few beside messages, so that late
+/// The same for commands; none if none was issued. Commands are few among messages, so that late
 /// ones would not show among all.
 fn command_lateness(rules: &Rules, evidence: &Evidence<'_>) -> Option<RuleResult> {
     let lateness = &evidence.summary.run.command.as_ref()?.lateness.known;

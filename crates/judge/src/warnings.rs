@@ -100,7 +100,7 @@ pub enum WarningKind {
 }
 
 /// The warnings on a run, worst for the reader first: links, then each stream in the plan's order.
-/// Not for a run that never began, of which there is only what was found before it.
+/// A run that never began has the warnings that were found before it, and no others.
 pub(crate) fn warnings(
     rules: &Rules,
     results: &[RuleResult],
@@ -268,7 +268,7 @@ fn order_unsure(scope: &ScopeSummary) -> Option<String> {
     let copies = scope.unsure_by_order;
     (copies > 0).then(|| {
         format!(
-            "{} copies could belong to more than one message, because only their order tells them \
+            "{} copies could belong to more than one message, because only their order distinguishes them \
              apart. More may be lost than is counted. Use another `carrier`, or a payload with room \
              for an id",
             figure::count(copies)

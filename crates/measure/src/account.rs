@@ -1,7 +1,7 @@
 //! The session's own account: what happened, counted where it happens.
 //!
 //! Shards, sessions and consumers keep it without looking at Facts; a [`crate::Recorder`] keeps a
-//! second one of the same form from the Facts it is told. The ledger compares the two.
+//! second one of the same form from the Facts that it receives. The ledger compares the two.
 
 use muster_model::{
     BackendId, Cause, ConnectFailure, Integrity, LinkEvent, LinkId, MessageId, Outcome, StreamId,
@@ -186,7 +186,7 @@ impl Account {
 }
 
 impl StreamAccount {
-    /// The tally of one final state.
+    /// The count of one final state.
     pub fn state(&self, state: State) -> &ChecksummedCount {
         &self.states[state.index()]
     }

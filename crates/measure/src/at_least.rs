@@ -1,4 +1,4 @@
-//! Percentiles of which only a lower bound is known.
+//! Percentiles whose lower bound alone is known.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

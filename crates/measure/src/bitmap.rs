@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Bits of one word of a bitmap.
 pub(crate) const WORD: u32 = u64::BITS;
-/// By so many words a bitmap grows at least, so that growing is rare on small sets.
+/// Least growth of a bitmap, in words, so that growing is rare on small sets.
 const GROWTH_WORDS: usize = 8;
 
 /// Sets a bit, growing the bitmap if need be; whether it was clear.

@@ -32,7 +32,7 @@ pub trait Calendar {
     }
 
     /// The numbers of a device's messages, or of the commands to it, that came due from `from` on
-    /// and before `until`; none where nothing but the run itself tells.
+    /// and before `until`; none where the schedule does not determine them.
     fn due_between(
         &self,
         stream: StreamId,

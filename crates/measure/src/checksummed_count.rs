@@ -1,6 +1,6 @@
 //! A count that also knows *what* was counted.
 //!
-//! Two tallies of the same things agree in count and in sum, in whatever order and grouping they
+//! Two such counts of the same things agree in count and in sum, in whatever order and grouping they
 //! were made. If one thing is missing, doubled, or another one than it should be, count or sum
 //! differs, but for one chance in 2^64.
 

@@ -37,7 +37,7 @@ pub struct Closing<'a> {
     /// Listening of every consumer: until before the end where one of several parts left before the
     /// others.
     pub listening: Listening,
-    /// Until when every device heard: until before the end where one of several parts left before the others.
+    /// Instant until which every device received; before the end if one of several parts left early.
     pub devices_until: Micros,
     /// True if senders and consumers read one clock. Otherwise nothing is known about the time
     /// between a due instant and the instant at which a copy was seen.

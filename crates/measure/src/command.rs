@@ -1,4 +1,4 @@
-//! Command and control: an account of its own, from Facts to a ledger that closes.
+//! Command and control: a separate account, from Facts to a ledger that closes.
 
 mod account;
 mod close;
@@ -80,7 +80,7 @@ pub const fn presence_at(presence: Presence) -> usize {
     presence as usize
 }
 
-/// The names of the ends, as equations tell of them.
+/// Names of the ends in equations and in the facts file.
 pub(crate) const QUERY_NAMES: [&str; QUERIES] = [
     "received_by_query",
     "no_command",

@@ -11,7 +11,7 @@ use crate::set_merge::{clip, count};
 /// The copies of one device's stream that reached one backend.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
-    /// Messages of which a copy came.
+    /// Messages with at least one copy.
     pub(crate) arrived: SeqSet,
     /// Remarks on some of them.
     pub(crate) remarks: Option<Box<Remarks>>,
@@ -29,13 +29,13 @@ pub(crate) struct Seen {
 /// Sets of rare messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Remarks {
-    /// Messages of which at least two copies came.
+    /// Messages with at least two copies.
     pub(crate) twice: SeqSet,
-    /// Messages of which at least three came, with the number beyond two.
+    /// Messages with at least three copies, and their number beyond two.
     pub(crate) more: BTreeMap<u32, u32>,
-    /// Messages of which every copy came beyond the deadline.
+    /// Messages whose copies all came beyond the deadline.
     pub(crate) late: SeqSet,
-    /// Messages of which every copy came after a later message, at its own consumer.
+    /// Messages whose copies all came after a later message, each at its consumer.
     pub(crate) reordered: SeqSet,
 }
 
@@ -71,7 +71,7 @@ impl Seen {
         is_first
     }
 
-    /// Takes in what another process saw, and tells how many messages reached both.
+    /// Adds the copies of another process, and returns the number of messages that reached both.
     pub(crate) fn merge(&mut self, other: Seen) -> u64 {
         if other.arrived.is_empty() {
             return 0;
@@ -146,9 +146,9 @@ pub(crate) struct CopySums {
     /// First copies.
     pub(crate) first: u64,
     pub(crate) further: Further,
-    /// Messages of which every copy came beyond the deadline.
+    /// Messages whose copies all came beyond the deadline.
     pub(crate) late: u64,
-    /// Messages of which every copy came after a later message.
+    /// Messages whose copies all came after a later message.
     pub(crate) reordered: u64,
 }
 
@@ -206,7 +206,7 @@ impl Remarks {
     }
 }
 
-/// Messages of which every copy has a flaw: a copy without it on either side clears the message.
+/// Messages whose copies all have a flaw: a copy without it on either side clears the message.
 fn flawed(arrived: &SeqSet, flaw: &SeqSet, arrived_too: &SeqSet, flaw_too: &SeqSet) -> SeqSet {
     let mine = flaw.difference(&arrived_too.difference(flaw_too));
     let theirs = flaw_too.difference(&arrived.difference(flaw));

@@ -28,7 +28,7 @@ pub struct Counts {
 pub struct SessionCounts {
     /// Further transmissions by the protocol.
     pub retransmitted: u64,
-    /// CoAP responses in a message of their own, after the acknowledgement.
+    /// CoAP responses in a separate message, after the acknowledgement.
     pub separate_responses: u64,
     /// CoAP responses that came again.
     pub duplicate_responses: u64,

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-/// The compression: about so many centroids are kept.
+/// The compression: about the number of centroids that are kept.
 const COMPRESSION: f64 = 100.0;
 /// Values and centroids held before they are compressed.
 const ROOM: usize = 500;

@@ -170,7 +170,7 @@ impl Distribution {
         ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1))
     }
 
-    /// The value at a place, as [`Distribution::quantile_us`] tells it.
+    /// The value at a rank, as in [`Distribution::quantile_us`].
     pub(crate) fn at_rank(&self, rank: u64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -203,7 +203,7 @@ impl Distribution {
         self.cells = cells;
     }
 
-    /// Forgets every value; the memory of so many cells stays.
+    /// Forgets every value, and keeps the memory of `kept` cells.
     pub(crate) fn clear(&mut self, kept: usize) {
         let mut cells = self.take_cells();
         cells.clear();
@@ -270,7 +270,7 @@ const fn cell_of(value_us: u64) -> u64 {
     value_us & !(width(value_us) - 1)
 }
 
-/// The width of the cell that holds `value_us`: values of up to 11 bits have cells of their own,
+/// The width of the cell that holds `value_us`: each value of up to 11 bits has its cell,
 /// and each further bit doubles the width.
 const fn width(value_us: u64) -> u64 {
     1 << width_log2(value_us)

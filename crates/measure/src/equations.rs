@@ -81,7 +81,7 @@ impl Equations {
         }
     }
 
-    /// Both sides are the same but for so many things.
+    /// Keeps an equation whose sides differ by more than nothing.
     pub(crate) fn check(&mut self, name: &str, left: u64, right: u64, difference: u64) {
         if difference > 0 {
             let name = format!("{}: {name}", self.scope);

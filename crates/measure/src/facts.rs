@@ -1,7 +1,7 @@
 //! The facts file: one line a fact, for a recount by others.
 //!
 //! Fields are separated by tabs; one that is not known is `-`. The first field is the kind and
-//! tells the others:
+//! determines the others:
 //!
 //! ```text
 //! attempt  run device stream seq due_us taken_us sent_us ended_us state code resent own_us
@@ -25,7 +25,7 @@
 //! commands are those of the ledger of commands, such as `undeliverable` and `answer_rejected`, and
 //! `presence` is `online`, `offline` or `reconnected`. The id of a command names the device that it
 //! is for and the stream of kind `command` that takes it; `by_device` and `by_stream` say who got a
-//! copy, and by which of its streams.
+//! copy, and on which of its streams.
 
 use std::fmt::{Display, Write};
 

@@ -166,8 +166,8 @@ pub struct BackendLedger {
     pub streams_measured: Vec<ArrivalFigures>,
     /// The messages that were lost, by device and stream, accepted or unacknowledged.
     pub lost_ids: LostIds,
-    /// First copies that more than one process took for the first: by so many the sums of the
-    /// windows exceed the ledger.
+    /// First copies that more than one process took for the first. The sums of the windows exceed
+    /// the ledger by this number.
     pub split: u64,
     /// Copies in the last second that had any, if messages are outstanding: per second.
     pub still_delivering_per_s: u64,

@@ -1,6 +1,6 @@
 //! Measuring: histograms, counters, windows, identity sets, and the ledger that closes.
 //!
-//! Layer 1, pure. A [`Recorder`] is told Facts and makes of them Windows (sums by second, merged
+//! Layer 1, pure. A [`Recorder`] receives Facts and makes of them Windows (sums by second, merged
 //! all the time) and an Identity (sets of messages, merged at the end). The session's own
 //! [`Account`] is kept apart from the Facts; the ledger compares the two with the schedule's own
 //! count. This crate must never know of protocols, platforms, sockets, clocks, verdicts or
@@ -34,7 +34,7 @@
 //! };
 //! let id = MessageId { run: RunId(7), device: DeviceId(0), stream: StreamId(0), seq: 0 };
 //!
-//! // The session counts for itself, where things happen, and tells the recorder the fact.
+//! // The session counts for itself, where things happen, and passes the fact to the recorder.
 //! let mut own = Account::new(&plan);
 //! own.sent(&id);
 //! own.ended(&id, &Outcome::Accepted, false);

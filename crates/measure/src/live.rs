@@ -170,7 +170,7 @@ macro_rules! fill_plainly {
 
 fill_plainly!(crate::CopyCounts, crate::LinkWindow);
 
-/// A distribution in the making: sparse while it has few cells, then dense as far as the pool has
+/// A distribution in the making: sparse while it has few cells, then dense while the pool has
 /// pages for it.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {

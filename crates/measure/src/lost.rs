@@ -6,7 +6,7 @@ use muster_model::{DeviceId, StreamId};
 
 use crate::{LostIds, LostOf};
 
-/// Keeps the lost ranges of one device's stream, as far as there is room for them.
+/// Keeps the lost ranges of one device's stream, while there is room for them.
 pub(crate) fn keep_lost(
     lost: &mut LostIds,
     (stream, device): (StreamId, DeviceId),

@@ -1,4 +1,4 @@
-//! Arrivals of a device's stream whose messages only their order tells apart.
+//! Arrivals of a device's stream whose messages differ by their order alone.
 //!
 //! The n-th copy was recorded as the n-th message that was due. Once it is known how each attempt
 //! ended, copies are given to messages that can have come: a message that was shed is no arrival,
@@ -68,13 +68,13 @@ impl Known {
 }
 
 impl StreamClosed {
-    /// Copies of which it is not known whose they are, at the backend that has most of them.
+    /// Copies that may be of another message, at the backend that has most of them.
     pub(crate) fn unsure(&self) -> u64 {
         let backends = self.sums.iter().flat_map(|sums| &sums.backends);
         backends.map(|backend| backend.unsure).max().unwrap_or(0)
     }
 
-    /// Copies beyond all messages at a backend, where nothing but order tells them apart.
+    /// Copies beyond all messages at a backend, where messages differ by their order alone.
     pub(crate) fn surplus(&self, backend: BackendId) -> u64 {
         let sums = self.sums.as_ref();
         let backend = sums.and_then(|sums| sums.backends.get(backend.index()));
@@ -82,7 +82,7 @@ impl StreamClosed {
     }
 }
 
-/// The smallest numbers of a set, at most so many.
+/// The smallest numbers of a set, at most `most` of them.
 fn first(set: &SeqSet, most: u64) -> SeqSet {
     let mut left = u32::try_from(most).unwrap_or(u32::MAX);
     let runs = set.runs().map(|run| {

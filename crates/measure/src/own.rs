@@ -10,7 +10,7 @@ const BUCKET: Micros = Micros::from_millis(10);
 /// The time before a message's due whose lateness counts as its own: queues that a burst of ours
 /// caused in the target are gone after it.
 const BEFORE_DUE: Micros = Micros::from_secs(1);
-/// The longest lateness that is looked back over, beside [`BEFORE_DUE`].
+/// The longest lateness that is looked back over, in addition to [`BEFORE_DUE`].
 const LATENESS_MAX: Micros = Micros::from_secs(9);
 /// Buckets of the whole look-back, and with it the most entries: 8 KiB a shard.
 const ENTRIES_MAX: usize = 1_002;

@@ -1,4 +1,4 @@
-//! Walks the identity sets of one stream, device by device: what ended how, what arrived, what is
+//! Close of one stream's identity sets, device by device: what ended how, what arrived, what is
 //! lost, and which.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::{
     StreamTrack,
 };
 
-/// Inputs of a walk that the sets do not hold.
+/// Inputs of the close that the sets do not hold.
 #[derive(Clone, Copy)]
 pub(crate) struct CloseInputs<'a> {
     pub(crate) identity: &'a Identity,
@@ -59,9 +59,9 @@ pub(crate) struct StreamSums {
 #[derive(Debug, Default)]
 pub(crate) struct BackendSums {
     pub(crate) figures: PerCohort<ArrivalFigures>,
-    /// Copies of which it is not known whose they are, nor when that was due.
+    /// Copies that may be of another message than the one whose due they were recorded with.
     pub(crate) unsure: u64,
-    /// Copies beyond all messages of their device's stream, where nothing but order tells.
+    /// Copies beyond all messages of their device's stream, where order alone decides.
     pub(crate) surplus: u64,
     /// Absent messages by the second of their due.
     pub(crate) absent_due: BTreeMap<u32, ArrivalRow>,
@@ -73,7 +73,7 @@ pub(crate) struct BackendSums {
     pub(crate) censored_warm: Distribution,
 }
 
-/// One device's stream under the walk.
+/// The sets of one device's stream.
 struct DeviceSets<'a> {
     device: DeviceId,
     stream: StreamId,
@@ -92,7 +92,7 @@ struct Absent {
 }
 
 impl StreamSums {
-    /// Walks every device of a stream. `lost` takes the lost ids of each backend.
+    /// Sums over every device of a stream. `lost` receives the lost ids of each backend.
     pub(crate) fn of(
         inputs: &CloseInputs<'_>,
         stream: StreamId,
@@ -174,7 +174,7 @@ impl CloseInputs<'_> {
 }
 
 impl BackendSums {
-    /// Gives the copies of a device's stream to messages, where nothing but order tells.
+    /// Gives the copies of a device's stream to messages, where order alone decides.
     fn given(&mut self, seen: &Seen, own: &DeviceSets<'_>) -> Seen {
         let known = Known::of(seen, own.finals, own.primary);
         self.unsure += known.unsure;

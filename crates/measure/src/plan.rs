@@ -18,7 +18,7 @@ pub struct RecorderPlan {
     pub streams: Vec<StreamTrack>,
     /// Every fleet; the index is the `FleetId`.
     pub fleets: Vec<FleetTrack>,
-    /// Sets of streams whose figures are summed up beside those of fleets and of the run, each
+    /// Sets of streams whose figures are summed up in addition to those of fleets and of the run, each
     /// ascending.
     pub groups: Vec<Vec<StreamId>>,
     /// Number of backends that keep an account of arrivals.
@@ -35,7 +35,7 @@ pub enum PublishedPlan {
     /// Nothing.
     #[default]
     Nothing,
-    /// The figures of so many devices, the first of the plan (SAP Edge).
+    /// The figures of this number of devices, the first of the plan (SAP Edge).
     ByDevice(u32),
     /// The times of each stream in slots (Hono).
     BySlot,
@@ -61,7 +61,7 @@ pub struct StreamTrack {
     /// Of a closed loop, whose due instants follow the answers and not the schedule: the shortest
     /// period of a device. What took no longer left no message out. None for an open loop.
     pub closed: Option<Micros>,
-    /// True if only their order tells its messages apart at a backend: the n-th copy is then
+    /// True if its messages differ by their order alone at a backend: the n-th copy is then
     /// recorded as the n-th message that was due.
     pub by_order: bool,
     /// End-to-end time beyond which an arrival is late; none where nothing is late.

@@ -1,7 +1,7 @@
 //! The figures of published tests by their own formulas, by device or by stream.
 //!
 //! The figures stand next to Muster's own and decide nothing: a correlation over a whole run
-//! neither sees a late collapse nor tells a harmless drift from one. See `docs/sap-edge.md`.
+//! neither sees a late collapse nor distinguishes a harmless drift from one. See `docs/sap-edge.md`.
 
 use muster_model::{
     Answer, Answering, Attempt, DeviceId, Micros, Outcome, Query, QueryOutcome, StreamId,
@@ -22,7 +22,7 @@ pub struct DeviceFigures {
     pub acknowledged: u64,
     /// From the first message's due instant to the last one's sending.
     pub publishing: Micros,
-    /// The longest time by which a message was sent after it was due.
+    /// The longest time from a message's due instant to its sending.
     pub lag: Micros,
     /// Pearson's correlation of latency and the ordinal of the acknowledgement, in millionths.
     pub correlation_ppm: i32,
@@ -72,7 +72,7 @@ impl Published {
         published
     }
 
-    /// Hears of a message of a stream of that role.
+    /// Records a message of a stream of that role.
     pub(crate) fn attempt(&mut self, attempt: &Attempt, role: Role) {
         if let Some(device) = self.devices.get_mut(attempt.id.device.index()) {
             device.get_or_insert_default().attempt(attempt);
@@ -84,14 +84,14 @@ impl Published {
         }
     }
 
-    /// Hears of a query.
+    /// Records a query.
     pub(crate) fn query(&mut self, query: &Query) {
         if query.outcome == QueryOutcome::Received {
             self.exchange(query.id.stream, query.ended - query.taken);
         }
     }
 
-    /// Hears of a reply.
+    /// Records a reply.
     pub(crate) fn answer(&mut self, answer: &Answer) {
         if answer.outcome == Answering::Answered {
             self.exchange(answer.id.stream, answer.ended - answer.due);
@@ -104,7 +104,7 @@ impl Published {
         }
     }
 
-    /// The figures of the devices that were heard of, in their order, and the times of the streams.
+    /// The figures of the devices with a message, in their order, and the times of the streams.
     pub(crate) fn figures(self) -> (Vec<DeviceFigures>, Vec<SlotTimes>) {
         let numbered = (0u32..).zip(self.devices);
         let devices = numbered
@@ -125,7 +125,7 @@ impl Tracker {
         self.last_sent = self.last_sent.max(sent);
         self.lag = self.lag.max(sent - attempt.due);
         if let Outcome::Accepted | Outcome::Rejected(_) = attempt.outcome {
-            // The published clock starts before the message is encoded, and tells milliseconds.
+            // The published clock starts before the message is encoded, and counts milliseconds.
             let ms = ((attempt.ended - taken).get() as f64 / 1_000.0).round();
             self.correlation.add(ms);
             self.latencies.add(ms);

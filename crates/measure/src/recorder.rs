@@ -1,4 +1,4 @@
-//! The recorder: hears every Fact and makes Windows and Identity of them.
+//! The recorder: receives every Fact and makes Windows and Identity of them.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl Recorder {
         live::bytes_most(streams, backends)
     }
 
-    /// A recorder that has heard nothing.
+    /// A recorder without any fact.
     pub fn new(plan: RecorderPlan) -> Self {
         let stream = |track: &crate::StreamTrack| StreamRecorder {
             live: Live::default(),
@@ -112,7 +112,7 @@ impl Recorder {
         self.timeline
     }
 
-    /// Hears any fact.
+    /// Records any fact.
     pub fn fact(&mut self, fact: &Fact) {
         match fact {
             Fact::Attempt(attempt) => self.attempt(attempt),
@@ -123,7 +123,7 @@ impl Recorder {
         }
     }
 
-    /// Hears that a message reached its final state: once a message.
+    /// Records that a message reached its final state: once a message.
     pub fn attempt(&mut self, attempt: &Attempt) {
         let (id, state) = (&attempt.id, State::from(&attempt.outcome));
         let message = digest(id);
@@ -144,7 +144,7 @@ impl Recorder {
         }
     }
 
-    /// Hears that a copy reached a backend: once a copy, after [`Recorder::copies`] counted it.
+    /// Records that a copy reached a backend: once a copy, after [`Recorder::copies`] counted it.
     pub fn arrival(&mut self, arrival: &Arrival) {
         let at = arrival.backend.index();
         if at >= self.backends.len() {
@@ -179,7 +179,7 @@ impl Recorder {
         self.fill_arrival(&id, arrival, is_first);
     }
 
-    /// Hears that a link changed.
+    /// Records an event of a link.
     pub fn link(&mut self, fact: &LinkFact) {
         self.identity.facts.link(fact.link, &fact.event);
         self.identity.drains.link(fact);

@@ -348,7 +348,7 @@ fn times(streams: &[&StreamClosed]) -> TimeSums {
     sum
 }
 
-/// Copies of which it is not known whose they are.
+/// Copies that may be of another message.
 fn unsure(streams: &[&StreamClosed]) -> u64 {
     streams.iter().map(|stream| stream.unsure()).sum()
 }

@@ -14,7 +14,7 @@ use crate::set_merge::{clip, count, merge_runs};
 
 /// Bytes a list of runs may take beyond a bitmap's, so that the shortest lists stay lists.
 const RUNS_SLACK_BYTES: usize = 32;
-/// A bitmap drops its full words once so many of them lie below the low-water mark.
+/// Full words below the low-water mark from which on a bitmap drops them.
 const DEAD_WORDS: usize = 8;
 
 /// A set of `u32`, except `u32::MAX`.
@@ -299,7 +299,7 @@ enum Place {
     Apart(usize),
 }
 
-/// Puts a number into the run it touches, or tells where its own run belongs.
+/// Puts a number into the run it touches, or returns the place for a run of it alone.
 fn place(runs: &mut Vec<(u32, u32)>, seq: u32) -> Place {
     let at = match runs.last() {
         None => return Place::Apart(0),

@@ -80,7 +80,7 @@ pub struct ScopeSummary {
     /// nothing is kept apart.
     pub warm: Option<LatencyTable>,
     /// Copies that may be of another message than the one whose due they were recorded with, where
-    /// nothing but order tells messages apart; then no end-to-end time of the scope is known.
+    /// messages differ by their order alone; then no end-to-end time of the scope is known.
     pub unsure_by_order: u64,
     /// Exact counters of the measured cohort for every bound registered on all streams of the
     /// scope that have the latency.

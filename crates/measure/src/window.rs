@@ -69,7 +69,7 @@ pub struct ArrivalWindow {
     pub arrived_due: u64,
     /// First copies beyond the stream's deadline, by due.
     pub late: u64,
-    /// First copies whose due instant nothing tells, by event.
+    /// First copies whose due instant is not known, by event.
     pub undated: u64,
     /// By how much a first copy was seen before it was due, at the most, by due: only where sender and
     /// consumer read different clocks.

@@ -1,6 +1,6 @@
 //! Misbehaviour of the reference gateway, by an exact amount.
 //!
-//! A count stands for so many positions, chosen by the run's seed over the uplinks that the run
+//! A count stands for that number of positions, chosen by the run's seed over the uplinks that the run
 //! expects; an instant counts from the first uplink that the gateway receives. Each uplink is
 //! given at most one of the counted misbehaviours, so that their sums stay readable.
 
@@ -191,7 +191,7 @@ impl Reject {
 pub enum Amount {
     /// This fraction, in `[0, 1]`, rounded to the nearest count.
     Share(f64),
-    /// Exactly so many.
+    /// Exactly this number.
     Count(u32),
 }
 

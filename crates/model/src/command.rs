@@ -1,4 +1,4 @@
-//! Command and control: what backend and device tell of queries, commands and replies.
+//! Command and control: what backend and device report of queries, commands and replies.
 //!
 //! A command is named by a [`MessageId`] too: the device it is for, the stream of kind `command`
 //! that takes it, and its number there.
@@ -72,7 +72,7 @@ pub enum Presence {
     Waiting,
 }
 
-/// A device asked for a command; told once, when that is final.
+/// A device asked for a command; reported once, when that is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
     /// The message that asked.
@@ -89,7 +89,7 @@ pub struct Query {
     pub own: Micros,
 }
 
-/// The backend issued a command; told once, when it learns no more of it.
+/// The backend issued a command; reported once, when its delivery is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
     /// The command.
@@ -133,7 +133,7 @@ pub struct Receipt {
     pub integrity: Integrity,
 }
 
-/// A device answered a command; told once, when that is final.
+/// A device answered a command; reported once, when that is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The command.
@@ -156,7 +156,7 @@ pub struct Answer {
 pub struct Reply {
     /// The stream of the command; of one that cannot be read the first there is.
     pub stream: StreamId,
-    /// The command it replies to, as far as it may be believed.
+    /// The command it replies to, if its id is credible.
     pub id: Option<MessageId>,
     /// Instant of the command's issue, from the reply.
     pub issued: Option<Micros>,
@@ -194,7 +194,7 @@ pub enum CommandTarget {
     Waiting,
     /// Names that nobody plays, one for each device of the plan.
     Absent,
-    /// Both by turns.
+    /// Both, alternating.
     All,
 }
 
@@ -215,7 +215,7 @@ impl Delivery {
 impl CommandTarget {
     /// Returns true if a device's command of that number goes to its absent twin.
     ///
-    /// By turns from device to device, and for each device from one round to the next.
+    /// Alternates from device to device, and for each device from one round to the next.
     pub const fn is_absent(self, device: DeviceId, seq: u32) -> bool {
         match self {
             Self::Online | Self::Waiting => false,

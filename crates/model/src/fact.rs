@@ -1,4 +1,4 @@
-//! All that a recorder hears of single messages and links.
+//! Facts about single messages and links, as a recorder receives them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     Reception,
 };
 
-/// The whole life of one message on the device side, told once, when it is final.
+/// The whole life of one message on the device side, reported once, when it is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The message.
@@ -79,7 +79,7 @@ pub enum LinkEvent {
         /// From the first SYN of this try.
         took: Micros,
     },
-    /// The platform has answered the CONNECT of a link that was up before; told where its fleet
+    /// The platform has answered the CONNECT of a link that was up before; reported where its fleet
     /// goes offline.
     Returned {
         /// True if it still had the session, with all that it kept for the device.
@@ -112,7 +112,7 @@ pub struct LinkFact {
     pub by_us: bool,
 }
 
-/// One thing that happened, told once.
+/// One thing that happened, reported once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
     /// A message reached its final state on the device side.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Micros;
 
-/// Digits that are tried to tell two figures apart; beyond them they are equal to a reader.
+/// Digits that are tried to distinguish two figures; beyond them they are equal to a reader.
 const DIGITS_MORE: usize = 12;
 
 /// Text of a figure that is not known.
@@ -113,7 +113,7 @@ impl Figure {
         }
     }
 
-    /// The figure in words, with as many digits as it takes to tell it from the other one where
+    /// The figure in words, with as many digits as distinguish it from the other one where
     /// the two differ: what breaks a bound must not be rounded onto it.
     pub fn beside(self, other: Self) -> String {
         let pairs = (0..DIGITS_MORE).map(|more| (self.with(more), other.with(more)));

@@ -43,7 +43,7 @@ pub enum Cause {
     KeepAliveMissed,
     /// The peer's bytes were not the protocol.
     Malformed,
-    /// Own fault: a packet was larger than we receive, and the peer was not told of that limit.
+    /// Own fault: a packet was larger than we receive, and the peer did not know that limit.
     OwnLimit,
     /// TLS could not go on, or the peer ended it with an alert.
     Tls(TlsFailure),
@@ -67,7 +67,7 @@ pub enum ShedCause {
     Window,
     /// The link was down.
     Offline,
-    /// The device was told, or had decided, to wait.
+    /// The platform asked the device to wait, or the device had decided to.
     BackOff,
     /// The device's queue was at its bound.
     QueueFull,

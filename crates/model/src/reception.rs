@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceId, Integrity, MessageId, Micros, StreamId};
 
-/// One copy of a device's message, as a subscribed device saw it: each subscriber is an account of
-/// its own.
+/// One copy of a device's message, as a subscribed device saw it: each subscriber has its
+/// account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reception {
     /// The subscriber.
     pub subscriber: DeviceId,
-    /// By which stream of kind `receive`.
+    /// The stream of kind `receive` that subscribed.
     pub stream: StreamId,
     /// The message; none if it carried no readable id.
     pub id: Option<MessageId>,

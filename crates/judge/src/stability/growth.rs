@@ -5,7 +5,7 @@ use super::trend::{Point, Trend};
 /// A backlog that grows by no more than this share of the offered rate does not count.
 const SLOPE_SHARE: f64 = 0.005;
 
-/// The backlog must have grown by so many seconds of traffic between the first and the last fifth.
+/// Least growth of a backlog from the first to the last fifth, in seconds of traffic.
 pub(super) const GROWTH_S: f64 = 0.25;
 
 /// Growth of one backlog over a hold.
@@ -53,7 +53,7 @@ impl Growth {
         SLOPE_SHARE * self.offered
     }
 
-    /// By which the worst of several backlogs is found: one that is unstable is above one that is
+    /// The rank of a backlog among several: one that is unstable is above one that is
     /// not, then the lower bound decides, then the slope.
     pub(super) fn excess(&self) -> f64 {
         let bounded = if self.trend.lower.is_finite() {

@@ -58,7 +58,7 @@ impl Trend {
         2.0 * upper_tail(self.z.abs())
     }
 
-    /// The rise over so many seconds.
+    /// The rise over a number of seconds.
     pub fn rise_over(&self, seconds: f64) -> f64 {
         self.slope * seconds
     }
@@ -171,7 +171,7 @@ fn inflation(residuals: &[f64]) -> f64 {
 /// of practical length.
 const MOST_CORRELATED: f64 = 0.98;
 
-/// The first lag of a first-order process of which a detrended sample of `n` shows `first`: the
+/// The first lag of a first-order process whose detrended sample of `n` shows `first`: the
 /// inverse of `r - (2 + 4 r) / n`.
 fn unbiased(first: f64, n: usize) -> f64 {
     let n = n as f64;

@@ -8,7 +8,7 @@ use muster_model::figure;
 use super::{MISSING_LINKS_SHARE, NO_LINK_MIN_S, Warning, WarningKind, is_decided, listed, sees};
 use crate::{Evidence, RuleResult};
 
-/// Stretches without a link that are told one by one.
+/// Stretches without a link that are listed one by one.
 const STRETCHES_MOST: usize = 3;
 
 /// The one warning about links: that there was none says more than that some were missing.
@@ -85,8 +85,8 @@ fn no_link(stretches: &[(u32, Option<u32>)]) -> Option<String> {
     (!words.is_empty()).then(|| format!("no link was open {}", words.join(", ")))
 }
 
-/// Links that were missing when measuring ended. Of those that never came up rule `connected`
-/// tells, if there is one.
+/// Links that were missing when measuring ended. Those that never came up are in rule
+/// `connected`, if there is one.
 fn links_down(
     rules: &[RuleResult],
     seconds: &[LinksSecond],

@@ -207,7 +207,7 @@ fn icmp_errors_beside_answers_are_a_warning() {
         run.links.counters.icmp_errors,
         run.links.counters.datagrams_refused,
     ) = (7.into(), 2.into());
-    let detail = "not all datagrams had somebody to hear them: 7 ICMP errors and 2 datagrams that \
+    let detail = "some datagrams reached nobody: 7 ICMP errors and 2 datagrams that \
                   the kernel refused";
     assert_eq!(words(&run), [(WarningKind::Unreachable, detail.to_owned())]);
 }

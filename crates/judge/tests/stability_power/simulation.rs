@@ -10,7 +10,7 @@ pub(crate) enum Process {
     /// this deviation in seconds of traffic, and latencies of the same correlation that vary by a
     /// fifth of 20 ms.
     Noise { correlation: f64, deviation_s: f64 },
-    /// A queue with Poisson arrivals and one exponential server (M/M/1), offered so many times
+    /// A queue with Poisson arrivals and one exponential server (M/M/1), offered `load` times
     /// what it can serve. Below 1 it runs for ten seconds before the hold, above 1 it starts
     /// empty.
     Queue { load: f64 },

@@ -145,7 +145,7 @@ impl Closing<'_> {
     }
 
     /// Commands that came due while their device was away. None of them is outstanding: the
-    /// platform says that it has them, and nobody can tell how long it keeps them.
+    /// platform says that it has them, and how long it keeps them is not known.
     fn drain_commands(
         &self,
         (stream, device): (StreamId, DeviceId),

@@ -16,7 +16,7 @@ pub struct CommandCounts {
     pub queries: [u64; QUERIES],
     /// Queries that were refused, by code.
     pub queries_rejected: CountBy<Reason>,
-    /// Commands of which the backend learned the last, by what it was.
+    /// Commands whose delivery became final at the backend, by delivery.
     pub issues: DeliveryCounts,
     /// Commands that came due, by where their device stood.
     pub met: [u64; PRESENCES],
@@ -36,7 +36,7 @@ pub struct CommandCounts {
     pub answers_shed: CountBy<ShedCause>,
     /// First copies of replies at the backend.
     pub replies: u64,
-    /// The same, by the status that they tell.
+    /// The same, by the status that they carry.
     pub replies_by_status: CountBy<Reason>,
     /// Further copies of replies.
     pub replies_again: u64,

@@ -11,8 +11,8 @@ use crate::{DrainSummary, Equation, LatencyView, LostIds};
 
 /// The account of the commands of one scope, over the whole run.
 ///
-/// `received` is the devices' word and `delivered` the backend's: each is counted by itself. What
-/// only identity sets tell is null for a run that was killed.
+/// `received` is counted at the devices and `delivered` at the backend, independently. What is known
+/// from identity sets alone is null for a run that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommandLedger {

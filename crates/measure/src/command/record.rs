@@ -1,4 +1,4 @@
-//! Hears what is told of commands.
+//! Recording of commands.
 
 use muster_model::{
     Answer, Answering, Attempt, Command, Issue, Met, Presence, Query, QueryOutcome, Reason,
@@ -58,7 +58,7 @@ impl Filling for CommandFilling {
 }
 
 impl Recorder {
-    /// Hears what happened to a query, a command or a reply: each once.
+    /// Records what happened to a query, a command or a reply: each once.
     pub fn command(&mut self, command: &Command) {
         match command {
             Command::Query(query) => self.query(query),

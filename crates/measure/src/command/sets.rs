@@ -37,7 +37,7 @@ pub(crate) struct CommandSets {
     pub(crate) replies: Seen,
 }
 
-/// Sets by end, of which mostly one is used.
+/// Sets by end; most devices use one of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct EndSets {
     /// The end that came first.

@@ -40,7 +40,7 @@ impl Absence {
 }
 
 impl Drains {
-    /// Hears of a link. A link is away once: what ends it later is no absence on purpose.
+    /// Records an event of a link. A link is away once: what ends it later is no absence on purpose.
     pub(crate) fn link(&mut self, fact: &LinkFact) {
         match fact.event {
             LinkEvent::Disconnected(Cause::Offline) => {
@@ -63,8 +63,8 @@ impl Drains {
         }
     }
 
-    /// Hears that a first copy came to a device on a link; whether it was kept for it the instant
-    /// it was due tells.
+    /// Records a first copy that reached a device on a link. It was kept for the device if it came
+    /// due in the absence.
     pub(crate) fn came(
         &mut self,
         link: LinkId,
@@ -78,7 +78,7 @@ impl Drains {
         }
     }
 
-    /// Hears that what was kept for a device came.
+    /// Records a first copy that was kept for a device.
     pub(crate) fn kept_came(&mut self, link: LinkId, who: (StreamId, DeviceId), seen: Micros) {
         if self.absences.contains_key(&link) {
             self.drained.entry(who).or_default().add(seen);

@@ -9,8 +9,8 @@ use crate::{DrainSummary, Equation, LatencyView};
 /// Most subscribers that are listed one by one.
 pub(crate) const ROWS_MAX: usize = 1_000;
 
-/// The account of the subscribers of one scope, over the whole run. What only identity sets tell
-/// is null for a run that was killed.
+/// The account of the subscribers of one scope, over the whole run. What is known from identity
+/// sets alone is null for a run that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReceptionLedger {
     /// Subscribers: each device counts once for each of its streams.
@@ -55,9 +55,9 @@ pub struct ReceptionLedger {
 pub struct SubscriberRow {
     /// The subscriber.
     pub device: DeviceId,
-    /// By which of its streams.
+    /// Its stream of kind `receive`.
     pub stream: StreamId,
-    /// Was to get so many.
+    /// Messages that it should receive.
     pub expected: u64,
     /// First copies.
     pub arrived: u64,

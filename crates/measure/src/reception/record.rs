@@ -1,4 +1,4 @@
-//! Hears what is told of subscribers.
+//! Recording of subscribers.
 
 use muster_model::{Integrity, Reception};
 
@@ -32,7 +32,7 @@ impl Filling for ReceptionFilling {
 }
 
 impl Recorder {
-    /// Hears that a copy reached a subscriber among the devices: once a copy.
+    /// Records that a copy reached a subscriber among the devices: once a copy.
     pub fn reception(&mut self, reception: &Reception) {
         let Reception { stream, seen, .. } = *reception;
         if stream.index() >= self.receptions.len() {

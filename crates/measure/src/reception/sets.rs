@@ -54,7 +54,7 @@ impl Receptions {
         self.pairs.get(pair)
     }
 
-    /// Every pair of a stream of subscribers of which anything was seen.
+    /// Every pair of a stream of subscribers with at least one copy.
     pub(crate) fn of(&self, stream: StreamId) -> impl Iterator<Item = (&Pair, &Seen)> {
         self.pairs
             .iter()
