@@ -7,9 +7,10 @@ use crate::settling::Settling;
 use crate::{Delivery, Progress, Timetable};
 
 /// Phase of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Phase {
     /// Links and consumers come up.
+    #[default]
     Connect,
     /// Messages are due, at the shape's first value, and are not judged on latency.
     WarmUp,

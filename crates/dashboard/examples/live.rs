@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster_conduct::Phase;
 use muster_dashboard::Dashboard;
 use muster_model::Micros;
-use muster_result::{Health, Live, LiveRates, Quantiles};
+use muster_result::{Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles};
 
 /// Four pictures a second.
 const TICK: u64 = 250;
@@ -30,13 +30,18 @@ fn at(elapsed: Micros) -> Live {
     Live {
         name: "drawn".to_owned(),
         target: "mqtt://127.0.0.1:1883".to_owned(),
-        phase: Phase::Measure,
-        elapsed,
-        phase_until: Some(Micros::from_secs(60)),
-        run_until: Some(Micros::from_secs(90)),
-        links_wanted: 1_000,
-        links_up: (second * 200).min(1_000),
-        has_backend: true,
+        clock: LiveClock {
+            phase: Phase::Measure,
+            elapsed,
+            phase_from: Micros::ZERO,
+            phase_until: Some(Micros::from_secs(60)),
+            run_until: Some(Micros::from_secs(90)),
+        },
+        links: LiveLinks {
+            wanted: 1_000,
+            up: (second * 200).min(1_000),
+            failures: Vec::new(),
+        },
         rates: LiveRates {
             offered: Some(2_000.0),
             issued: Some(2_000.0),
@@ -55,9 +60,12 @@ fn at(elapsed: Micros) -> Live {
         },
         backlog_s: Some(if is_peak { 0.4 } else { 0.02 }),
         delivery_backlog_s: Some(0.01),
-        sent: elapsed.get() / 500,
-        accepted: elapsed.get() / 510,
-        arrived: Some(elapsed.get() / 512),
+        messages: LiveMessages {
+            sent: elapsed.get() / 500,
+            accepted: elapsed.get() / 510,
+            arrived: Some(elapsed.get() / 512),
+            ..LiveMessages::default()
+        },
         errors: vec![("0x97".to_owned(), second)],
         health: Health {
             shard_cpu: Some(0.4 + 0.05 * wave),

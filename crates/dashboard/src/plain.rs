@@ -23,23 +23,23 @@ pub struct Plain {
 impl Plain {
     /// The last line, once settling has ended and the final counts are known, that of the lost
     /// among them.
-    pub fn last_line(live: &Live) -> String {
-        line(&Live {
-            phase: Phase::Finish,
-            not_arrived: None,
-            ..live.clone()
-        })
+    pub fn last_line(mut live: Live) -> String {
+        live.clock.phase = Phase::Finish;
+        live.messages.not_arrived = None;
+        line(&live)
     }
 
     /// A line, without line feed, if the phase is new or five seconds have passed.
     pub fn line(&mut self, live: &Live) -> Option<String> {
         let is_due = self.last.is_none_or(|(phase, at)| {
-            let is_new = !self.has_failing && !live.connect_failures.is_empty();
-            is_new || phase != live.phase || live.elapsed.get() >= (at + PLAIN_EVERY).get()
+            let is_new = !self.has_failing && !live.links.failures.is_empty();
+            is_new
+                || phase != live.clock.phase
+                || live.clock.elapsed.get() >= (at + PLAIN_EVERY).get()
         });
         is_due.then(|| {
-            self.last = Some((live.phase, live.elapsed));
-            self.has_failing |= !live.connect_failures.is_empty();
+            self.last = Some((live.clock.phase, live.clock.elapsed));
+            self.has_failing |= !live.links.failures.is_empty();
             line(live)
         })
     }
@@ -64,10 +64,10 @@ impl Brief {
 
     /// A line, without line feed, if one is due.
     pub fn line(&mut self, live: &Live) -> Option<String> {
-        let is_due = live.elapsed >= self.next;
+        let is_due = live.clock.elapsed >= self.next;
         is_due.then(|| {
             let every = self.every.get().max(1);
-            self.next = Micros((live.elapsed.get() / every + 1) * every);
+            self.next = Micros((live.clock.elapsed.get() / every + 1) * every);
             brief(live)
         })
     }
@@ -75,9 +75,13 @@ impl Brief {
 
 /// Time, phase, rates, p99, the state of the SLOs, and what goes wrong most.
 fn brief(live: &Live) -> String {
-    let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
+    let mut line = format!(
+        "{:>7} {:<8} ",
+        duration(live.clock.elapsed),
+        live.clock.phase_name()
+    );
     let rates = &live.rates;
-    match (live.phase, rates.offered) {
+    match (live.clock.phase, rates.offered) {
         (Phase::WarmUp | Phase::Measure | Phase::Settle, Some(_)) => {
             let arrived = match rates.arrived {
                 Some(_) => format!(", arrived {}", per_second(rates.arrived)),
@@ -91,7 +95,7 @@ fn brief(live: &Live) -> String {
                 p99(live),
             ));
             if rates.offered.is_some_and(|offered| offered < LOW_RATE) {
-                line.push_str(&format!(" | {} sent so far", count(live.sent)));
+                line.push_str(&format!(" | {} sent so far", count(live.messages.sent)));
             }
         }
         (Phase::Connect, _) => {
@@ -107,7 +111,7 @@ fn brief(live: &Live) -> String {
         Some([]) => " | SLOs ok".to_owned(),
         Some(failing) => format!(" | SLOs failing: {}", failing.join(", ")),
     });
-    let errors = (live.phase != Phase::Connect).then(|| live.errors.first());
+    let errors = (live.clock.phase != Phase::Connect).then(|| live.errors.first());
     if let Some((what, count)) = errors.flatten() {
         line.push_str(&format!(" | {what} {}", self::count(*count)));
     }
@@ -118,13 +122,17 @@ fn brief(live: &Live) -> String {
 }
 
 fn line(live: &Live) -> String {
-    let mut line = format!("{:>7} {:<8} ", duration(live.elapsed), live.phase_name());
+    let mut line = format!(
+        "{:>7} {:<8} ",
+        duration(live.clock.elapsed),
+        live.clock.phase_name()
+    );
     line.push_str(&links(live));
-    match live.phase {
+    match live.clock.phase {
         Phase::Connect => line.push_str(&failing(live)),
         Phase::WarmUp | Phase::Measure | Phase::Settle => line.push_str(&traffic(live)),
         Phase::Finish => {
-            if live.links_up == 0 {
+            if live.links.up == 0 {
                 line.push_str(&failing(live));
             }
             line.push_str(&totals(live));
@@ -142,8 +150,8 @@ fn line(live: &Live) -> String {
 }
 
 fn links(live: &Live) -> String {
-    let (up, wanted) = (count(live.links_up), count(live.links_wanted));
-    match live.phase {
+    let (up, wanted) = (count(live.links.up), count(live.links.wanted));
+    match live.clock.phase {
         Phase::Connect => format!("connecting {up} of {wanted}"),
         Phase::WarmUp | Phase::Measure | Phase::Settle | Phase::Finish => {
             format!("links {up}/{wanted}")
@@ -153,7 +161,7 @@ fn links(live: &Live) -> String {
 
 /// Returns why links fail to connect: "2,000 refused: not authorized (0x87)".
 fn failing(live: &Live) -> String {
-    let causes = live.connect_failures.iter().take(3);
+    let causes = live.links.failures.iter().take(3);
     let causes = causes.map(|(cause, n)| format!(" | {} {cause}", count(*n)));
     causes.collect()
 }
@@ -173,7 +181,7 @@ fn traffic(live: &Live) -> String {
         format!(" | {}", errors.join(", "))
     };
     if rates.offered.is_none() {
-        let (sent, accepted) = (count(live.sent), count(live.accepted));
+        let (sent, accepted) = (count(live.messages.sent), count(live.messages.accepted));
         return format!(" | sent {sent} accepted {accepted}{errors}");
     }
     format!(
@@ -210,12 +218,13 @@ fn p99(live: &Live) -> String {
 /// Renders the totals of the run, the only line that can report losses.
 fn totals(live: &Live) -> String {
     let arrived = live
+        .messages
         .arrived
         .map(|arrived| format!(" arrived {}", count(arrived)));
     format!(
         " | sent {} accepted {}{}{}",
-        count(live.sent),
-        count(live.accepted),
+        count(live.messages.sent),
+        count(live.messages.accepted),
         arrived.unwrap_or_default(),
         missing(live),
     )
@@ -223,7 +232,7 @@ fn totals(live: &Live) -> String {
 
 /// Renders the lost messages if they are known, else those that have not arrived.
 fn missing(live: &Live) -> String {
-    match (live.lost, live.not_arrived) {
+    match (live.messages.lost, live.messages.not_arrived) {
         (Some(lost), _) => format!(" | lost {}", count(lost)),
         (None, Some(messages)) => {
             let (messages, behind) = (count(messages), seconds(live.delivery_backlog_s));
@@ -238,11 +247,9 @@ mod tests {
     use super::*;
 
     fn at(seconds: u64, phase: Phase) -> Live {
-        Live {
-            phase,
-            elapsed: Micros::from_secs(seconds),
-            ..Live::default()
-        }
+        let mut live = Live::default();
+        (live.clock.phase, live.clock.elapsed) = (phase, Micros::from_secs(seconds));
+        live
     }
 
     #[test]
@@ -267,21 +274,16 @@ mod tests {
 
     #[test]
     fn links_that_connect_are_told_as_so_many_of_so_many() {
-        let live = Live {
-            links_up: 12,
-            links_wanted: 2_000,
-            ..at(0, Phase::Connect)
-        };
+        let mut live = at(0, Phase::Connect);
+        (live.links.up, live.links.wanted) = (12, 2_000);
         assert_eq!(line(&live), "   0:00 connect  connecting 12 of 2,000");
     }
 
     #[test]
     fn a_line_says_why_links_do_not_come_up_while_it_happens() {
-        let live = Live {
-            links_wanted: 2_000,
-            connect_failures: vec![("refused: not authorized (0x87)".to_owned(), 2_000)],
-            ..at(1, Phase::Connect)
-        };
+        let mut live = at(1, Phase::Connect);
+        live.links.wanted = 2_000;
+        live.links.failures = vec![("refused: not authorized (0x87)".to_owned(), 2_000)];
         let wanted =
             "   0:01 connect  connecting 0 of 2,000 | 2,000 refused: not authorized (0x87)";
         let mut plain = Plain::default();
@@ -292,13 +294,9 @@ mod tests {
 
     #[test]
     fn there_are_no_rates_before_the_first_full_second() {
-        let live = Live {
-            links_up: 20,
-            links_wanted: 20,
-            sent: 31,
-            accepted: 30,
-            ..at(1, Phase::WarmUp)
-        };
+        let mut live = at(1, Phase::WarmUp);
+        (live.links.up, live.links.wanted) = (20, 20);
+        (live.messages.sent, live.messages.accepted) = (31, 30);
         let wanted = "   0:01 warm-up  links 20/20 | sent 31 accepted 30";
         assert_eq!(line(&live), wanted);
     }
@@ -306,15 +304,14 @@ mod tests {
     #[test]
     fn the_last_line_tells_what_is_lost() {
         let unknown = crate::sample::sample();
-        let last = Plain::last_line(&Live {
-            lost: Some(37),
-            ..unknown.clone()
-        });
+        let mut known = unknown.clone();
+        known.messages.lost = Some(37);
+        let last = Plain::last_line(known);
         assert!(
             last.contains("sent 71,234 accepted 70,112 arrived 70,080 | lost 37"),
             "{last}"
         );
-        let unknown = Plain::last_line(&unknown);
+        let unknown = Plain::last_line(unknown);
         assert!(!unknown.contains("lost"), "{unknown}");
     }
 

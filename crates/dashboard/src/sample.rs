@@ -2,22 +2,25 @@
 
 use muster_conduct::Phase;
 use muster_model::Micros;
-use muster_result::{Health, Live, LiveRates, Quantiles};
+use muster_result::{Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles};
 
 /// A run in its measured phase, for tests of what is drawn.
 pub(crate) fn sample() -> Live {
     Live {
         name: "meters".to_owned(),
         target: "mqtt://127.0.0.1:1883".to_owned(),
-        phase: Phase::Measure,
-        elapsed: Micros::from_secs(47),
-        phase_from: Micros::from_secs(17),
-        phase_until: Some(Micros::from_secs(77)),
-        run_until: Some(Micros::from_secs(107)),
-        links_wanted: 10_000,
-        links_up: 9_990,
-        connect_failures: Vec::new(),
-        has_backend: true,
+        clock: LiveClock {
+            phase: Phase::Measure,
+            elapsed: Micros::from_secs(47),
+            phase_from: Micros::from_secs(17),
+            phase_until: Some(Micros::from_secs(77)),
+            run_until: Some(Micros::from_secs(107)),
+        },
+        links: LiveLinks {
+            wanted: 10_000,
+            up: 9_990,
+            failures: Vec::new(),
+        },
         rates: LiveRates {
             offered: Some(2_000.0),
             issued: Some(1_998.0),
@@ -36,12 +39,14 @@ pub(crate) fn sample() -> Live {
         },
         backlog_s: Some(0.031),
         delivery_backlog_s: Some(0.002),
-        sent: 71_234,
-        accepted: 70_112,
-        arrived: Some(70_080),
-        not_arrived: Some(32),
-        lost: None,
-        shed: 12,
+        messages: LiveMessages {
+            sent: 71_234,
+            accepted: 70_112,
+            arrived: Some(70_080),
+            not_arrived: Some(32),
+            lost: None,
+            shed: 12,
+        },
         slos: Some(vec!["failure-ratio 1.2 % (at most 0.1 %)".to_owned()]),
         errors: vec![("0x97".to_owned(), 840), ("timed-out".to_owned(), 31)],
         health: Health {

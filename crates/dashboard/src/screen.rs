@@ -40,7 +40,7 @@ struct Sample {
 impl Screen {
     /// Adds to the traces, once a second however often it is called.
     pub fn note(&mut self, live: &Live) {
-        let second = live.elapsed.second();
+        let second = live.clock.elapsed.second();
         if self.last.is_some_and(|last| last >= second) {
             return;
         }
@@ -173,27 +173,29 @@ fn heading(live: &Live, area: Rect, frame: &mut Frame<'_>) {
         Style::new().add_modifier(Modifier::BOLD),
     );
     frame.render_widget(Line::from(vec![name, label(live.target.clone())]), left);
-    let left_over = match live.run_left() {
+    let left_over = match live.clock.run_left() {
         Some(left) => format!(", {} left at most ", duration(left)),
         None => " ".to_owned(),
     };
-    let clock = Line::from(vec![strong(duration(live.elapsed)), label(left_over)]);
+    let clock = Line::from(vec![strong(duration(live.clock.elapsed)), label(left_over)]);
     frame.render_widget(Paragraph::new(clock).alignment(Alignment::Right), right);
 }
 
 fn phase_gauge(live: &Live, area: Rect, frame: &mut Frame<'_>) {
     let length = live
+        .clock
         .phase_until
-        .map(|until| (until - live.phase_from).as_secs_f64());
-    let done = (live.elapsed - live.phase_from).as_secs_f64();
+        .map(|until| (until - live.clock.phase_from).as_secs_f64());
+    let done = (live.clock.elapsed - live.clock.phase_from).as_secs_f64();
     let ratio = length
         .filter(|length| *length > 0.0)
         .map_or(0.0, |length| done / length);
     let left = live
+        .clock
         .phase_left()
         .map(|left| format!(", {} left", duration(left)));
-    let text = format!("{}{}", live.phase_name(), left.unwrap_or_default());
-    let color = match live.phase {
+    let text = format!("{}{}", live.clock.phase_name(), left.unwrap_or_default());
+    let color = match live.clock.phase {
         Phase::Measure => Color::Green,
         Phase::Connect | Phase::WarmUp | Phase::Settle | Phase::Finish => Color::Blue,
     };
@@ -201,14 +203,14 @@ fn phase_gauge(live: &Live, area: Rect, frame: &mut Frame<'_>) {
 }
 
 fn links_gauge(live: &Live, area: Rect, frame: &mut Frame<'_>) {
-    let wanted = live.links_wanted.max(1);
-    let ratio = live.links_up as f64 / wanted as f64;
+    let wanted = live.links.wanted.max(1);
+    let ratio = live.links.up as f64 / wanted as f64;
     let text = format!(
         "{} of {} links up",
-        count(live.links_up),
-        count(live.links_wanted)
+        count(live.links.up),
+        count(live.links.wanted)
     );
-    let is_short = live.phase != Phase::Connect && live.links_up < live.links_wanted;
+    let is_short = live.clock.phase != Phase::Connect && live.links.up < live.links.wanted;
     let color = if is_short { Color::Yellow } else { Color::Blue };
     let row = Rect {
         height: area.height.min(1),
@@ -234,7 +236,7 @@ fn gauge(area: Rect, frame: &mut Frame<'_>, ratio: f64, text: String, color: Col
 }
 
 fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
-    let arrived = live.arrived.map_or_else(|| "-".to_owned(), count);
+    let arrived = live.messages.arrived.map_or_else(|| "-".to_owned(), count);
     let figure = |name: &str, value: String, is_bad: bool| {
         Line::from(vec![
             label(format!("{name:<12}")),
@@ -242,15 +244,15 @@ fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
         ])
     };
     let mut lines = vec![
-        figure("sent", count(live.sent), false),
-        figure("accepted", count(live.accepted), false),
+        figure("sent", count(live.messages.sent), false),
+        figure("accepted", count(live.messages.accepted), false),
         figure("arrived", arrived, false),
         missing(live),
-        figure("shed", count(live.shed), live.shed > 0),
+        figure("shed", count(live.messages.shed), live.messages.shed > 0),
     ];
-    let is_connecting = live.phase == Phase::Connect && !live.connect_failures.is_empty();
+    let is_connecting = live.clock.phase == Phase::Connect && !live.links.failures.is_empty();
     if is_connecting {
-        let causes = live.connect_failures.iter().take(ERRORS);
+        let causes = live.links.failures.iter().take(ERRORS);
         let words =
             causes.map(|(cause, n)| Line::from(warned(format!("{} {cause}", count(*n)), true)));
         lines.extend(words);
@@ -263,9 +265,9 @@ fn messages_panel(live: &Live, area: Rect, frame: &mut Frame<'_>) {
 
 /// Renders the lost messages if they are known, else those that have not arrived.
 fn missing(live: &Live) -> Line<'static> {
-    let (name, figure, is_bad) = match live.lost {
+    let (name, figure, is_bad) = match live.messages.lost {
         Some(lost) => ("lost", Some(lost), lost > 0),
-        None => ("not arrived", live.not_arrived, false),
+        None => ("not arrived", live.messages.not_arrived, false),
     };
     let figure = figure.map_or_else(|| "-".to_owned(), count);
     Line::from(vec![
@@ -393,7 +395,7 @@ mod tests {
         for second in 18..=47u64 {
             let share = (second - 17) as f64 / 30.0;
             let mut then = live.clone();
-            then.elapsed = Micros::from_secs(second);
+            then.clock.elapsed = Micros::from_secs(second);
             then.rates.issued = then.rates.issued.map(|rate| rate * share);
             then.rates.completed = then.rates.completed.map(|rate| rate * share);
             then.response.p99 = Some(Micros(if second == 30 { 90_000 } else { 20_000 }));
@@ -410,13 +412,12 @@ mod tests {
 
     #[test]
     fn a_run_that_connects_shows_what_it_does_not_know_as_a_dash() {
-        let live = Live {
+        let mut live = Live {
             name: "first".to_owned(),
             target: "mqtt://127.0.0.1:1883".to_owned(),
-            links_wanted: 100,
-            links_up: 40,
             ..Live::default()
         };
+        (live.links.wanted, live.links.up) = (100, 40);
         insta::assert_snapshot!(drawn(&Screen::default(), &live, (80, 24)));
     }
 
@@ -432,7 +433,7 @@ mod tests {
     fn the_trail_takes_one_sample_a_second_and_is_bounded() {
         let (mut screen, mut live) = (Screen::default(), sample());
         for quarter in 0..4_000u64 {
-            live.elapsed = Micros::from_millis(quarter * 250);
+            live.clock.elapsed = Micros::from_millis(quarter * 250);
             screen.note(&live);
         }
         assert_eq!(screen.trail.len(), TRAIL);

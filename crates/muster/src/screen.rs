@@ -157,10 +157,9 @@ mod tests {
 
     /// A view in which so many messages were sent.
     fn view(sent: u64) -> Live {
-        Live {
-            sent,
-            ..Live::default()
-        }
+        let mut live = Live::default();
+        live.messages.sent = sent;
+        live
     }
 
     #[test]
@@ -170,7 +169,7 @@ mod tests {
         let screen = Screen::start(move || {
             Box::new(move |live| {
                 if let Some(live) = live {
-                    let _ = drawn.send(live.sent);
+                    let _ = drawn.send(live.messages.sent);
                     let _ = stands_still.recv();
                 }
             })

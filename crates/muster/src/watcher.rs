@@ -42,13 +42,12 @@ impl Watcher {
         if let Some(screen) = self.screen {
             screen.end();
         }
-        let last = self.last.filter(|_| self.shows_lines).map(|live| Live {
+        let mut last = self.last.filter(|_| self.shows_lines);
+        if let Some(live) = &mut last {
             // The last windows have come since.
-            connect_failures: self
-                .view
-                .failing(live.links_wanted.saturating_sub(live.links_up)),
-            ..live
-        });
+            let down = live.links.wanted.saturating_sub(live.links.up);
+            live.links.failures = self.view.failing(down);
+        }
         (self.folder, last)
     }
 }

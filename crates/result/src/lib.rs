@@ -17,4 +17,6 @@ pub mod series;
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
 pub use counters::NotedCounter;
 pub use events::{CLOCKS_APART, COUNTERS_UNREAD};
-pub use live::{Fixed, Health, Live, LiveRates, Quantiles, View};
+pub use live::{
+    Fixed, Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles, View,
+};

@@ -20,7 +20,7 @@ use fitness::Fitness;
 pub(crate) use fitness::HealthLog;
 use history::{History, SPAN_MAX_S};
 use slos::{Moment, SloWatch};
-pub use standing::{Health, Live, LiveRates, Quantiles};
+pub use standing::{Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles};
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 const LAG_S: u32 = 2;
@@ -136,15 +136,18 @@ impl View {
         Live {
             name: self.fixed.name.clone(),
             target: self.fixed.target.clone(),
-            phase: standing.phase,
-            elapsed: standing.now,
-            phase_from: self.phase.map_or(standing.now, |(_, from)| from),
-            phase_until: Some(standing.now + standing.time_left),
-            run_until: Some(self.run_until(standing)),
-            links_wanted: self.links_wanted(standing),
-            links_up: standing.progress.links_up,
-            connect_failures: self.failing(self.links_failing(standing)),
-            has_backend,
+            clock: LiveClock {
+                phase: standing.phase,
+                elapsed: standing.now,
+                phase_from: self.phase.map_or(standing.now, |(_, from)| from),
+                phase_until: Some(standing.now + standing.time_left),
+                run_until: Some(self.run_until(standing)),
+            },
+            links: LiveLinks {
+                wanted: self.links_wanted(standing),
+                up: standing.progress.links_up,
+                failures: self.failing(self.links_failing(standing)),
+            },
             rates: LiveRates {
                 offered: is_full.then_some(offered),
                 issued: is_full.then_some(self.handed_in(second) as f64),
@@ -155,12 +158,14 @@ impl View {
             end_to_end: self.end_to_end(second, standing.timeline),
             backlog_s: of_traffic(standing.progress.open),
             delivery_backlog_s: not_arrived.and_then(of_traffic),
-            sent: self.flow.sent,
-            accepted: self.flow.of(State::Accepted),
-            arrived: self.arrived.first().copied(),
-            not_arrived,
-            lost: None,
-            shed: self.flow.of(State::Shed),
+            messages: LiveMessages {
+                sent: self.flow.sent,
+                accepted: self.flow.of(State::Accepted),
+                arrived: self.arrived.first().copied(),
+                not_arrived,
+                lost: None,
+                shed: self.flow.of(State::Shed),
+            },
             errors: self.sorted_errors(),
             slos: self.slos.failing(Moment {
                 fixed: &self.fixed,
@@ -591,10 +596,14 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         ];
         for (phase, now, left, until) in cases {
             let live = view.live(&standing(phase, now, left));
-            assert_eq!(live.run_until, Some(Micros::from_secs(until)), "{phase:?}");
+            assert_eq!(
+                live.clock.run_until,
+                Some(Micros::from_secs(until)),
+                "{phase:?}"
+            );
         }
         let live = view.live(&standing(Phase::Connect, 1, 9));
-        let left = live.run_left().expect("known").as_secs_f64();
+        let left = live.clock.run_left().expect("known").as_secs_f64();
         assert!((94.0..96.0).contains(&left), "9 + 5 + 60 + 20 s: {left}");
     }
 
@@ -605,7 +614,7 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         assert_eq!(before.rates, LiveRates::default());
         let live = view.live(&standing(Phase::WarmUp, 7, 3));
         assert_eq!(live.rates.offered, Some(100.0));
-        assert_eq!(view.live(&standing(Phase::Connect, 0, 9)).links_wanted, 100);
+        assert_eq!(view.live(&standing(Phase::Connect, 0, 9)).links.wanted, 100);
     }
 
     /// 100 messages are due in the second that is shown; of so many the answer came after 1.5 ms.
@@ -733,7 +742,11 @@ phases: { warm-up: 5s, measure: 60s, settle: { at-most: 20s, quiet: 1s } }
         view.add(&delta);
         let live = view.live(&standing(Phase::Measure, 14, 56));
         assert_eq!(
-            (live.arrived, live.not_arrived, live.lost),
+            (
+                live.messages.arrived,
+                live.messages.not_arrived,
+                live.messages.lost
+            ),
             (Some(70), Some(20), None)
         );
         assert_eq!(live.delivery_backlog_s, Some(0.2), "20 of 100/s");

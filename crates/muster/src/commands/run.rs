@@ -251,14 +251,12 @@ pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
 }
 
 /// The last line of the live view, with the final counts.
-fn last_line(live: Live, uplink: &Ledger) -> String {
-    Plain::last_line(&Live {
-        sent: uplink.sent,
-        accepted: uplink.accepted,
-        arrived: uplink.arrivals.arrived,
-        lost: uplink.arrivals.lost,
-        ..live
-    })
+fn last_line(mut live: Live, uplink: &Ledger) -> String {
+    live.messages.sent = uplink.sent;
+    live.messages.accepted = uplink.accepted;
+    live.messages.arrived = uplink.arrivals.arrived;
+    live.messages.lost = uplink.arrivals.lost;
+    Plain::last_line(live)
 }
 
 /// The last words: the summary and where the report is; what of the result is missing is an error.

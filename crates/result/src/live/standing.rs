@@ -7,30 +7,16 @@ use muster_model::Micros;
 ///
 /// Rates and percentiles are of the last full second; counts are since T0. What is not known is
 /// `None` and shows as `-`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Live {
     /// The scenario's name.
     pub name: String,
     /// The destination of the load, such as `mqtt://127.0.0.1:1883`.
     pub target: String,
-    /// The phase that the run is in.
-    pub phase: Phase,
-    /// Since T0.
-    pub elapsed: Micros,
-    /// The begin of the phase, since T0.
-    pub phase_from: Micros,
-    /// The latest end of the phase, since T0.
-    pub phase_until: Option<Micros>,
-    /// The latest end of the run, since T0.
-    pub run_until: Option<Micros>,
-    /// Links that the plan wants.
-    pub links_wanted: u64,
-    /// Links that are up.
-    pub links_up: u64,
-    /// Tries to connect that ended without a link, by cause in words, most frequent first.
-    pub connect_failures: Vec<(String, u64)>,
-    /// True if a backend counts arrivals, so that they are known at all.
-    pub has_backend: bool,
+    /// Its phase and times.
+    pub clock: LiveClock,
+    /// Its links.
+    pub links: LiveLinks,
     /// Rates of the last full second.
     pub rates: LiveRates,
     /// Response of the last full second.
@@ -41,6 +27,46 @@ pub struct Live {
     pub backlog_s: Option<f64>,
     /// Messages not arrived, in seconds of offered traffic.
     pub delivery_backlog_s: Option<f64>,
+    /// Its messages.
+    pub messages: LiveMessages,
+    /// Errors by code or cause, most frequent first; the first few are shown.
+    pub errors: Vec<(String, u64)>,
+    /// The SLOs that do not hold so far, in words, without those that only the end decides; `None` before
+    /// anything was measured.
+    pub slos: Option<Vec<String>>,
+    /// The generator's own health.
+    pub health: Health,
+}
+
+/// Phase and times of a run, since T0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveClock {
+    /// The phase that the run is in.
+    pub phase: Phase,
+    /// Since T0.
+    pub elapsed: Micros,
+    /// The begin of the phase, since T0.
+    pub phase_from: Micros,
+    /// The latest end of the phase, since T0.
+    pub phase_until: Option<Micros>,
+    /// The latest end of the run, since T0.
+    pub run_until: Option<Micros>,
+}
+
+/// Links of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LiveLinks {
+    /// Links that the plan wants.
+    pub wanted: u64,
+    /// Links that are up.
+    pub up: u64,
+    /// Tries to connect that ended without a link, by cause in words, most frequent first.
+    pub failures: Vec<(String, u64)>,
+}
+
+/// Counts of messages since T0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveMessages {
     /// Messages sent.
     pub sent: u64,
     /// Messages accepted.
@@ -54,13 +80,6 @@ pub struct Live {
     pub lost: Option<u64>,
     /// Messages never sent.
     pub shed: u64,
-    /// Errors by code or cause, most frequent first; the first few are shown.
-    pub errors: Vec<(String, u64)>,
-    /// The SLOs that do not hold so far, in words, without those that only the end decides; `None` before
-    /// anything was measured.
-    pub slos: Option<Vec<String>>,
-    /// The generator's own health.
-    pub health: Health,
 }
 
 /// Rates of the last full second, per second (docs/semantics.md#phases-and-rates); `None` before the first one.
@@ -117,39 +136,7 @@ pub struct Health {
     pub warnings: Vec<String>,
 }
 
-impl Default for Live {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            target: String::new(),
-            phase: Phase::Connect,
-            elapsed: Micros::ZERO,
-            phase_from: Micros::ZERO,
-            phase_until: None,
-            run_until: None,
-            links_wanted: 0,
-            links_up: 0,
-            connect_failures: Vec::new(),
-            has_backend: false,
-            rates: LiveRates::default(),
-            response: Quantiles::default(),
-            end_to_end: Quantiles::default(),
-            backlog_s: None,
-            delivery_backlog_s: None,
-            sent: 0,
-            accepted: 0,
-            arrived: None,
-            not_arrived: None,
-            lost: None,
-            shed: 0,
-            errors: Vec::new(),
-            slos: None,
-            health: Health::default(),
-        }
-    }
-}
-
-impl Live {
+impl LiveClock {
     /// The phase's name (docs/semantics.md#phases-and-rates).
     pub const fn phase_name(&self) -> &'static str {
         match self.phase {
