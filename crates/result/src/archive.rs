@@ -260,31 +260,18 @@ impl Archive {
 
     /// The records that follow the windows at the end of a run.
     pub fn last_records(&self) -> Vec<Record> {
-        let mut records: Vec<Record> = self
-            .events
-            .iter()
-            .map(|event| Record::Event(encoded(&Note::Event(event.clone()))))
-            .collect();
+        let events = self.events.iter().cloned().map(Note::Event);
         let refusals = self.refusals.iter().cloned().map(Note::Refusal);
-        records.extend(refusals.map(|note| Record::Event(encoded(&note))));
         let counters = self.counters.clone().map(Note::Counters);
-        records.extend(counters.map(|note| Record::Event(encoded(&note))));
-        records.push(Record::Event(encoded(&Note::Timeline(self.timeline))));
-        records.extend(
-            self.identity
-                .clone()
-                .map(|identity| Record::Identity(Box::new(identity))),
-        );
-        records.extend(
-            self.account
-                .clone()
-                .map(|account| Record::Account(Box::new(account))),
-        );
-        records.extend(
-            self.footer
-                .as_ref()
-                .map(|footer| Record::Footer(encoded(footer))),
-        );
+        let notes = events.chain(refusals).chain(counters);
+        let notes = notes.chain([Note::Timeline(self.timeline)]);
+        let mut records: Vec<Record> = notes.map(|note| Record::Event(encoded(&note))).collect();
+        let identity = self.identity.clone().map(Box::new);
+        records.extend(identity.map(Record::Identity));
+        let account = self.account.clone().map(Box::new);
+        records.extend(account.map(Record::Account));
+        let footer = self.footer.as_ref();
+        records.extend(footer.map(|footer| Record::Footer(encoded(footer))));
         records
     }
 
@@ -376,26 +363,20 @@ impl Archive {
         if !self.header.has_one_clock() {
             self.windows.forget_end_to_end();
         }
-        self.identity = match (self.identity.take(), other.identity) {
-            (Some(mut mine), Some(theirs)) => {
-                mine.merge(theirs);
-                Some(mine)
-            }
-            (_, _) => None,
-        };
-        self.account = match (self.account.take(), other.account) {
-            (Some(mut mine), Some(theirs)) => {
-                mine.merge(&theirs);
-                Some(mine)
-            }
-            (_, _) => None,
-        };
+        let identity = self.identity.take().zip(other.identity);
+        self.identity = identity.map(|(mut mine, theirs)| {
+            mine.merge(theirs);
+            mine
+        });
+        let account = self.account.take().zip(other.account);
+        self.account = account.map(|(mut mine, theirs)| {
+            mine.merge(&theirs);
+            mine
+        });
         self.events.extend(other.events);
         self.refusals.extend(other.refusals);
-        self.footer = match (self.footer.take(), other.footer) {
-            (Some(mine), Some(theirs)) => Some(mine.merged(theirs)),
-            (_, _) => None,
-        };
+        let footer = self.footer.take().zip(other.footer);
+        self.footer = footer.map(|(mine, theirs)| mine.merged(theirs));
         Ok(())
     }
 

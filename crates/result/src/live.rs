@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use muster_conduct::{ProcessSample, Standing, Timetable, recorder_plan, schedules};
-use muster_judge::{Figure, RuleResult, Rules, Strain};
+use muster_judge::Rules;
 use muster_load::{Schedule, StreamSchedule};
-use muster_measure::{Distribution, Flow, Percentiles, RecorderPlan, State, Timeline, WindowDelta};
+use muster_measure::{Distribution, Flow, RecorderPlan, State, Timeline, WindowDelta};
 use muster_model::{ConnectFailure, Micros, RunId, StreamId};
 use muster_plan::Plan;
 
@@ -67,10 +67,7 @@ pub struct View {
     arrived: Vec<u64>,
     errors: BTreeMap<String, u64>,
     connect_failures: BTreeMap<ConnectFailure, u64>,
-    samples: BTreeMap<usize, ProcessSample>,
     fitness: Fitness,
-    /// The faults as of the last sample: working them out looks at every second of the run.
-    faults: Option<Vec<RuleResult>>,
     phase: Option<(muster_conduct::Phase, Micros)>,
 }
 
@@ -87,8 +84,6 @@ impl View {
             flow: Flow::default(),
             errors: BTreeMap::new(),
             connect_failures: BTreeMap::new(),
-            samples: BTreeMap::new(),
-            faults: None,
             phase: None,
         }
     }
@@ -115,8 +110,6 @@ impl View {
     /// Takes in how a process fares.
     pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.fitness.process_sample(agent, sample);
-        self.samples.insert(agent, sample.clone());
-        self.faults = None;
     }
 
     /// The state of the run.
@@ -323,31 +316,11 @@ impl View {
     }
 
     fn health(&mut self, second: u32) -> Health {
-        let threads = || self.samples.values().flat_map(|sample| &sample.threads);
-        let worst = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
-        let cpu = |is_consumer: bool| {
-            let of_role = threads().filter(|thread| thread.is_consumer == is_consumer);
-            worst(&mut of_role.map(|thread| thread.cpu))
-        };
         let windows = self.recent.uplinks.iter();
         let of = windows.filter(|((_, key), _)| key.second == second);
-        let lateness = sum(of.map(|(_, window)| &window.lateness));
-        let rss = self.samples.values().map(|sample| sample.rss_bytes).sum();
-        let faults = self.faults.get_or_insert_with(|| self.fitness.faults());
-        let is_new = |rule: &RuleResult| !faults.iter().any(|fault| fault.rule == rule.rule);
-        let late = self.fitness.late(&lateness).filter(is_new);
-        let strains = self.fitness.strains();
-        let strains = strains.iter().map(Strain::to_string);
-        let warnings: Vec<String> = late.iter().map(in_words).chain(strains).collect();
-        Health {
-            shard_cpu: cpu(false),
-            consumer_cpu: cpu(true),
-            cpu_wait: worst(&mut threads().map(|thread| thread.wait)),
-            lateness_p99: Percentiles::of(&lateness).p99_us.map(Micros),
-            rss_bytes: (!self.samples.is_empty()).then_some(rss),
-            faults: faults.iter().map(in_words).collect(),
-            warnings,
-        }
+        let mut lateness = Distribution::default();
+        of.for_each(|(_, window)| lateness.merge(&window.lateness));
+        self.fitness.live(&lateness)
     }
 
     fn add_errors(&mut self, delta: &WindowDelta) {
@@ -386,30 +359,6 @@ impl View {
         sorted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         sorted
     }
-}
-
-/// A broken rule in a few words.
-fn in_words(rule: &RuleResult) -> String {
-    let seen = |observed: Figure| {
-        rule.bound
-            .map_or(observed.to_string(), |bound| observed.beside(bound))
-    };
-    let observed = rule.observed.map(|observed| format!(" {}", seen(observed)));
-    let bound = rule.bound.map(|bound| format!(" (max {bound})"));
-    format!(
-        "{}{}{}",
-        rule.rule,
-        observed.unwrap_or_default(),
-        bound.unwrap_or_default()
-    )
-}
-
-fn sum<'a>(distributions: impl Iterator<Item = &'a Distribution>) -> Distribution {
-    let mut all = Distribution::default();
-    for distribution in distributions {
-        all.merge(distribution);
-    }
-    all
 }
 
 /// Messages of a schedule that are due in a second of the run.

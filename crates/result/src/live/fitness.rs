@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use muster_conduct::ProcessSample;
 use muster_judge::validity::{Lateness, accidents, command_shape, own_shed, shape};
 use muster_judge::{
-    GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, Strain, ThreadHealth,
-    ThreadRole, ThreadWindow, strains,
+    Figure, GeneratorHealth, HostHealth, Incident, RuleOutcome, RuleResult, Rules, Strain,
+    ThreadHealth, ThreadRole, ThreadWindow, strains,
 };
-use muster_measure::{Distribution, Latency, Phase, RecorderPlan, UplinkWindow, WindowDelta};
+use muster_measure::{
+    Distribution, Latency, Percentiles, Phase, RecorderPlan, UplinkWindow, WindowDelta,
+};
 use muster_model::{Micros, StreamId};
+
+use super::Health;
 
 /// The evidence so far for the validity rules on the generator.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(crate) struct Fitness {
     recorder: RecorderPlan,
     samples: HealthLog,
     latest: BTreeMap<usize, ProcessSample>,
+    /// The faults as of the last sample: working them out looks at every second of the run.
+    faults: Option<Vec<RuleResult>>,
     shed: BTreeMap<String, u64>,
     lateness: Distribution,
     command_lateness: Distribution,
@@ -32,6 +38,7 @@ impl Fitness {
             recorder,
             samples: HealthLog::default(),
             latest: BTreeMap::new(),
+            faults: None,
             shed: BTreeMap::new(),
             lateness: Distribution::default(),
             command_lateness: Distribution::default(),
@@ -71,11 +78,38 @@ impl Fitness {
     pub(crate) fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.samples.add(agent, sample);
         self.latest.insert(agent, sample.clone());
+        self.faults = None;
+    }
+
+    /// The health of the generator; `lateness` is that of the last second.
+    pub(crate) fn live(&mut self, lateness: &Distribution) -> Health {
+        let faults = self.faults.take().unwrap_or_else(|| self.faults());
+        let threads = || self.latest.values().flat_map(|sample| &sample.threads);
+        let cpu = |is_consumer: bool| {
+            let of_role = threads().filter(|thread| thread.is_consumer == is_consumer);
+            of_role.map(|thread| thread.cpu).reduce(f64::max)
+        };
+        let rss = self.latest.values().map(|sample| sample.rss_bytes).sum();
+        let is_new = |rule: &RuleResult| !faults.iter().any(|fault| fault.rule == rule.rule);
+        let late = self.late(lateness).filter(is_new);
+        let strains = self.strains();
+        let strains = strains.iter().map(Strain::to_string);
+        let health = Health {
+            shard_cpu: cpu(false),
+            consumer_cpu: cpu(true),
+            cpu_wait: threads().map(|thread| thread.wait).reduce(f64::max),
+            lateness_p99: Percentiles::of(lateness).p99_us.map(Micros),
+            rss_bytes: (!self.latest.is_empty()).then_some(rss),
+            faults: faults.iter().map(in_words).collect(),
+            warnings: late.iter().map(in_words).chain(strains).collect(),
+        };
+        self.faults = Some(faults);
+        health
     }
 
     /// The rules that do not hold on the measured phase so far: what makes the run invalid as
     /// things stand.
-    pub(crate) fn faults(&self) -> Vec<RuleResult> {
+    fn faults(&self) -> Vec<RuleResult> {
         let bound = self.rules.validity.lateness_p99;
         let lateness = Lateness {
             known: &self.lateness,
@@ -91,7 +125,7 @@ impl Fitness {
     }
 
     /// The rule on lateness if the last second alone does not keep it, whatever its phase.
-    pub(crate) fn late(&self, lateness: &Distribution) -> Option<RuleResult> {
+    fn late(&self, lateness: &Distribution) -> Option<RuleResult> {
         let lateness = Lateness {
             known: lateness,
             above: None,
@@ -101,7 +135,7 @@ impl Fitness {
     }
 
     /// The health figures of the last second that may lengthen times.
-    pub(crate) fn strains(&self) -> Vec<Strain> {
+    fn strains(&self) -> Vec<Strain> {
         let mut last = GeneratorHealth::default();
         for (agent, sample) in &self.latest {
             add_shares(&mut last, *agent, sample);
@@ -110,6 +144,22 @@ impl Fitness {
         strains.retain(Strain::is_harmful);
         strains
     }
+}
+
+/// A broken rule in a few words.
+fn in_words(rule: &RuleResult) -> String {
+    let seen = |observed: Figure| {
+        rule.bound
+            .map_or(observed.to_string(), |bound| observed.beside(bound))
+    };
+    let observed = rule.observed.map(|observed| format!(" {}", seen(observed)));
+    let bound = rule.bound.map(|bound| format!(" (max {bound})"));
+    format!(
+        "{}{}{}",
+        rule.rule,
+        observed.unwrap_or_default(),
+        bound.unwrap_or_default()
+    )
 }
 
 fn broken(rules: Vec<RuleResult>) -> Vec<RuleResult> {
