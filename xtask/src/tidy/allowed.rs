@@ -38,5 +38,4 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("plan::FleetPlan", "record of settings"),
     ("plan::StreamPlan", "record of settings"),
     ("report::Report", "record of results"),
-    ("result::Live", "record of results"),
 ];
