@@ -162,7 +162,7 @@ fn a_consumer_that_cannot_tell_its_group_where_it_begins_tries_again() {
     rig.until(|rig, _| rig.copies == 20);
     let (_, diagnostics) = rig.finish();
     assert!(
-        told(&diagnostics, "tell the group where it begins"),
+        told(&diagnostics, "commit to the group where it begins"),
         "{diagnostics:?}"
     );
 }
