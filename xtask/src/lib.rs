@@ -2,7 +2,7 @@
 //! against the bare loop and published tools; its tests, against planted faults; and the commands of its documents.
 //!
 //! A tool outside the line: no crate depends on it. It reads the workspace (`cargo metadata`,
-//! the sources, the docs) and tells every place that breaks a rule, with the remedy. The same
+//! the sources, the docs) and reports every place that breaks a rule, with the remedy. The same
 //! checks run as tests, so that `cargo test --workspace` enforces them; each rule has tests
 //! that show it catches a violation. Only `conformance` changes files outside the
 //! target folder.

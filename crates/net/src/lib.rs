@@ -2,7 +2,7 @@
 //!
 //! Layer 5. Between the pure crates and the kernel: the engine (`fleet`, `backend`) and the
 //! reference gateway implement [`Handler`] and keep their sessions outside the loop; the loop
-//! moves bytes and tells instants. It must never know a protocol, a message or a scenario.
+//! moves bytes and reports instants. It must never know a protocol, a message or a scenario.
 //!
 //! A connection is watched once for its life (edge-triggered); one `write` is one system call,
 //! one readiness is one read when the read comes up short. Bytes that have to wait lie in pooled

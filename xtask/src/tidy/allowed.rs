@@ -21,11 +21,9 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("device", [85, 288]),
     Allowance::new("fleet", [17, 58]),
     Allowance::new("load", [16, 0]),
-    Allowance::new("net", [1, 0]),
     Allowance::new("plan", [13, 0]),
     Allowance::new("provision", [23, 0]),
     Allowance::new("scenario", [71, 0]),
-    Allowance::new("xtask", [1, 0]),
 ];
 
 /// Pages with longer sentences than allowed.
