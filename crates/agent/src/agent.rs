@@ -21,7 +21,7 @@ use muster_monitor::{
 use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 
 use crate::consuming::consumer_threads;
-use crate::facts::FactsTally;
+use crate::facts::FactCounter;
 use crate::{Assignment, FactsLog, LayersError, News, link_drivers};
 
 /// Interval at which the process looks at itself.
@@ -46,7 +46,7 @@ pub struct Agent {
     next_sample: Micros,
     anon_before: u64,
     devices: u64,
-    facts: Option<Arc<FactsTally>>,
+    facts: Option<Arc<FactCounter>>,
     facts_missed: u64,
     handovers: Option<Box<Handover>>,
     /// CPU time of the threads of libraries that consume, as the samples tell, in microseconds.
@@ -99,12 +99,12 @@ pub type Writers<'a> = &'a dyn Fn() -> Option<Box<dyn FactWriter>>;
 
 /// Parts that the channels of all threads are made from.
 #[derive(Clone, Copy)]
-pub(crate) struct Office<'a> {
+pub(crate) struct ThreadChannels<'a> {
     outbox: &'a SyncSender<(usize, Box<Dispatch>)>,
     pub(crate) writer: Writers<'a>,
 }
 
-impl Office<'_> {
+impl ThreadChannels<'_> {
     fn mailbox(self, thread: usize) -> (SyncSender<Order>, Mailbox<Order, Box<Dispatch>>) {
         let (orders, inbox) = sync_channel(ORDERS_MAX);
         (orders, Mailbox::new(thread, inbox, self.outbox.clone()))
@@ -118,7 +118,7 @@ impl Agent {
     /// [`AgentError`] if the assignment cannot be carried out on this machine.
     pub fn start(assignment: Assignment, facts: Option<&FactsLog>) -> Result<Self, AgentError> {
         let mut agent = Self::start_with(assignment, &|| facts.map(FactsLog::pen))?;
-        agent.facts = facts.map(FactsLog::tally);
+        agent.facts = facts.map(FactsLog::counter);
         Ok(agent)
     }
 
@@ -150,7 +150,7 @@ impl Agent {
             is_over: false,
         };
         let outbox = &outbox;
-        agent.start_threads(assignment, Office { outbox, writer })?;
+        agent.start_threads(assignment, ThreadChannels { outbox, writer })?;
         Ok(agent)
     }
 
@@ -169,7 +169,7 @@ impl Agent {
             return Some(News::Sample(self.process_sample()));
         }
         match self.inbox.recv_timeout(wait) {
-            Ok((thread, dispatch)) => Some(self.heard(thread, dispatch)),
+            Ok((thread, dispatch)) => Some(self.receive(thread, dispatch)),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) if self.is_over => None,
             Err(RecvTimeoutError::Disconnected) => Some(self.end()),
@@ -179,18 +179,16 @@ impl Agent {
     fn start_threads(
         &mut self,
         assignment: Assignment,
-        office: Office<'_>,
+        channels: ThreadChannels<'_>,
     ) -> Result<(), AgentError> {
         let schedules = schedules(&assignment.plan)?;
         let recorder = recorder_plan(&assignment.plan, assignment.run, &schedules);
-        let consumers = assignment
-            .consumers
-            .iter()
-            .map(|(backend, consumer, target)| ConsumerPlan {
-                backend: *backend,
-                consumer: *consumer,
-                target: *target,
-            });
+        let consumers = assignment.consumers.iter();
+        let consumers = consumers.map(|&((backend, consumer), target)| ConsumerPlan {
+            backend,
+            consumer,
+            target,
+        });
         let consumers: Vec<ConsumerPlan> = consumers.collect();
         let slices: Vec<Slice> = slices(&assignment).collect();
         let plan = Arc::new(assignment.plan);
@@ -215,8 +213,8 @@ impl Agent {
                 gateways: assignment.gateways.clone(),
                 trial: assignment.trial,
             };
-            let drivers = link_drivers(&plan, slice, office.writer)?;
-            self.start_thread((ThreadRole::Shard, shard), office, move |mailbox| {
+            let drivers = link_drivers(&plan, slice, channels.writer)?;
+            self.start_thread((ThreadRole::Shard, shard), channels, move |mailbox| {
                 Ok(shard_loop(&spec, drivers, mailbox)?)
             })?;
         }
@@ -230,16 +228,16 @@ impl Agent {
             gateways: assignment.gateways,
             lost_copy: assignment.trial.lost_copy,
         };
-        self.start_consumers(&spec, &consumers, office)
+        self.start_consumers(&spec, &consumers, channels)
     }
 
     pub(crate) fn start_thread<H: Handler + 'static>(
         &mut self,
         (role, index): (ThreadRole, u16),
-        office: Office<'_>,
+        channels: ThreadChannels<'_>,
         make: impl FnOnce(Mailbox<Order, Box<Dispatch>>) -> Result<Loop<H>, AgentError> + Send + 'static,
     ) -> Result<(), AgentError> {
-        let (orders, mailbox) = office.mailbox(self.threads.len());
+        let (orders, mailbox) = channels.mailbox(self.threads.len());
         let (ready, is_ready) = sync_channel::<Ready>(1);
         let name = format!(
             "{}-{index}",
@@ -269,7 +267,7 @@ impl Agent {
         Ok(())
     }
 
-    fn heard(&mut self, thread: usize, mut dispatch: Box<Dispatch>) -> News {
+    fn receive(&mut self, thread: usize, mut dispatch: Box<Dispatch>) -> News {
         if let Some(handover) = dispatch.handover.take() {
             self.threads[thread].has_handed_over = true;
             self.keep(handover);
@@ -452,8 +450,8 @@ fn run_loop<H: Handler>(made: Result<Loop<H>, AgentError>, ready: &SyncSender<Re
     match made {
         Ok(mut event_loop) => {
             let waker = event_loop.parts().1.waker();
-            let is_heard = ready.send(Ok((waker, current_thread()))).is_ok();
-            if is_heard {
+            let is_awaited = ready.send(Ok((waker, current_thread()))).is_ok();
+            if is_awaited {
                 // A loop that fails takes its channel with it, and the agent says so.
                 let _ = event_loop.run();
             }
@@ -511,7 +509,7 @@ mod tests {
                 diagnostics: vec![Diagnostic::ReceiveDrop(count)],
                 ..Dispatch::default()
             };
-            agent.heard(0, Box::new(dispatch));
+            agent.receive(0, Box::new(dispatch));
         }
         agent.order(Order::Finish);
         let afterlife = loop {

@@ -27,11 +27,11 @@ pub struct Assignment {
     /// Device shards, one thread each; at least 1 where there are links.
     pub shards: u32,
     /// Addresses that devices connect to, each with the protocol of its devices.
-    #[serde(with = "scoped::targets")]
+    #[serde(with = "scoped")]
     pub targets: Vec<(Protocol, SocketAddr)>,
     /// The consumers: of which backend, which number, and where each connects.
-    #[serde(with = "scoped::consumers")]
-    pub consumers: Vec<(BackendId, ConsumerId, SocketAddr)>,
+    #[serde(with = "scoped")]
+    pub consumers: Vec<((BackendId, ConsumerId), SocketAddr)>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// Settings that only tests change.
@@ -59,54 +59,20 @@ mod scoped {
         }
     }
 
-    pub(super) mod targets {
-        use muster_platform::Protocol;
-
-        use super::*;
-
-        type Target = (Protocol, SocketAddr);
-
-        pub(in super::super) fn serialize<S: Serializer>(
-            targets: &[Target],
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            let targets = targets.iter();
-            serializer.collect_seq(targets.map(|(protocol, target)| (protocol, Scoped(*target))))
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Vec<Target>, D::Error> {
-            let targets = Vec::<(Protocol, Scoped)>::deserialize(deserializer)?.into_iter();
-            Ok(targets
-                .map(|(protocol, Scoped(target))| (protocol, target))
-                .collect())
-        }
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        addresses: &[(T, SocketAddr)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let addresses = addresses.iter();
+        serializer.collect_seq(addresses.map(|(owner, address)| (owner, Scoped(*address))))
     }
 
-    pub(super) mod consumers {
-        use muster_model::{BackendId, ConsumerId};
-
-        use super::*;
-
-        type Consumer = (BackendId, ConsumerId, SocketAddr);
-
-        pub(in super::super) fn serialize<S: Serializer>(
-            consumers: &[Consumer],
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            let consumer =
-                |(backend, consumer, target): &Consumer| (*backend, *consumer, Scoped(*target));
-            serializer.collect_seq(consumers.iter().map(consumer))
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Vec<Consumer>, D::Error> {
-            let consumers = Vec::<(BackendId, ConsumerId, Scoped)>::deserialize(deserializer)?;
-            let consumer = |(backend, consumer, Scoped(target))| (backend, consumer, target);
-            Ok(consumers.into_iter().map(consumer).collect())
-        }
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(T, SocketAddr)>, D::Error> {
+        let addresses = Vec::<(T, Scoped)>::deserialize(deserializer)?.into_iter();
+        let addresses = addresses.map(|(owner, Scoped(address))| (owner, address));
+        Ok(addresses.collect())
     }
 
     #[cfg(test)]

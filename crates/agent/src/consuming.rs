@@ -8,7 +8,7 @@ use muster_plan::Plan;
 use muster_protocol::layer::Plain;
 use muster_transport::Clients;
 
-use crate::agent::{Agent, AgentError, Office};
+use crate::agent::{Agent, AgentError, ThreadChannels};
 use crate::{Assignment, LayersError, consumer_layers};
 
 /// Start of the names of librdkafka's threads, which do a good part of a consumer's work.
@@ -22,7 +22,7 @@ impl Agent {
         &mut self,
         spec: &ConsumersSpec,
         consumers: &[ConsumerPlan],
-        office: Office<'_>,
+        channels: ThreadChannels<'_>,
     ) -> Result<(), AgentError> {
         let is_kafka =
             |it: &&ConsumerPlan| spec.plan.backends[it.backend.index()].kafka().is_some();
@@ -35,8 +35,8 @@ impl Agent {
         for (index, consumer) in (1..).zip(&kafka) {
             let spec = of(std::slice::from_ref(consumer));
             let place = (ThreadRole::Consumer, index);
-            let writer = (office.writer)();
-            self.start_thread(place, office, move |mailbox| {
+            let writer = (channels.writer)();
+            self.start_thread(place, channels, move |mailbox| {
                 Ok(kafka_loop(&spec, writer, mailbox)?)
             })?;
         }
@@ -45,8 +45,8 @@ impl Agent {
         }
         let layers = layers_of(&spec.plan, &mqtt)?;
         let spec = of(&mqtt);
-        let writer = (office.writer)();
-        self.start_thread((ThreadRole::Consumer, 0), office, move |mailbox| {
+        let writer = (channels.writer)();
+        self.start_thread((ThreadRole::Consumer, 0), channels, move |mailbox| {
             Ok(consumers_loop(&spec, layers, writer, mailbox)?)
         })
     }
@@ -74,7 +74,8 @@ impl Agent {
 pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
     let consumers = assignment.consumers.iter();
-    let of_kafka = consumers.filter(|(backend, ..)| backends[backend.index()].kafka().is_some());
+    let of_kafka =
+        consumers.filter(|((backend, _), _)| backends[backend.index()].kafka().is_some());
     of_kafka.count() + 1
 }
 

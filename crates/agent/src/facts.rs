@@ -22,7 +22,7 @@ const PAGES_MAX: usize = 512;
 pub struct FactsLog {
     /// None is the end.
     pages: SyncSender<Option<String>>,
-    tally: Arc<FactsTally>,
+    counter: Arc<FactCounter>,
     writer: JoinHandle<io::Result<()>>,
 }
 
@@ -45,9 +45,9 @@ pub enum FactsError {
 
 /// Numbers of facts: the most to be written, those that came, and those that were missed.
 #[derive(Debug)]
-pub(crate) struct FactsTally {
+pub(crate) struct FactCounter {
     most: u64,
-    told: AtomicU64,
+    noted: AtomicU64,
     missed: AtomicU64,
 }
 
@@ -62,14 +62,14 @@ impl FactsLog {
         let writer = std::thread::Builder::new()
             .name("facts".to_owned())
             .spawn(move || write_pages(&filled, out))?;
-        let tally = Arc::new(FactsTally {
+        let counter = Arc::new(FactCounter {
             most,
-            told: AtomicU64::new(0),
+            noted: AtomicU64::new(0),
             missed: AtomicU64::new(0),
         });
         Ok(Self {
             pages,
-            tally,
+            counter,
             writer,
         })
     }
@@ -82,7 +82,7 @@ impl FactsLog {
         // A writer that failed does not listen any more, and says why below.
         let _ = self.pages.send(None);
         self.writer.join().map_err(|_| FactsError::Gone)??;
-        match (self.tally.missed(), self.tally.beyond()) {
+        match (self.counter.missed(), self.counter.beyond()) {
             (0, 0) => Ok(()),
             (0, beyond) => Err(FactsError::Beyond(beyond)),
             (missed, _) => Err(FactsError::Missed(missed)),
@@ -95,29 +95,29 @@ impl FactsLog {
             page: String::new(),
             facts: 0,
             pages: self.pages.clone(),
-            tally: Arc::clone(&self.tally),
+            counter: Arc::clone(&self.counter),
         })
     }
 
     /// Numbers of facts, for who watches over the process.
-    pub(crate) fn tally(&self) -> Arc<FactsTally> {
-        Arc::clone(&self.tally)
+    pub(crate) fn counter(&self) -> Arc<FactCounter> {
+        Arc::clone(&self.counter)
     }
 }
 
-impl FactsTally {
+impl FactCounter {
     /// Facts that were wanted and could not be written.
     pub(crate) fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
     fn beyond(&self) -> u64 {
-        self.told.load(Ordering::Relaxed).saturating_sub(self.most)
+        self.noted.load(Ordering::Relaxed).saturating_sub(self.most)
     }
 
     /// Claims room for one more fact, and returns whether there was any.
     fn claim(&self) -> bool {
-        self.told.fetch_add(1, Ordering::Relaxed) < self.most
+        self.noted.fetch_add(1, Ordering::Relaxed) < self.most
     }
 }
 
@@ -127,12 +127,12 @@ struct Pen {
     page: String,
     facts: u64,
     pages: SyncSender<Option<String>>,
-    tally: Arc<FactsTally>,
+    counter: Arc<FactCounter>,
 }
 
 impl FactWriter for Pen {
     fn note(&mut self, fact: &Fact) {
-        if !self.tally.claim() {
+        if !self.counter.claim() {
             return;
         }
         encode_fact(fact, &mut self.page);
@@ -154,7 +154,7 @@ impl Pen {
     fn account(&mut self, is_taken: bool) {
         let facts = std::mem::take(&mut self.facts);
         if !is_taken {
-            self.tally.missed.fetch_add(facts, Ordering::Relaxed);
+            self.counter.missed.fetch_add(facts, Ordering::Relaxed);
         }
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         let mut pen = log.pen();
         (0..13).for_each(|link| pen.note(&fact(link)));
         drop(pen);
-        assert_eq!(log.tally().missed(), 0);
+        assert_eq!(log.counter().missed(), 0);
         assert!(matches!(log.close(), Err(FactsError::Beyond(3))));
         assert_eq!(disk.facts(), 10);
     }
@@ -255,17 +255,17 @@ mod tests {
         let log = log(&disk, u64::MAX);
         let mut pen = log.pen();
         let stalled = disk.0.lock().expect("nobody panicked");
-        let mut told = 0;
-        while log.tally().missed() == 0 {
-            pen.note(&fact(told));
-            told += 1;
+        let mut noted = 0;
+        while log.counter().missed() == 0 {
+            pen.note(&fact(noted));
+            noted += 1;
         }
         drop(stalled);
         drop(pen);
-        let missed = log.tally().missed();
+        let missed = log.counter().missed();
         let closed = log.close();
         assert!(matches!(closed, Err(FactsError::Missed(count)) if count == missed));
-        assert_eq!(disk.facts() as u64 + missed, u64::from(told));
+        assert_eq!(disk.facts() as u64 + missed, u64::from(noted));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn assignments(plan: &Plan, spread: &Spread) -> Vec<Assignment> {
 
 /// The consumers of this part. All have numbers over the whole run: each of every backend, at each
 /// of its addresses.
-fn own_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, SocketAddr)> {
+fn own_consumers(plan: &Plan, spread: &Spread) -> Vec<((BackendId, ConsumerId), SocketAddr)> {
     let Some(slice) = spread.part.consumers else {
         return Vec::new();
     };
@@ -76,7 +76,7 @@ fn own_consumers(plan: &Plan, spread: &Spread) -> Vec<(BackendId, ConsumerId, So
     });
     let numbered = (0u16..).zip(all);
     let mine = numbered.filter(|(number, _)| u32::from(*number) % slice.of == slice.index);
-    mine.map(|(number, (backend, target))| (backend, ConsumerId(number), target))
+    mine.map(|(number, (backend, target))| ((backend, ConsumerId(number)), target))
         .collect()
 }
 

@@ -63,7 +63,7 @@ impl Delivery {
 impl Progress {
     /// Returns the progress of a shard's links. Declined links are known to the driver.
     pub fn of<P: Session, S: Sink>(shard: &Shard<P, S>, at: Micros) -> Self {
-        let counts = shard.links().tally();
+        let counts = shard.links().counts();
         Self {
             at,
             links_wanted: u64::from(shard.fleets().links()),

@@ -87,7 +87,7 @@ fn a_link_is_refused_by_a_word_of_the_protocol_alone() {
     ] {
         let (mut shard, link) = opening(SCENARIO);
         shard.connect_failed(link, Micros::ZERO, failure);
-        let tally = shard.links().tally();
+        let tally = shard.links().counts();
         assert_eq!((tally.failed, tally.refused), (1, refused), "{failure}");
     }
 }

@@ -7,13 +7,13 @@ use crate::slots::SlotId;
 
 /// The messages of a shard that the application acknowledges; empty where there is none.
 ///
-/// Open attempts are found by lane and number in one map for the whole shard, so that a link at
+/// Open attempts are found by queue and number in one map for the whole shard, so that a link at
 /// rest takes nothing there; what is over is kept as sets of numbers, as in the ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
     /// At most one entry an open attempt, and so bounded by the pool of messages.
     open: FxHashMap<(u32, u32), SlotId>,
-    /// By lane.
+    /// By queue.
     over: Vec<Over>,
 }
 
@@ -39,33 +39,33 @@ pub(crate) enum Met {
 }
 
 impl Acknowledged {
-    /// Room for so many lanes; nothing is kept where no stream is acknowledged by the application.
-    pub(crate) fn of(lanes: usize) -> Self {
+    /// Room for so many queues; nothing is kept where no stream is acknowledged by the application.
+    pub(crate) fn of(queues: usize) -> Self {
         Self {
             open: FxHashMap::default(),
-            over: vec![Over::default(); lanes],
+            over: vec![Over::default(); queues],
         }
     }
 
     /// An attempt goes out.
-    pub(crate) fn expect(&mut self, lane: usize, seq: u32, slot: SlotId) {
-        self.open.insert((lane as u32, seq), slot);
+    pub(crate) fn expect(&mut self, queue: usize, seq: u32, slot: SlotId) {
+        self.open.insert((queue as u32, seq), slot);
     }
 
     /// An attempt is open no more, or goes out anew.
-    pub(crate) fn withdraw(&mut self, lane: usize, seq: u32) {
-        self.open.remove(&(lane as u32, seq));
+    pub(crate) fn withdraw(&mut self, queue: usize, seq: u32) {
+        self.open.remove(&(queue as u32, seq));
     }
 
     /// An attempt ended without the application's word.
-    pub(crate) fn give_up(&mut self, lane: usize, seq: u32) {
-        self.over[lane].given_up.insert(seq);
+    pub(crate) fn give_up(&mut self, queue: usize, seq: u32) {
+        self.over[queue].given_up.insert(seq);
     }
 
     /// The application has spoken on a message: on what?
-    pub(crate) fn meet(&mut self, lane: usize, seq: u32) -> Met {
-        let over = &mut self.over[lane];
-        if let Some(slot) = self.open.get(&(lane as u32, seq)) {
+    pub(crate) fn meet(&mut self, queue: usize, seq: u32) -> Met {
+        let over = &mut self.over[queue];
+        if let Some(slot) = self.open.get(&(queue as u32, seq)) {
             over.acknowledged.insert(seq);
             return Met::Open(*slot);
         }
@@ -89,7 +89,7 @@ mod tests {
         let mut known = Acknowledged::of(2);
         let slot = SlotId::from_index(5);
         known.expect(1, 7, slot);
-        assert_eq!(known.meet(0, 7), Met::Unknown, "another lane's");
+        assert_eq!(known.meet(0, 7), Met::Unknown, "another queue's");
         assert_eq!(known.meet(1, 7), Met::Open(slot));
         known.withdraw(1, 7);
         assert_eq!(known.meet(1, 7), Met::Acknowledged);

@@ -185,7 +185,7 @@ impl<C> Class<C> {
     }
 
     /// The stream that takes commands, as its place among the streams.
-    pub(crate) fn command_lane(&self) -> Option<usize> {
+    pub(crate) fn command_stream(&self) -> Option<usize> {
         self.streams.iter().position(ClassStream::is_command)
     }
 

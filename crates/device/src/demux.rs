@@ -8,8 +8,8 @@ const ID_BYTES: usize = 4;
 /// Owner of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// The link's at this lane of the socket.
-    Lane(u32),
+    /// The link's at this slot of the socket.
+    Slot(u32),
     /// The handshake's that is under way: records in the clear carry no connection id, so that
     /// there may be one at a time.
     Handshake,
@@ -17,10 +17,10 @@ pub enum Route {
     Nobody,
 }
 
-/// The connection id (RFC 9146) of a link at a lane of its socket: the lane itself, so that no table
+/// The connection id (RFC 9146) of a link at a slot of its socket: the slot itself, so that no table
 /// of ids is kept.
-pub const fn connection_id(lane: u32) -> [u8; ID_BYTES] {
-    lane.to_be_bytes()
+pub const fn connection_id(slot: u32) -> [u8; ID_BYTES] {
+    slot.to_be_bytes()
 }
 
 /// Reads whose a datagram is off its first record.
@@ -31,7 +31,7 @@ pub fn route(datagram: &[u8]) -> Route {
     match header.content {
         Content::ConnectionId => {
             let id = header.connection_id.first_chunk();
-            id.map_or(Route::Nobody, |id| Route::Lane(u32::from_be_bytes(*id)))
+            id.map_or(Route::Nobody, |id| Route::Slot(u32::from_be_bytes(*id)))
         }
         Content::ChangeCipherSpec | Content::Alert | Content::Handshake if header.epoch == 0 => {
             Route::Handshake
@@ -60,13 +60,13 @@ mod tests {
     }
 
     proptest! {
-        /// A record with the id of a lane belongs to that lane, whatever else is in it.
+        /// A record with the id of a slot belongs to that slot, whatever else is in it.
         #[test]
-        fn a_record_with_a_connection_id_is_its_lanes(
-            lane: u32, body in prop::collection::vec(any::<u8>(), 0..100), epoch: u16,
+        fn a_record_with_a_connection_id_is_its_slots(
+            slot: u32, body in prop::collection::vec(any::<u8>(), 0..100), epoch: u16,
         ) {
-            let datagram = record(25, epoch, &connection_id(lane), &body);
-            prop_assert_eq!(route(&datagram), Route::Lane(lane));
+            let datagram = record(25, epoch, &connection_id(slot), &body);
+            prop_assert_eq!(route(&datagram), Route::Slot(slot));
         }
 
         /// No bytes of a stranger's do harm.

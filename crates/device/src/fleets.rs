@@ -19,7 +19,7 @@ pub struct Fleets<C> {
     places: Vec<Option<Position>>,
     /// The class of each link.
     of_links: Vec<u8>,
-    lanes: usize,
+    queues: usize,
     /// Start of the warm-up, once that is known.
     origin: Option<Micros>,
 }
@@ -28,15 +28,15 @@ pub struct Fleets<C> {
 struct Fleet<C> {
     class: Class<C>,
     first: u32,
-    /// The first lane of its first link; each link has one a stream.
-    first_lane: usize,
+    /// The first queue of its first link; each link has one a stream.
+    first_queue: usize,
 }
 
 /// Position of a stream: its class and its place there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) class: u8,
-    pub(crate) lane: u8,
+    pub(crate) stream_index: u8,
 }
 
 /// The links of a fleet that a shard carries.
@@ -58,7 +58,7 @@ impl<C> Fleets<C> {
             fleets: Vec::new(),
             places: vec![None; streams],
             of_links: Vec::new(),
-            lanes: 0,
+            queues: 0,
             origin: None,
         }
     }
@@ -71,16 +71,19 @@ impl<C> Fleets<C> {
             count: class.links.len() as u32,
             seed: mix(self.seed, u64::from(class.links.start) << 32),
         };
-        for (lane, stream) in (0u8..).zip(&class.streams) {
-            self.places[stream.id.index()] = Some(Position { class: index, lane });
+        for (stream_index, stream) in (0u8..).zip(&class.streams) {
+            self.places[stream.id.index()] = Some(Position {
+                class: index,
+                stream_index,
+            });
         }
-        let first_lane = self.lanes;
-        self.lanes += class.links.len() * class.streams.len();
+        let first_queue = self.queues;
+        self.queues += class.links.len() * class.streams.len();
         self.of_links.extend(class.links.clone().map(|_| index));
         self.fleets.push(Fleet {
             class,
             first: links.first,
-            first_lane,
+            first_queue,
         });
         links
     }
@@ -138,7 +141,7 @@ impl<C> Fleets<C> {
     #[inline]
     pub(crate) fn stream(&self, stream: StreamId) -> &ClassStream {
         let place = self.place(stream);
-        &self.fleets[usize::from(place.class)].class.streams[usize::from(place.lane)]
+        &self.fleets[usize::from(place.class)].class.streams[usize::from(place.stream_index)]
     }
 
     #[inline]
@@ -147,25 +150,25 @@ impl<C> Fleets<C> {
     }
 
     #[inline]
-    pub(crate) fn lane_of(&self, link: u32, stream: StreamId) -> usize {
-        self.first_lane(link) + usize::from(self.place(stream).lane)
+    pub(crate) fn queue_of(&self, link: u32, stream: StreamId) -> usize {
+        self.first_queue(link) + usize::from(self.place(stream).stream_index)
     }
 
-    /// The first of a link's lanes, one a stream.
+    /// The first of a link's queues, one a stream.
     #[inline]
-    pub(crate) fn first_lane(&self, link: u32) -> usize {
+    pub(crate) fn first_queue(&self, link: u32) -> usize {
         let fleet = self.fleet(link);
-        fleet.first_lane + (link - fleet.first) as usize * fleet.class.streams.len()
+        fleet.first_queue + (link - fleet.first) as usize * fleet.class.streams.len()
     }
 
-    /// A link's lanes, one a stream.
-    pub(crate) fn lanes_of(&self, link: u32) -> Range<usize> {
-        let first = self.first_lane(link);
+    /// A link's queues, one a stream.
+    pub(crate) fn queues_of(&self, link: u32) -> Range<usize> {
+        let first = self.first_queue(link);
         first..first + self.class(link).streams.len()
     }
 
-    /// The streams of all lanes, in their order.
-    pub(crate) fn streams_of_lanes(&self) -> impl Iterator<Item = &ClassStream> + Clone {
+    /// The streams of all queues, in their order.
+    pub(crate) fn streams_of_queues(&self) -> impl Iterator<Item = &ClassStream> + Clone {
         let links = 0..self.links();
         links.flat_map(|link| self.class(link).streams.iter())
     }
@@ -207,12 +210,12 @@ impl<C> Fleets<C> {
         self.message_id(message.device, message.stream, message.seq)
     }
 
-    /// The message that an id names on a link: its stream, lane and number.
+    /// The message that an id names on a link: its stream, queue and number.
     pub(crate) fn named(&self, link: u32, id: ApplicationId) -> Option<(StreamId, usize, u32)> {
         let place = usize::from(id.stream_index);
         let streams = &self.class(link).streams;
         let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
-        Some((stream.id, self.first_lane(link) + place, id.seq))
+        Some((stream.id, self.first_queue(link) + place, id.seq))
     }
 
     /// The stream in whose name is counted what names none: the first that the application

@@ -25,7 +25,7 @@ pub const COAP_LINK_BYTES: usize =
     COMMON_BYTES + size_of::<CoapState>() + coap::AT_REST_BYTES + size_of::<(Micros, u32)>();
 
 /// User memory in bytes of one stream on a link at rest: the queue of what waits.
-pub const LANE_BYTES: usize = size_of::<StreamQueue>();
+pub const STREAM_QUEUE_BYTES: usize = size_of::<StreamQueue>();
 
 /// User memory in bytes of one device of a closed stream beside that: its state, and its place
 /// among those that wait for their period or are ready.

@@ -10,7 +10,7 @@ pub(crate) const BRIEF: Micros = Micros::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Links {
     links: Vec<Link>,
-    tally: LinkTally,
+    counts: LinkCounts,
 }
 
 /// One session with one credential: its connection.
@@ -51,7 +51,7 @@ pub(crate) enum State {
 
 /// Numbers of links by state, and of tries that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkTally {
+pub struct LinkCounts {
     /// Links that are up.
     pub up: u32,
     /// Links whose first try to connect has not ended.
@@ -93,12 +93,12 @@ impl Links {
             is_barred: false,
         };
         self.links.extend((0..count).map(|_| down));
-        self.tally.untried += count;
+        self.counts.untried += count;
     }
 
     /// Numbers of links by state, and of tries that failed.
-    pub fn tally(&self) -> LinkTally {
-        self.tally
+    pub fn counts(&self) -> LinkCounts {
+        self.counts
     }
 
     /// Returns whether a link is between its SYN and being up: its CONNACK and, where its dialect
@@ -146,31 +146,31 @@ impl Links {
         state.ups = state.ups.saturating_add(1);
         (state.state, state.since) = (State::Up, now);
         self.tried(link, false);
-        self.tally.up += 1;
+        self.counts.up += 1;
         took
     }
 
     /// A try to connect ended without a link.
     pub(crate) fn failed(&mut self, link: u32, is_refusal: bool, is_final: bool) {
         self.tried(link, is_final);
-        self.tally.failed += 1;
-        self.tally.refused += u64::from(is_refusal);
+        self.counts.failed += 1;
+        self.counts.refused += u64::from(is_refusal);
     }
 
     /// A try to connect has ended; `is_barred` if the peer refused it for good.
     fn tried(&mut self, link: u32, is_barred: bool) {
         let state = &mut self.links[link as usize];
         if !std::mem::replace(&mut state.is_tried, true) {
-            self.tally.untried -= 1;
+            self.counts.untried -= 1;
         }
-        self.tally.barred -= u32::from(state.is_barred);
-        self.tally.barred += u32::from(is_barred);
+        self.counts.barred -= u32::from(state.is_barred);
+        self.counts.barred += u32::from(is_barred);
         state.is_barred = is_barred;
     }
 
     /// A link that was up is not: answers with its brief lives in a row.
     pub(crate) fn disconnected(&mut self, link: u32, now: Micros, cause: Cause) -> u8 {
-        self.tally.up -= 1;
+        self.counts.up -= 1;
         let state = self.get_mut(link);
         let is_brief =
             matches!(cause, Cause::PeerClosed | Cause::Reset) && now - state.since <= BRIEF;

@@ -16,13 +16,13 @@ use crate::slots::{Admission, Chain, Slot, SlotId, Slots, Stage};
 use crate::timeouts::Timeouts;
 use crate::token::Token;
 
-/// The messages of a shard: each waits in a lane, is being written, or is on its way.
+/// The messages of a shard: each waits in a queue, is being written, or is on its way.
 #[derive(Debug)]
 pub(crate) struct Messages<K> {
     slots: Slots<K>,
     /// By link.
     outboxes: Vec<Outbox>,
-    lanes: Vec<StreamQueue>,
+    queues: Vec<StreamQueue>,
     /// Messages that wait for an answer or a command.
     timeouts: Timeouts,
     /// Messages that the application acknowledges.
@@ -32,7 +32,7 @@ pub(crate) struct Messages<K> {
 /// The messages of one stream that wait on one link.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StreamQueue {
-    queue: Chain,
+    messages: Chain,
     queued: u32,
     flying: u32,
 }
@@ -52,7 +52,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         Self {
             slots: Slots::new(limit),
             outboxes: Vec::new(),
-            lanes: Vec::new(),
+            queues: Vec::new(),
             timeouts: Timeouts::new(streams),
             acknowledged: Acknowledged::default(),
         }
@@ -61,11 +61,11 @@ impl<K: Copy + PartialEq> Messages<K> {
     /// Takes the links of all fleets in.
     pub(crate) fn add_links<C>(&mut self, fleets: &Fleets<C>) {
         let links = fleets.links() as usize;
-        let streams = fleets.streams_of_lanes();
+        let streams = fleets.streams_of_queues();
         let timeouts: Vec<Option<Micros>> =
             streams.clone().map(ClassStream::sliding_timeout).collect();
         self.outboxes = vec![Outbox::default(); links];
-        self.lanes = vec![StreamQueue::default(); timeouts.len()];
+        self.queues = vec![StreamQueue::default(); timeouts.len()];
         self.timeouts.slide(&timeouts, links);
         if streams.clone().any(ClassStream::is_acknowledged) {
             self.acknowledged = Acknowledged::of(timeouts.len());
@@ -125,7 +125,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         })
     }
 
-    /// The message of a link that has waited longest for the application's word: its stream, lane and
+    /// The message of a link that has waited longest for the application's word: its stream, queue and
     /// number.
     pub(crate) fn oldest<C>(
         &self,
@@ -134,90 +134,90 @@ impl<K: Copy + PartialEq> Messages<K> {
     ) -> Option<(StreamId, usize, u32)> {
         let mut slots = self.flight(link).map(|id| self.slots.get(id));
         let slot = slots.find(|slot| fleets.stream(slot.stream).is_acknowledged())?;
-        Some((slot.stream, fleets.lane_of(link, slot.stream), slot.seq))
+        Some((slot.stream, fleets.queue_of(link, slot.stream), slot.seq))
     }
 
-    /// Messages that wait in a lane.
+    /// Messages that wait in a queue.
     #[inline]
-    pub(crate) fn queued(&self, lane: usize) -> u32 {
-        self.lanes[lane].queued
+    pub(crate) fn queued(&self, queue: usize) -> u32 {
+        self.queues[queue].queued
     }
 
-    /// Messages of a lane that are on their way.
-    pub(crate) fn flying(&self, lane: usize) -> u32 {
-        self.lanes[lane].flying
+    /// Messages of a queue that are on their way.
+    pub(crate) fn flying(&self, queue: usize) -> u32 {
+        self.queues[queue].flying
     }
 
     /// Returns whether one of these stream queues waits for an answer.
-    pub(crate) fn is_flying(&self, lanes: Range<usize>) -> bool {
-        self.lanes[lanes].iter().any(|lane| lane.flying > 0)
+    pub(crate) fn is_flying(&self, queues: Range<usize>) -> bool {
+        self.queues[queues].iter().any(|queue| queue.flying > 0)
     }
 
-    /// The first message that waits in a lane.
+    /// The first message that waits in a queue.
     #[inline]
-    pub(crate) fn first_queued(&self, lane: usize) -> Option<SlotId> {
-        self.lanes[lane].queue.first()
+    pub(crate) fn first_queued(&self, queue: usize) -> Option<SlotId> {
+        self.queues[queue].messages.first()
     }
 
-    /// The messages that wait in a lane.
-    fn queue(&self, lane: usize) -> impl Iterator<Item = SlotId> {
-        std::iter::successors(self.first_queued(lane), |id| self.slots.after(*id))
+    /// The messages that wait in a queue.
+    fn waiting(&self, queue: usize) -> impl Iterator<Item = SlotId> {
+        std::iter::successors(self.first_queued(queue), |id| self.slots.after(*id))
     }
 
-    /// The first message of a lane behind so many that never went out; what is tried again was sent,
+    /// The first message of a queue behind so many that never went out; what is tried again was sent,
     /// and waits.
-    pub(crate) fn unsent_beyond(&self, lane: usize, count: usize) -> Option<SlotId> {
-        let queue = self.queue(lane);
-        let mut unsent = queue.filter(|id| self.slots.get(*id).sent.is_none());
+    pub(crate) fn unsent_beyond(&self, queue: usize, count: usize) -> Option<SlotId> {
+        let waiting = self.waiting(queue);
+        let mut unsent = waiting.filter(|id| self.slots.get(*id).sent.is_none());
         unsent.nth(count)
     }
 
-    /// Returns whether a device has a message of a stream under way, or one that waits in `lane`.
-    pub(crate) fn has(&self, link: u32, lane: usize, of: (DeviceId, StreamId)) -> bool {
+    /// Returns whether a device has a message of a stream under way, or one that waits in `queue`.
+    pub(crate) fn has(&self, link: u32, queue: usize, of: (DeviceId, StreamId)) -> bool {
         let gathered = self.outbox(link).written();
-        let mut open = self.flight(link).chain(self.queue(lane)).chain(gathered);
+        let mut open = self.flight(link).chain(self.waiting(queue)).chain(gathered);
         open.any(|id| {
             let slot = self.slots.get(id);
             (slot.device, slot.stream) == of
         })
     }
 
-    /// A message waits in a lane; none if the pool is at its limit.
+    /// A message waits in a queue; none if the pool is at its limit.
     #[inline]
-    pub(crate) fn enqueue(&mut self, lane: usize, taken: Admission) -> Option<SlotId> {
+    pub(crate) fn enqueue(&mut self, queue: usize, taken: Admission) -> Option<SlotId> {
         let id = self.slots.take(taken)?;
-        self.append(lane, id);
+        self.append(queue, id);
         Some(id)
     }
 
-    fn append(&mut self, lane: usize, id: SlotId) {
-        let lane = &mut self.lanes[lane];
-        self.slots.push_back(&mut lane.queue, id);
-        lane.queued += 1;
+    fn append(&mut self, queue: usize, id: SlotId) {
+        let queue = &mut self.queues[queue];
+        self.slots.push_back(&mut queue.messages, id);
+        queue.queued += 1;
     }
 
     /// A message waits no more.
     #[inline]
-    pub(crate) fn unqueue(&mut self, lane: usize, id: SlotId) {
-        let lane = &mut self.lanes[lane];
-        self.slots.unlink(&mut lane.queue, id);
-        lane.queued -= 1;
+    pub(crate) fn unqueue(&mut self, queue: usize, id: SlotId) {
+        let queue = &mut self.queues[queue];
+        self.slots.unlink(&mut queue.messages, id);
+        queue.queued -= 1;
     }
 
     /// A message that was never whole on the wire waits again, before all others.
-    pub(crate) fn requeue(&mut self, lane: usize, id: SlotId) {
+    pub(crate) fn requeue(&mut self, queue: usize, id: SlotId) {
         self.slots.get_mut(id).stage = Stage::Waiting;
-        let lane = &mut self.lanes[lane];
-        self.slots.push_front(&mut lane.queue, id);
-        lane.queued += 1;
+        let queue = &mut self.queues[queue];
+        self.slots.push_front(&mut queue.messages, id);
+        queue.queued += 1;
     }
 
     /// A message is tried again, after all others that wait.
-    pub(crate) fn retry(&mut self, lane: usize, id: SlotId) {
+    pub(crate) fn retry(&mut self, queue: usize, id: SlotId) {
         let slot = self.slots.get_mut(id);
         slot.tries += 1;
         slot.stage = Stage::Waiting;
-        self.append(lane, id);
+        self.append(queue, id);
     }
 
     /// From here on the socket has the message; whether for a second time, because the peer had the
@@ -230,16 +230,16 @@ impl<K: Copy + PartialEq> Messages<K> {
         let is_again = slot.sent.is_some();
         slot.resent |= is_again;
         let (link, stream, seq) = (slot.link, slot.stream, slot.seq);
-        let lane = fleets.lane_of(link, stream);
+        let queue = fleets.queue_of(link, stream);
         let outbox = &mut self.outboxes[link as usize];
         outbox.writing = Writing::Message(id);
         if was_again {
             self.slots.unlink(&mut outbox.again, id);
         } else {
-            self.unqueue(lane, id);
+            self.unqueue(queue, id);
         }
         if fleets.stream(stream).is_acknowledged() {
-            self.acknowledged.expect(lane, seq, id);
+            self.acknowledged.expect(queue, seq, id);
         }
         is_again
     }
@@ -254,12 +254,12 @@ impl<K: Copy + PartialEq> Messages<K> {
         if !is_watched {
             slot.flown = at;
         }
-        let lane = fleets.lane_of(link, slot.stream);
+        let queue = fleets.queue_of(link, slot.stream);
         self.slots
             .push_back(&mut self.outboxes[link as usize].flight, id);
         if !is_watched {
-            self.lanes[lane].flying += 1;
-            self.timeouts.watch(&mut self.slots, lane, id);
+            self.queues[queue].flying += 1;
+            self.timeouts.watch(&mut self.slots, queue, id);
         }
     }
 
@@ -271,7 +271,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         let (link, stream) = (slot.link, slot.stream);
         self.slots
             .push_back(&mut self.outboxes[link as usize].flight, id);
-        self.lanes[fleets.lane_of(link, stream)].flying += 1;
+        self.queues[fleets.queue_of(link, stream)].flying += 1;
         self.timeouts.await_command(&mut self.slots, id);
     }
 
@@ -279,10 +279,10 @@ impl<K: Copy + PartialEq> Messages<K> {
     pub(crate) fn wait_anew<C>(&mut self, fleets: &Fleets<C>, id: SlotId, at: Micros) {
         let slot = self.slots.get(id);
         if slot.is_watched {
-            let lane = fleets.lane_of(slot.link, slot.stream);
-            self.timeouts.unwatch(&mut self.slots, lane, id);
+            let queue = fleets.queue_of(slot.link, slot.stream);
+            self.timeouts.unwatch(&mut self.slots, queue, id);
             self.slots.get_mut(id).flown = at;
-            self.timeouts.watch(&mut self.slots, lane, id);
+            self.timeouts.watch(&mut self.slots, queue, id);
         }
     }
 
@@ -290,7 +290,7 @@ impl<K: Copy + PartialEq> Messages<K> {
     #[inline]
     pub(crate) fn untrack<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
-        let (stage, lane) = (slot.stage, fleets.lane_of(slot.link, slot.stream));
+        let (stage, queue) = (slot.stage, fleets.queue_of(slot.link, slot.stream));
         let outbox = &mut self.outboxes[slot.link as usize];
         match stage {
             Stage::Flying => self.slots.unlink(&mut outbox.flight, id),
@@ -300,8 +300,8 @@ impl<K: Copy + PartialEq> Messages<K> {
         }
         self.withdraw(fleets, id);
         if std::mem::take(&mut self.slots.get_mut(id).is_watched) {
-            self.timeouts.unwatch(&mut self.slots, lane, id);
-            self.lanes[lane].flying -= 1;
+            self.timeouts.unwatch(&mut self.slots, queue, id);
+            self.queues[queue].flying -= 1;
         }
     }
 
@@ -309,8 +309,8 @@ impl<K: Copy + PartialEq> Messages<K> {
     fn withdraw<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
         if fleets.stream(slot.stream).is_acknowledged() {
-            let lane = fleets.lane_of(slot.link, slot.stream);
-            self.acknowledged.withdraw(lane, slot.seq);
+            let queue = fleets.queue_of(slot.link, slot.stream);
+            self.acknowledged.withdraw(queue, slot.seq);
         }
     }
 
@@ -318,8 +318,8 @@ impl<K: Copy + PartialEq> Messages<K> {
     pub(crate) fn leave_unacknowledged<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
         if fleets.stream(slot.stream).is_acknowledged() {
-            let lane = fleets.lane_of(slot.link, slot.stream);
-            self.acknowledged.give_up(lane, slot.seq);
+            let queue = fleets.queue_of(slot.link, slot.stream);
+            self.acknowledged.give_up(queue, slot.seq);
         }
     }
 
@@ -338,7 +338,7 @@ impl<K: Copy + PartialEq> Messages<K> {
             self.slots.get_mut(id).stage = Stage::Flying;
         } else {
             self.withdraw(fleets, id);
-            self.requeue(fleets.lane_of(link, stream), id);
+            self.requeue(fleets.queue_of(link, stream), id);
         }
     }
 
@@ -394,8 +394,8 @@ impl<K: Copy + PartialEq> Messages<K> {
     }
 
     /// The application has spoken on a message of a link.
-    pub(crate) fn meet(&mut self, lane: usize, seq: u32) -> Met {
-        self.acknowledged.meet(lane, seq)
+    pub(crate) fn meet(&mut self, queue: usize, seq: u32) -> Met {
+        self.acknowledged.meet(queue, seq)
     }
 
     /// The device of a link was acknowledged, so that its sliding time-outs begin anew.

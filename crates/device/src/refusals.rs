@@ -143,13 +143,13 @@ mod tests {
         for (packet, name) in [("CONNECT", "a"), ("CONNECT", "b"), ("SUBSCRIBE", "c")] {
             refusals.note_link(packet, bad, || name.to_owned());
         }
-        let told = texts(&mut refusals);
-        assert_eq!(told.len(), 2, "{told:?}");
+        let noted = texts(&mut refusals);
+        assert_eq!(noted.len(), 2, "{noted:?}");
         assert!(
-            told[0].starts_with("device `a`: CONNECT refused with 0x86"),
-            "{told:?}"
+            noted[0].starts_with("device `a`: CONNECT refused with 0x86"),
+            "{noted:?}"
         );
-        assert!(told[1].starts_with("device `c`: SUBSCRIBE"), "{told:?}");
+        assert!(noted[1].starts_with("device `c`: SUBSCRIBE"), "{noted:?}");
         assert!(texts(&mut refusals).is_empty());
     }
 
@@ -170,9 +170,9 @@ mod tests {
         refusals.note(application(404), b"[\"no such sensor\"]");
         refusals.note(application(404), b"[\"another\"]");
         refusals.note(application(500), &[0xff; 1_000]);
-        let told = texts(&mut refusals);
-        assert_eq!(told[0], "code 404: [\"no such sensor\"]");
-        assert!(told[1].starts_with("code 500: ") && told[1].len() < 1_000);
+        let noted = texts(&mut refusals);
+        assert_eq!(noted[0], "code 404: [\"no such sensor\"]");
+        assert!(noted[1].starts_with("code 500: ") && noted[1].len() < 1_000);
         refusals.note(application(404), b"x");
         assert!(texts(&mut refusals).is_empty());
         (0..100).for_each(|code| refusals.note(application(code), b""));

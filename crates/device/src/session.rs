@@ -177,13 +177,13 @@ pub trait SharedSockets: Session {
     fn sockets(&self) -> u32;
 
     /// The slot of a link on a shared socket; none if it has a socket to itself.
-    fn seat(&self, class: u8, link: u32) -> Option<SocketSlot>;
+    fn slot_of(&self, class: u8, link: u32) -> Option<SocketSlot>;
 
     /// The link at a slot of a shared socket.
-    fn link_at(&self, seat: SocketSlot) -> Option<u32>;
+    fn link_at(&self, slot: SocketSlot) -> Option<u32>;
 
     /// The number of links that share a socket.
-    fn lanes_of(&self, socket: u32) -> u32;
+    fn slots_of(&self, socket: u32) -> u32;
 
     /// Reads a datagram that came to a shared socket, or does what is due there if there is none:
     /// the link that it is about, and what is to be reported of it.
@@ -208,7 +208,7 @@ pub struct SocketSlot {
     /// The socket, as an index of the shard.
     pub socket: u32,
     /// Its place among the links of that socket.
-    pub lane: u32,
+    pub index: u32,
 }
 
 /// A message that a session is to render; its parts are in the scratch buffers.
@@ -216,7 +216,7 @@ pub struct SocketSlot {
 pub struct Outgoing {
     pub(crate) slot: SlotId,
     /// The place of its stream in the fleet.
-    pub(crate) lane: u8,
+    pub(crate) stream_index: u8,
     /// True if its attempt waits for the protocol's answer.
     pub(crate) is_tracked: bool,
 }

@@ -42,7 +42,7 @@ pub struct Shard<P: Session, S> {
 enum Unsendable<U> {
     Nothing,
     First(StreamId, U),
-    Told,
+    Reported,
 }
 
 /// Parts that a shard is made of.
@@ -150,12 +150,12 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Messages among the open ones that wait on links which the peer refused for good; asked for once
     /// nothing is due any more.
     pub fn stranded(&self) -> u64 {
-        if self.links.tally().barred == 0 || self.traffic.next_due().is_some() {
+        if self.links.counts().barred == 0 || self.traffic.next_due().is_some() {
             return 0;
         }
-        let waiting = |lane| u64::from(self.traffic.messages().queued(lane));
-        let lanes_of = |link| self.traffic.fleets().lanes_of(link);
-        self.links.barred().flat_map(lanes_of).map(waiting).sum()
+        let waiting = |queue| u64::from(self.traffic.messages().queued(queue));
+        let queues_of = |link| self.traffic.fleets().queues_of(link);
+        self.links.barred().flat_map(queues_of).map(waiting).sum()
     }
 
     /// The sessions, and the shard as they see it.

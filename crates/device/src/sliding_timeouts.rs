@@ -1,9 +1,9 @@
 //! Time-outs that begin anew with each acknowledgement that a device gets.
 //!
-//! On a lane the oldest attempt is overdue first, but an acknowledgement moves all attempts of its
-//! device at once, so the lanes of a shard have no fixed order. Each lane with an open attempt is
+//! On a queue the oldest attempt is overdue first, but an acknowledgement moves all attempts of its
+//! device at once, so the queues of a shard have no fixed order. Each queue with an open attempt is
 //! looked at when its oldest would be overdue by what was known at the last look, and is put back
-//! if an acknowledgement came since: at most one look a lane and time-out, and a few bytes a lane.
+//! if an acknowledgement came since: at most one look a queue and time-out, and a few bytes a queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,60 +12,60 @@ use muster_model::Micros;
 
 use crate::slots::{Chain, SlotId, Slots};
 
-/// The attempts of all lanes of a shard whose time-out slides; empty where there is none.
+/// The attempts of all queues of a shard whose time-out slides; empty where there is none.
 #[derive(Debug, Default)]
 pub(crate) struct SlidingTimeouts {
-    lanes: Vec<SlidingLane>,
+    queues: Vec<SlidingQueue>,
     /// By link: when its device was acknowledged last.
-    heard: Vec<Micros>,
+    acknowledged_at: Vec<Micros>,
     /// Instants at which stream queues are looked at; each queue at most once.
     looks: BinaryHeap<Reverse<(Micros, u32)>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct SlidingLane {
+struct SlidingQueue {
     waiting: Chain,
     timeout: Micros,
     is_listed: bool,
 }
 
 impl SlidingTimeouts {
-    /// Room for lanes with these time-outs, of so many links; nothing is kept where no lane slides.
+    /// Room for queues with these time-outs, of so many links; nothing is kept where no queue slides.
     pub(crate) fn of(timeouts: &[Option<Micros>], links: usize) -> Self {
         if timeouts.iter().all(Option::is_none) {
             return Self::default();
         }
-        let lane = |timeout: &Option<Micros>| SlidingLane {
+        let queue = |timeout: &Option<Micros>| SlidingQueue {
             waiting: Chain::default(),
             timeout: timeout.unwrap_or(Micros::MAX),
             is_listed: false,
         };
         Self {
-            lanes: timeouts.iter().map(lane).collect(),
-            heard: vec![Micros::ZERO; links],
+            queues: timeouts.iter().map(queue).collect(),
+            acknowledged_at: vec![Micros::ZERO; links],
             looks: BinaryHeap::with_capacity(timeouts.len()),
         }
     }
 
-    /// An attempt of a lane flies; [`crate::slots::Slot::flown`] is set.
-    pub(crate) fn watch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
-        let state = &mut self.lanes[lane];
+    /// An attempt of a queue flies; [`crate::slots::Slot::flown`] is set.
+    pub(crate) fn watch<K>(&mut self, slots: &mut Slots<K>, queue: usize, id: SlotId) {
+        let state = &mut self.queues[queue];
         slots.watch(&mut state.waiting, id);
         if !std::mem::replace(&mut state.is_listed, true) {
             let deadline = slots.get(id).flown + state.timeout;
-            self.looks.push(Reverse((deadline, lane as u32)));
+            self.looks.push(Reverse((deadline, queue as u32)));
         }
     }
 
-    /// An attempt of a lane has landed.
-    pub(crate) fn unwatch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
-        slots.unwatch(&mut self.lanes[lane].waiting, id);
+    /// An attempt of a queue has landed.
+    pub(crate) fn unwatch<K>(&mut self, slots: &mut Slots<K>, queue: usize, id: SlotId) {
+        slots.unwatch(&mut self.queues[queue].waiting, id);
     }
 
     /// The device of a link was acknowledged.
-    pub(crate) fn heard(&mut self, link: u32, now: Micros) {
-        if let Some(heard) = self.heard.get_mut(link as usize) {
-            *heard = now;
+    pub(crate) fn acknowledged(&mut self, link: u32, now: Micros) {
+        if let Some(acknowledged_at) = self.acknowledged_at.get_mut(link as usize) {
+            *acknowledged_at = now;
         }
     }
 
@@ -76,18 +76,18 @@ impl SlidingTimeouts {
 
     /// An attempt that is overdue, which then lands.
     pub(crate) fn overdue<K>(&mut self, slots: &Slots<K>, now: Micros) -> Option<SlotId> {
-        while let Some(Reverse((_, lane))) = self.looks.peek().filter(|next| next.0.0 <= now) {
-            let lane = *lane;
+        while let Some(Reverse((_, queue))) = self.looks.peek().filter(|next| next.0.0 <= now) {
+            let queue = *queue;
             self.looks.pop();
-            let state = &mut self.lanes[lane as usize];
+            let state = &mut self.queues[queue as usize];
             let Some(oldest) = state.waiting.first() else {
                 state.is_listed = false;
                 continue;
             };
             let slot = slots.get(oldest);
-            let since = slot.flown.max(self.heard[slot.link as usize]);
+            let since = slot.flown.max(self.acknowledged_at[slot.link as usize]);
             let deadline = since + state.timeout;
-            self.looks.push(Reverse((deadline, lane)));
+            self.looks.push(Reverse((deadline, queue)));
             if deadline <= now {
                 return Some(oldest);
             }
@@ -131,7 +131,7 @@ mod tests {
         );
         let first = flying(&mut slots, &mut slide, 0, 1);
         let other = flying(&mut slots, &mut slide, 1, 2);
-        slide.heard(0, at(20));
+        slide.acknowledged(0, at(20));
         assert_eq!(slide.overdue(&slots, at(31)), None);
         assert_eq!(slide.overdue(&slots, at(32)), Some(other));
         slide.unwatch(&mut slots, 1, other);
@@ -148,7 +148,7 @@ mod tests {
             Slots::<()>::new(10),
             SlidingTimeouts::of(&[Some(at(30))], 1),
         );
-        slide.heard(0, at(1));
+        slide.acknowledged(0, at(1));
         let id = flying(&mut slots, &mut slide, 0, 25);
         assert_eq!(slide.overdue(&slots, at(54)), None);
         assert_eq!(slide.overdue(&slots, at(55)), Some(id));
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_where_no_lane_slides() {
         let mut slide = SlidingTimeouts::of(&[None, None], 2);
-        slide.heard(1, at(1));
-        assert!(slide.lanes.is_empty() && slide.heard.is_empty());
+        slide.acknowledged(1, at(1));
+        assert!(slide.queues.is_empty() && slide.acknowledged_at.is_empty());
     }
 }

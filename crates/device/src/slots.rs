@@ -42,7 +42,7 @@ impl SlotId {
 /// Progress of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// In its lane.
+    /// In its queue.
     Waiting,
     /// Rendered; the kernel holds a part of it.
     Writing,

@@ -47,16 +47,16 @@ impl Timeouts {
         };
     }
 
-    /// Makes room for the sliding time-outs of all lanes; called once all streams are known.
-    pub(crate) fn slide(&mut self, lanes: &[Option<Micros>], links: usize) {
-        self.sliding = SlidingTimeouts::of(lanes, links);
+    /// Makes room for the sliding time-outs of all queues; called once all streams are known.
+    pub(crate) fn slide(&mut self, queues: &[Option<Micros>], links: usize) {
+        self.sliding = SlidingTimeouts::of(queues, links);
     }
 
     /// An attempt waits for its answer; [`crate::slots::Slot::flown`] is set.
-    pub(crate) fn watch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
+    pub(crate) fn watch<K>(&mut self, slots: &mut Slots<K>, queue: usize, id: SlotId) {
         let stream = &mut self.streams[slots.get(id).stream.index()];
         if stream.slides {
-            self.sliding.watch(slots, lane, id);
+            self.sliding.watch(slots, queue, id);
         } else {
             slots.watch(&mut stream.for_answer, id);
         }
@@ -69,13 +69,13 @@ impl Timeouts {
     }
 
     /// An attempt waits no more.
-    pub(crate) fn unwatch<K>(&mut self, slots: &mut Slots<K>, lane: usize, id: SlotId) {
+    pub(crate) fn unwatch<K>(&mut self, slots: &mut Slots<K>, queue: usize, id: SlotId) {
         let is_asking = std::mem::take(&mut slots.get_mut(id).is_asking);
         let stream = &mut self.streams[slots.get(id).stream.index()];
         if is_asking {
             slots.unwatch(&mut stream.for_command, id);
         } else if stream.slides {
-            self.sliding.unwatch(slots, lane, id);
+            self.sliding.unwatch(slots, queue, id);
         } else {
             slots.unwatch(&mut stream.for_answer, id);
         }
@@ -83,7 +83,7 @@ impl Timeouts {
 
     /// The device of a link was acknowledged.
     pub(crate) fn acknowledged(&mut self, link: u32, now: Micros) {
-        self.sliding.heard(link, now);
+        self.sliding.acknowledged(link, now);
     }
 
     /// The instant from which the next attempt may be overdue.

@@ -189,7 +189,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             return Some(link);
         }
         self.account_closed(&message);
-        let lane = self.fleets.lane_of(link, message.stream);
+        let queue = self.fleets.queue_of(link, message.stream);
         let shed = if now - message.due > self.max_lateness {
             Some(ShedCause::GeneratorLate)
         } else if self.is_busy(link, &message) {
@@ -206,7 +206,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 link,
                 stream: message.stream,
             };
-            let id = self.messages.enqueue(lane, taken);
+            let id = self.messages.enqueue(queue, taken);
             id.is_none().then_some(ShedCause::GeneratorLimit)
         };
         if let Some(cause) = shed {
@@ -220,12 +220,12 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     fn is_busy(&self, link: u32, message: &DueMessage) -> bool {
         let stream = self.fleets.stream(message.stream);
         let is_bounded = matches!(stream.policy, Policy::Shed { .. }) && stream.is_query();
-        let lane = self.fleets.lane_of(link, message.stream);
+        let queue = self.fleets.queue_of(link, message.stream);
         is_bounded
             && self.fleets.class(link).devices_per_link > 1
             && self
                 .messages
-                .has(link, lane, (message.device, message.stream))
+                .has(link, queue, (message.device, message.stream))
     }
 
     /// Returns whether the queue of a stream on a link has as many messages as it may.
@@ -234,7 +234,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             Policy::Queue { bound, .. } => self.fleets.per_link(link, bound),
             Policy::Shed { .. } | Policy::Closed => u32::MAX,
         };
-        self.messages.queued(self.fleets.lane_of(link, stream)) >= bound
+        self.messages.queued(self.fleets.queue_of(link, stream)) >= bound
     }
 
     /// A closed loop counts what it makes due; an open stream's schedule is counted by itself.
@@ -270,8 +270,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     #[inline]
     pub(crate) fn next_waiting(&self, link: u32, has_window: bool) -> Option<SlotId> {
         let streams = &self.fleets.class(link).streams;
-        let lanes = self.fleets.first_lane(link)..;
-        let ready = streams.iter().zip(lanes).filter_map(|(stream, lane)| {
+        let queues = self.fleets.first_queue(link)..;
+        let ready = streams.iter().zip(queues).filter_map(|(stream, queue)| {
             if stream.qos != Qos::AtMostOnce && !has_window {
                 return None;
             }
@@ -286,8 +286,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 }
                 | Policy::Closed => u32::MAX,
             };
-            if self.messages.flying(lane) < limit {
-                self.messages.first_queued(lane)
+            if self.messages.flying(queue) < limit {
+                self.messages.first_queued(queue)
             } else {
                 None
             }

@@ -453,7 +453,7 @@ fn cause_of(why: Closed) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LANE_BYTES, LINK_BYTES};
+    use muster_device::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LINK_BYTES, STREAM_QUEUE_BYTES};
     use muster_protocol::layer::{Pipe, Plain};
     use muster_scenario::{DTLS_BYTES_PER_LINK, LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
 
@@ -468,7 +468,7 @@ mod tests {
     const LEDGER_BYTES: usize = LEDGER_BYTES_PER_STREAM as usize;
     /// Bytes that every link with one stream has besides its session and its line.
     const COMMON_BYTES: usize =
-        LANE_BYTES + DRIVER_BYTES + NET_CONNECTION_BYTES + NET_TIMER_BYTES + LEDGER_BYTES;
+        STREAM_QUEUE_BYTES + DRIVER_BYTES + NET_CONNECTION_BYTES + NET_TIMER_BYTES + LEDGER_BYTES;
 
     #[test]
     fn a_link_at_rest_with_one_stream_stays_within_its_budget() {

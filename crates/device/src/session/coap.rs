@@ -69,12 +69,12 @@ impl Session for Coap {
 
     fn state(&self, client: &Client<CoapSettings>, link: u32, seed: u64) -> CoapState {
         let settings = &client.settings;
-        let seat = match settings.sockets {
+        let slot = match settings.sockets {
             SocketUse::Own | SocketUse::SharedPort { .. } => None,
-            SocketUse::SharedEndpoint { .. } => self.sockets.seat_of_last(link),
+            SocketUse::SharedEndpoint { .. } => self.sockets.slot_of_last(link),
         };
-        match seat {
-            Some(seat) => CoapState::Shared(seat),
+        match slot {
+            Some(slot) => CoapState::Shared(slot),
             None => CoapState::Own(coap::Client::new(settings.client.clone(), seed)),
         }
     }
@@ -153,7 +153,7 @@ impl Session for Coap {
     fn window_free(&self, state: &CoapState) -> u16 {
         match state {
             CoapState::Own(client) => client.window_free(0),
-            CoapState::Shared(seat) => self.sockets.window_free(*seat),
+            CoapState::Shared(slot) => self.sockets.window_free(*slot),
         }
     }
 
@@ -161,7 +161,7 @@ impl Session for Coap {
     fn silent_until(&self, state: &CoapState) -> Micros {
         match state {
             CoapState::Own(client) => client.held_until(0),
-            CoapState::Shared(seat) => self.sockets.silent_until(*seat),
+            CoapState::Shared(slot) => self.sockets.silent_until(*slot),
         }
     }
 
@@ -219,16 +219,16 @@ impl SharedSockets for Coap {
     }
 
     #[inline]
-    fn seat(&self, class: u8, link: u32) -> Option<SocketSlot> {
-        self.sockets.seat(class, link)
+    fn slot_of(&self, class: u8, link: u32) -> Option<SocketSlot> {
+        self.sockets.slot_of(class, link)
     }
 
-    fn link_at(&self, seat: SocketSlot) -> Option<u32> {
-        self.sockets.link_at(seat)
+    fn link_at(&self, slot: SocketSlot) -> Option<u32> {
+        self.sockets.link_at(slot)
     }
 
-    fn lanes_of(&self, socket: u32) -> u32 {
-        self.sockets.lanes_of(socket)
+    fn slots_of(&self, socket: u32) -> u32 {
+        self.sockets.slots_of(socket)
     }
 
     fn poll_socket<'a>(
@@ -266,8 +266,8 @@ impl SharedSockets for Coap {
 impl Coap {
     /// The link on a shared socket that an event is about.
     fn link_of(&self, socket: u32, event: &coap::ClientEvent<'_>) -> Option<u32> {
-        let lane = event.ticket()?.slot;
-        self.sockets.link_at(SocketSlot { socket, lane })
+        let index = event.ticket()?.slot;
+        self.sockets.link_at(SocketSlot { socket, index })
     }
 }
 

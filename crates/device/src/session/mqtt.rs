@@ -146,7 +146,7 @@ impl Session for Mqtt {
         };
         let (client, now) = (&mut at.state.client, at.now);
         let uplink = &at.messages.scratch.uplink;
-        at.class.publish(message.lane, uplink, |publish| {
+        at.class.publish(message.stream_index, uplink, |publish| {
             client.publish(now, mqtt::Token(token.0), publish, out)
         })?;
         Ok(Some(()))
@@ -161,7 +161,7 @@ impl Session for Mqtt {
         let token = at.messages.slots.token(message.slot);
         let (client, now) = (&mut at.state.client, at.now);
         let uplink = &at.messages.scratch.uplink;
-        at.class.publish(message.lane, uplink, |publish| {
+        at.class.publish(message.stream_index, uplink, |publish| {
             client.republish(now, mqtt::Token(token.0), publish, out)
         })?;
         Ok(())
@@ -384,19 +384,19 @@ impl Class<MqttSettings> {
     #[inline]
     fn publish<T>(
         &self,
-        lane: u8,
+        stream_index: u8,
         scratch: &UplinkScratch,
         submit: impl FnOnce(&mqtt::Publish<'_>) -> T,
     ) -> T {
-        let stream = &self.streams[lane as usize];
+        let stream = &self.streams[stream_index as usize];
         // An alias stands for one topic as long as the session lives, which on a link with many
         // devices a stream is not, nor is one of replies, or of requests that the topic numbers.
         let is_one = !stream.is_command() && stream.uplink.has_one_topic();
         let has_one_topic = self.devices_per_link == 1 && is_one;
-        let alias = u16::from(lane) < mqtt::ALIAS_SLOTS && has_one_topic;
+        let alias = u16::from(stream_index) < mqtt::ALIAS_SLOTS && has_one_topic;
         scratch.with_property(|user_properties| {
             submit(&mqtt::Publish {
-                alias_slot: alias.then_some(u16::from(lane)),
+                alias_slot: alias.then_some(u16::from(stream_index)),
                 qos: stream.qos.into(),
                 retain: stream.retain,
                 content_type: stream.content_type.as_deref(),

@@ -51,16 +51,16 @@ impl<P: Session> Rendering<'_, P> {
     #[inline]
     pub(crate) fn render_body(&mut self, id: SlotId) -> u8 {
         let slot = self.slots.get(id);
-        let lane = self.fleets.place(slot.stream).lane;
+        let stream_index = self.fleets.place(slot.stream).stream_index;
         let class = self.fleets.class(slot.link);
         let message = self.fleets.message_id(slot.device, slot.stream, slot.seq);
-        let stream = &class.streams[usize::from(lane)];
+        let stream = &class.streams[usize::from(stream_index)];
         if !stream.is_command() {
             let out = &mut self.scratch.uplink;
             stream
                 .uplink
                 .render(&class.directory, &message, slot.due, out);
-            return lane;
+            return stream_index;
         }
         let stamp = Stamp {
             id: message,
@@ -76,6 +76,6 @@ impl<P: Session> Rendering<'_, P> {
         };
         (class.dialect.write_reply)(&to, &mut scratch.reply);
         scratch.uplink.say(&scratch.reply);
-        lane
+        stream_index
     }
 }

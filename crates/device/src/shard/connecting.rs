@@ -124,7 +124,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     pub(super) fn end_of_life(&self, link: u32) -> Option<Micros> {
         let (fleets, messages) = (self.fleets(), self.traffic.messages());
         let has_business = messages.outbox(link).write_block() != WriteBlock::Nothing
-            || messages.is_flying(fleets.lanes_of(link));
+            || messages.is_flying(fleets.queues_of(link));
         let since = self.links.get(link).since();
         fleets.leaves_at(link, since).filter(|_| !has_business)
     }

@@ -213,9 +213,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
 impl<P: SharedSockets, S: Sink> Shard<P, S> {
     /// Place of a link on its shared socket; none if it has a socket to itself.
     #[inline]
-    pub fn seat(&self, link: u32) -> Option<SocketSlot> {
+    pub fn slot_of(&self, link: u32) -> Option<SocketSlot> {
         let class = self.traffic.fleets().ramp_of(link);
-        self.session.seat(class as u8, link)
+        self.session.slot_of(class as u8, link)
     }
 
     /// A datagram came on a socket that is one endpoint with its links, or, if there is none, something

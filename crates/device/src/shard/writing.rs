@@ -52,9 +52,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         };
         let limit = fleets.per_link(link, in_flight);
         let is_query = stream.is_query();
-        let lane = fleets.first_lane(link) + place;
-        let first = messages.unsent_beyond(lane, 0)?;
-        if messages.flying(lane) >= limit {
+        let queue = fleets.first_queue(link) + place;
+        let first = messages.unsent_beyond(queue, 0)?;
+        if messages.flying(queue) >= limit {
             return Some((first, in_flight_of(is_query)));
         }
         let obstacle = self.obstacle(link, now);
@@ -62,7 +62,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         if is_brief && is_query {
             // Another message of the link is under way, or on its way to a socket that is shared: a
             // query waits for its end, and one of each device is enough.
-            let beyond = messages.unsent_beyond(lane, limit as usize)?;
+            let beyond = messages.unsent_beyond(queue, limit as usize)?;
             return Some((beyond, ShedCause::Busy));
         }
         let outbox = messages.outbox(link);
@@ -70,8 +70,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
             // Nothing is full: until the end of the turn as many wait as may go then.
             let gathered = outbox.written().map(|id| messages.get(id).stream);
             let is_gathered = gathered == Some(stream.id);
-            let room = limit - messages.flying(lane) - u32::from(is_gathered);
-            let beyond = messages.unsent_beyond(lane, room as usize)?;
+            let room = limit - messages.flying(queue) - u32::from(is_gathered);
+            let beyond = messages.unsent_beyond(queue, room as usize)?;
             return Some((beyond, in_flight_of(is_query)));
         }
         Some((first, obstacle))
@@ -149,13 +149,13 @@ impl<P: Session, S: Sink> Shard<P, S> {
     ) -> Result<(), Unsent<P::Unfit>> {
         let before = out.len();
         let (session, mut view) = self.view(now);
-        let lane = view.messages.render_body(id);
+        let stream_index = view.messages.render_body(id);
         let slot = view.messages.slots.get(id);
         let (link, is_again) = (slot.link, slot.stage == Stage::Again);
         let is_tracked = view.messages.fleets.stream(slot.stream).is_tracked();
         let message = Outgoing {
             slot: id,
-            lane,
+            stream_index,
             is_tracked,
         };
         if is_again {
@@ -176,7 +176,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let Unsendable::First(stream, why) = self.unsendable else {
             return None;
         };
-        self.unsendable = Unsendable::Told;
+        self.unsendable = Unsendable::Reported;
         Some((stream, why))
     }
 }

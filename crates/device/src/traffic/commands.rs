@@ -33,7 +33,7 @@ impl CommandsSeen {
     pub(super) fn add<C>(&mut self, class: &Class<C>) {
         let first = self.seen.len();
         self.first.push(first);
-        if class.command_lane().is_some() {
+        if class.command_stream().is_some() {
             let seen = first + class.devices().len();
             self.seen.resize(seen, SeqSet::default());
         }
@@ -127,7 +127,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         whose: DeviceId,
     ) -> Option<Stamp> {
         let class = self.fleets.class(link);
-        let Some(place) = class.command_lane() else {
+        let Some(place) = class.command_stream() else {
             if let Some(stream) = self.fleets.spokesman(link) {
                 self.recording.counts(stream, now).commands_received += 1;
             }
@@ -207,8 +207,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             link,
             stream: id.stream,
         };
-        let lane = self.fleets.lane_of(link, id.stream);
-        let Some(slot) = self.messages.enqueue(lane, reply) else {
+        let queue = self.fleets.queue_of(link, id.stream);
+        let Some(slot) = self.messages.enqueue(queue, reply) else {
             return self.recording.answered_at_once(
                 id,
                 now,

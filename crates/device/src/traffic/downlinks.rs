@@ -36,11 +36,11 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             None if acknowledgement.is_of_oldest => self.messages.oldest(&self.fleets, link),
             None => None,
         };
-        let Some((stream, lane, seq)) = named else {
+        let Some((stream, queue, seq)) = named else {
             self.recording.counts(spokesman, now).answered_unknown += 1;
             return None;
         };
-        let id = match self.messages.meet(lane, seq) {
+        let id = match self.messages.meet(queue, seq) {
             Met::Open(id) => id,
             Met::GivenUp => {
                 self.recording.counts(stream, now).answered_late += 1;

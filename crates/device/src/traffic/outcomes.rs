@@ -151,8 +151,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             if slot.sent.is_some() {
                 self.end(id, now, Outcome::Broken(cause));
             } else {
-                let lane = self.fleets.lane_of(link, slot.stream);
-                self.messages.requeue(lane, id);
+                let queue = self.fleets.queue_of(link, slot.stream);
+                self.messages.requeue(queue, id);
             }
         }
     }
@@ -188,8 +188,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
 
     fn unqueue(&mut self, id: SlotId) {
         let slot = self.messages.get(id);
-        let lane = self.fleets.lane_of(slot.link, slot.stream);
-        self.messages.unqueue(lane, id);
+        let queue = self.fleets.queue_of(slot.link, slot.stream);
+        self.messages.unqueue(queue, id);
     }
 
     /// The run is over: what came due and was never taken is shed.
@@ -216,7 +216,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             self.messages.untrack(&self.fleets, id);
             self.finish_waiting(id, now, obstacle);
         }
-        for (place, lane) in self.fleets.lanes_of(link).enumerate() {
+        for (place, queue) in self.fleets.queues_of(link).enumerate() {
             let is_query = self.fleets.class(link).streams[place].is_query();
             let is_free = obstacle == ShedCause::InFlight;
             let cause = if is_free {
@@ -224,8 +224,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             } else {
                 obstacle
             };
-            while let Some(id) = self.messages.first_queued(lane) {
-                self.messages.unqueue(lane, id);
+            while let Some(id) = self.messages.first_queued(queue) {
+                self.messages.unqueue(queue, id);
                 self.finish_waiting(id, now, cause);
             }
         }
@@ -254,8 +254,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         if outcome == Outcome::Accepted || is_final {
             return self.finalise(id, at, outcome);
         }
-        let lane = self.fleets.lane_of(slot.link, slot.stream);
-        self.messages.retry(lane, id);
+        let queue = self.fleets.queue_of(slot.link, slot.stream);
+        self.messages.retry(queue, id);
     }
 
     /// The final word on a message: told, and its slot given back.

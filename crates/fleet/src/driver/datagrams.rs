@@ -41,12 +41,12 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
 
     #[inline]
     fn slot(driver: &Driver<P, L, Self>, link: u32) -> Option<SocketSlot> {
-        driver.shard.seat(link)
+        driver.shard.slot_of(link)
     }
 
     fn connect(driver: &mut Driver<P, L, Self>, io: &mut Io, link: u32) {
-        match driver.shard.seat(link) {
-            Some(seat) => driver.connect_shared(io, link, seat),
+        match driver.shard.slot_of(link) {
+            Some(slot) => driver.connect_shared(io, link, slot),
             None => driver.connect_alone(io, link),
         }
     }
@@ -71,8 +71,8 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
 
     #[inline]
     fn arm_shared(driver: &mut Driver<P, L, Self>, io: &mut Io, link: u32) {
-        if let Some(seat) = driver.shard.seat(link) {
-            driver.arm_socket(io, seat.socket);
+        if let Some(slot) = driver.shard.slot_of(link) {
+            driver.arm_socket(io, slot.socket);
         }
     }
 
@@ -86,7 +86,7 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
 
     /// A message on a shared socket waits for the end of the turn, or for room.
     fn hold(driver: &mut Driver<P, L, Self>, io: &Io, link: u32, key: Key) {
-        if driver.shard.seat(link).is_some() && io.is_writable(key) {
+        if driver.shard.slot_of(link).is_some() && io.is_writable(key) {
             driver.shard.traffic_mut().gathered(link);
         } else {
             driver.shard.traffic_mut().held(link);
@@ -142,13 +142,13 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
             let _ = driver.say(io, link, key, None);
             driver.out.clear();
         }
-        if driver.shard.seat(link).is_none() {
+        if driver.shard.slot_of(link).is_none() {
             io.close(key);
         }
     }
 
     fn reset(driver: &mut Driver<P, L, Self>, io: &mut Io, link: u32, key: Key) {
-        if driver.shard.seat(link).is_none() {
+        if driver.shard.slot_of(link).is_none() {
             io.reset(key);
         }
     }
@@ -170,7 +170,7 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
 impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
     /// Sends datagrams of a link's line itself.
     fn flush_line(&mut self, io: &mut Io, link: u32, key: Key) {
-        let gathers = self.shard.seat(link).is_some();
+        let gathers = self.shard.slot_of(link).is_some();
         let written = self.lines.flush(io, key, gathers);
         self.note_control(link, written);
     }
@@ -191,11 +191,11 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
             // The line would not have it: its end follows.
             return Written::Refused;
         }
-        let Some(seat) = self.shard.seat(link) else {
+        let Some(slot) = self.shard.slot_of(link) else {
             return io.write(key, &self.out);
         };
         let message = Gathered::Message(link);
-        match self.sockets.gather(io, seat.socket, message, &self.out) {
+        match self.sockets.gather(io, slot.socket, message, &self.out) {
             Written::Whole => Written::Held,
             other => other,
         }
@@ -210,8 +210,8 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         key: Key,
         further: Option<Further<P::Key>>,
     ) -> Written {
-        if let Some(seat) = self.shard.seat(link) {
-            return self.say_gathered(io, seat.socket, key, further);
+        if let Some(slot) = self.shard.slot_of(link) {
+            return self.say_gathered(io, slot.socket, key, further);
         }
         let written = io.write(key, &self.out);
         let Some(further) = further else {
@@ -263,7 +263,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
 
     /// The kernel has taken what was gathered at a socket: that is the instant of all of it.
     pub(super) fn flushed_at(&mut self, io: &mut Io, socket: u32) {
-        let mut gathered = self.tell_gathered(io, socket);
+        let mut gathered = self.report_gathered(io, socket);
         for one in gathered.drain(..) {
             if let Gathered::Message(link) = one {
                 self.arm(io, link);
@@ -274,7 +274,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
     }
 
     /// Tells what became of all that was gathered at a socket, and what that was.
-    fn tell_gathered(&mut self, io: &mut Io, socket: u32) -> Vec<Gathered<P::Key>> {
+    fn report_gathered(&mut self, io: &mut Io, socket: u32) -> Vec<Gathered<P::Key>> {
         let at = io.fresh_now();
         let spare = std::mem::take(&mut self.sockets.spare);
         let of = &mut self.sockets.shared[socket as usize];
@@ -314,7 +314,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         while let Some(socket) = self.sockets.gathered.pop() {
             let key = self.sockets.shared[socket as usize].key;
             if key.is_some_and(|key| io.send_gathered(key) == Written::Whole) {
-                let mut gathered = self.tell_gathered(io, socket);
+                let mut gathered = self.report_gathered(io, socket);
                 gathered.clear();
                 self.sockets.spare = gathered;
             }
@@ -347,7 +347,7 @@ pub(super) fn send_each<'a>(
             true => bounded(io.gather(key, datagram)),
             false => io.write(key, datagram),
         };
-        let is_told = sent != Written::Whole && written != Written::Held;
-        if is_told { sent } else { written }
+        let is_kept = sent != Written::Whole && written != Written::Held;
+        if is_kept { sent } else { written }
     })
 }

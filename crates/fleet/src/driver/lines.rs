@@ -107,7 +107,7 @@ pub struct Who {
     /// The link's number in the run.
     pub(super) link: u32,
     /// Place of the link on its socket, if it shares one.
-    pub(super) seat: Option<SocketSlot>,
+    pub(super) slot: Option<SocketSlot>,
 }
 
 /// The session above a line.
@@ -130,7 +130,7 @@ impl<P: Session> Above<'_, P> {
         self.shard.opened(self.link, self.now, self.out);
     }
 
-    pub(super) fn heard(&mut self, plain: &[u8]) -> (usize, Then) {
+    pub(super) fn receive(&mut self, plain: &[u8]) -> (usize, Then) {
         self.shard.received(self.link, self.now, plain, self.out)
     }
 }
@@ -188,7 +188,7 @@ impl<L: Layers> Lines for Streams<L> {
             line.layer.wrap(above.out, from);
         }
         let from = above.out.len();
-        let (taken, then) = above.heard(&bytes[..fed.plain]);
+        let (taken, then) = above.receive(&bytes[..fed.plain]);
         line.layer.wrap(above.out, from);
         Read {
             used: line.keep(bytes, &fed, taken),
@@ -238,7 +238,7 @@ impl Lines for Datagrams {
         bytes: &mut [u8],
         above: &mut Above<'_, P>,
     ) -> Read {
-        let (used, then) = above.heard(bytes);
+        let (used, then) = above.receive(bytes);
         let end = None;
         Read { used, then, end }
     }

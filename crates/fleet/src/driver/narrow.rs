@@ -65,7 +65,7 @@ impl Lines for Narrow {
         bytes: &mut [u8],
         above: &mut Above<'_, P>,
     ) -> Read {
-        let (used, then) = above.heard(bytes);
+        let (used, then) = above.receive(bytes);
         let end = None;
         Read { used, then, end }
     }
@@ -84,9 +84,9 @@ impl DatagramLines for Narrow {
 
 /// Tells how each message ended.
 #[derive(Debug)]
-struct Told(Sender<Attempt>);
+struct Ends(Sender<Attempt>);
 
-impl FactWriter for Told {
+impl FactWriter for Ends {
     fn note(&mut self, fact: &Fact) {
         if let Fact::Attempt(attempt) = fact {
             let _ = self.0.send(*attempt);
@@ -100,7 +100,7 @@ type CoapDriver<L> = Driver<Coap, L, DatagramSockets<ExchangeKey>>;
 /// A shard whose turns are the test's.
 pub(super) struct Rig<L: DatagramLines> {
     pub(super) shard: Loop<Shards<CoapDriver<L>>>,
-    told: Receiver<Attempt>,
+    ends: Receiver<Attempt>,
     dispatches: Receiver<(usize, Box<Dispatch>)>,
     attempts: Vec<Attempt>,
 }
@@ -140,21 +140,21 @@ impl<L: DatagramLines> Rig<L> {
                 lost_copy: None,
             },
         };
-        let (told, attempts) = channel();
+        let (ends, attempts) = channel();
         let ((_, inbox), (outbox, dispatches)) = (sync_channel(1), sync_channel(10_000));
         let mailbox = Mailbox::new(0, inbox, outbox);
-        let writer = Some(Box::new(Told(told)) as Box<dyn FactWriter>);
+        let writer = Some(Box::new(Ends(ends)) as Box<dyn FactWriter>);
         let driver = CoapDriver::new(&spec, 0, lines, writer).expect("it can be placed");
         let shard = loop_of(&spec, vec![Box::new(driver)], mailbox);
         let mut rig = Self {
             shard: shard.expect("it can start"),
-            told: attempts,
+            ends: attempts,
             dispatches,
             attempts: Vec::new(),
         };
         rig.obey(Order::Connect);
         rig.until(|rig| {
-            rig.driver().shard.links().tally().up == rig.driver().shard.fleets().links()
+            rig.driver().shard.links().counts().up == rig.driver().shard.fleets().links()
         });
         let origin = clock.now();
         rig.obey(Order::Start { origin });
@@ -172,7 +172,7 @@ impl<L: DatagramLines> Rig<L> {
 
     pub(super) fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
         for _ in 0..TURNS_MAX {
-            self.attempts.extend(self.told.try_iter());
+            self.attempts.extend(self.ends.try_iter());
             if is_so(self) {
                 return;
             }
@@ -205,7 +205,7 @@ impl<L: DatagramLines> Rig<L> {
     /// Ends the run: how often messages were sent again.
     fn finish(&mut self) -> u64 {
         self.obey(Order::Finish);
-        self.attempts.extend(self.told.try_iter());
+        self.attempts.extend(self.ends.try_iter());
         let windows = self.dispatches.try_iter();
         let windows = windows.flat_map(|(_, dispatch)| dispatch.windows.uplinks);
         windows.map(|(_, of)| of.counts.session.retransmitted).sum()

@@ -90,8 +90,8 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
 fn tells_less(rig: &mut Rig<Datagrams>, (wanted, most): (usize, usize)) -> bool {
     let numbers = format!("of {wanted} bytes and was granted {most}: raise `net.core.rmem_max`");
     let diagnostics = rig.diagnostics().into_iter();
-    let mut told = diagnostics.filter(|it| matches!(it, Diagnostic::ReceiveBuffer(_)));
-    told.any(|it| matches!(it, Diagnostic::ReceiveBuffer(text) if text.contains(&numbers)))
+    let mut granted = diagnostics.filter(|it| matches!(it, Diagnostic::ReceiveBuffer(_)));
+    granted.any(|it| matches!(it, Diagnostic::ReceiveBuffer(text) if text.contains(&numbers)))
 }
 
 const CON: &str =

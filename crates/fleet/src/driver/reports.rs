@@ -12,14 +12,14 @@ use muster_protocol::layer::LayerError;
 use super::targets::Targets;
 
 /// Failures of layers that are told in detail: each cause once, of which there are fewer.
-const TOLD_MAX: usize = 64;
+const REPORTED_MAX: usize = 64;
 
 /// The reports of a shard, and what they told once.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     diagnostics: Vec<Diagnostic>,
     /// Failures of lines that were told with all that is known of them.
-    told: Vec<LayerError>,
+    reported: Vec<LayerError>,
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
     declined: u64,
     /// Number of reported datagrams that our own buffers had no room for.
@@ -38,9 +38,9 @@ impl Reports {
 
     /// A line failed: whether for the first time by this cause.
     pub(super) fn is_first(&mut self, error: LayerError) -> bool {
-        let is_first = !self.told.contains(&error) && self.told.len() < TOLD_MAX;
+        let is_first = !self.reported.contains(&error) && self.reported.len() < REPORTED_MAX;
         if is_first {
-            self.told.push(error);
+            self.reported.push(error);
         }
         is_first
     }

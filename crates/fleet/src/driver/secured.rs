@@ -196,7 +196,7 @@ impl<C: Crypto> Lines for Secured<C> {
     ) -> Result<SecuredLine<Dtls<C>>, LayerError> {
         let has_key = self.introduce(who.link);
         let server_name = &self.server_names[who.link as usize % self.server_names.len()];
-        let id = who.seat.map(|seat| connection_id(seat.lane));
+        let id = who.slot.map(|slot| connection_id(slot.index));
         let psk = Psk {
             identity: &self.identity,
             key: &self.key,
@@ -252,7 +252,7 @@ impl<C: Crypto> Lines for Secured<C> {
                 }
                 Event::Data(plain) => {
                     let from = above.out.len();
-                    read.then = above.heard(plain).1;
+                    read.then = above.receive(plain).1;
                     Self::wrap(line, above.out, from);
                 }
                 Event::Closed => read.end = Some(Ended::Closed(None)),

@@ -104,30 +104,33 @@ impl<K> DatagramSockets<K> {
 impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
     /// The turn of a link to connect has come: it waits for its socket, which may be the first
     /// to need it.
-    pub(super) fn connect_shared(&mut self, io: &mut Io, link: u32, seat: SocketSlot) {
-        if self.sockets.shared[seat.socket as usize].key.is_none()
-            && !self.begin_socket(io, seat.socket, link)
+    pub(super) fn connect_shared(&mut self, io: &mut Io, link: u32, slot: SocketSlot) {
+        if self.sockets.shared[slot.socket as usize].key.is_none()
+            && !self.begin_socket(io, slot.socket, link)
         {
             return;
         }
         let now = io.fresh_now();
-        let socket = &mut self.sockets.shared[seat.socket as usize];
+        let socket = &mut self.sockets.shared[slot.socket as usize];
         socket.waiting.push_back((link, now));
         if socket.is_open {
-            self.sockets.ready.push(seat.socket);
+            self.sockets.ready.push(slot.socket);
         }
     }
 
     /// Makes a socket, which goes where its first link would; whether there is one.
     fn begin_socket(&mut self, io: &mut Io, socket: u32, link: u32) -> bool {
-        let first = self.shard.session().link_at(SocketSlot { socket, lane: 0 });
+        let first = self
+            .shard
+            .session()
+            .link_at(SocketSlot { socket, index: 0 });
         let first = first.unwrap_or(link);
         let sockets = self.targets.plan().device_sockets();
         let (target, source) = self.targets.of(self.shard.fleets(), first, sockets);
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, self.tags.socket(socket));
-                let wanted = shared_receive_buffer(self.shard.session().lanes_of(socket));
+                let wanted = shared_receive_buffer(self.shard.session().slots_of(socket));
                 self.ask_for_buffer(io, key, wanted);
                 self.sockets.shared[socket as usize].key = Some(key);
                 true
@@ -229,7 +232,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
     pub(super) fn received_at(&mut self, io: &mut Io, socket: u32, bytes: &mut [u8]) {
         let link = match L::route(bytes) {
             None => return self.received_by_endpoint(io, socket, bytes),
-            Some(Route::Lane(lane)) => self.shard.session().link_at(SocketSlot { socket, lane }),
+            Some(Route::Slot(index)) => self.shard.session().link_at(SocketSlot { socket, index }),
             Some(Route::Handshake) => self.sockets.shared[socket as usize].shaker(bytes),
             Some(Route::Nobody) => None,
         };
@@ -272,14 +275,14 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
 
     /// A link leaves its socket to the others.
     pub(super) fn leave_shared(&mut self, link: u32) {
-        let Some(seat) = self.shard.seat(link) else {
+        let Some(slot) = self.shard.slot_of(link) else {
             return;
         };
-        let socket = &mut self.sockets.shared[seat.socket as usize];
+        let socket = &mut self.sockets.shared[slot.socket as usize];
         if socket.shaking == Some(link) {
             socket.shaking = None;
             socket.stale_handshakes.failed();
-            self.sockets.ready.push(seat.socket);
+            self.sockets.ready.push(slot.socket);
         }
     }
 
@@ -302,11 +305,11 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         } = std::mem::take(socket);
         // Its place in the queue stays until its turn comes there.
         socket.is_queued = is_queued;
-        for lane in 0..self.shard.session().lanes_of(at) {
+        for index in 0..self.shard.session().slots_of(at) {
             let link = self
                 .shard
                 .session()
-                .link_at(SocketSlot { socket: at, lane });
+                .link_at(SocketSlot { socket: at, index });
             if let Some(link) = link.filter(|link| self.keys[*link as usize].is_some()) {
                 self.link_closed(io, link, why);
             }

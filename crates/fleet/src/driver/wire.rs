@@ -20,7 +20,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
     pub(super) fn open(&mut self, link: u32, now: Micros) -> Result<(), LayerError> {
         let who = Who {
             link: self.shard.fleets().link_id(link).0,
-            seat: C::slot(self, link),
+            slot: C::slot(self, link),
         };
         let line = self.lines.open(who, now, &mut self.out)?;
         let is_open = L::is_open(&line);
@@ -66,7 +66,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         let then = self.shard.timer(link, now, &mut self.out);
         self.wrap(link, 0);
         if let (Then::Abort, false, Some(error)) = (then, was_open, L::silence()) {
-            self.tell(link, error);
+            self.report_failure(link, error);
         }
         then
     }
@@ -78,7 +78,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             Ended::Closed(_) => return self.shard.lost(link, now, Cause::PeerClosed),
             Ended::Failed(error) => error,
         };
-        self.tell(link, error);
+        self.report_failure(link, error);
         if error == LayerError::Dtls(dtls::Fault::NoConnectionId) {
             self.reports.count_declined();
         }
@@ -91,7 +91,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
     }
 
     /// Tells of a failure once for each cause, with all that is known of it.
-    fn tell(&mut self, link: u32, error: LayerError) {
+    fn report_failure(&mut self, link: u32, error: LayerError) {
         if !self.reports.is_first(error) {
             return;
         }

@@ -36,9 +36,11 @@ impl Coap {
         let exchanges = self.sockets.exchanges(at.state);
         let mut exchanges = exchanges.ok_or(Unsent::SessionLost)?;
         let scratch = (&scratch.uplink, &mut scratch.query);
-        let sent = at.class.ask(message.lane, scratch, paths, |request| {
-            exchanges.request(now, name, request, out)
-        });
+        let sent = at
+            .class
+            .ask(message.stream_index, scratch, paths, |request| {
+                exchanges.request(now, name, request, out)
+            });
         let key = sent?;
         if message.is_tracked {
             return Ok(Some(key));
@@ -63,13 +65,13 @@ impl Coap {
         let Some(id) = id else {
             return exchanges.abandon(key);
         };
-        let lane = at.messages.render_body(id);
+        let stream_index = at.messages.render_body(id);
         let paths = (at.messages.paths, at.messages.slots.get(id).request);
         let before = out.len();
         let scratch = &mut *at.messages.scratch;
         let scratch = (&scratch.uplink, &mut scratch.query);
         let now = at.now;
-        let sent = at.class.ask(lane, scratch, paths, |request| {
+        let sent = at.class.ask(stream_index, scratch, paths, |request| {
             exchanges.again(now, key, request, out)
         });
         // An exchange that cannot go on ends with its lifetime.
@@ -114,12 +116,12 @@ impl Class<CoapSettings> {
     /// the path at its place.
     fn ask<T>(
         &self,
-        lane: u8,
+        stream_index: u8,
         (uplink, query): (&UplinkScratch, &mut String),
         (paths, at): (&ReplyPaths, u32),
         submit: impl FnOnce(&coap::Request<'_>) -> T,
     ) -> T {
-        let stream = &self.streams[lane as usize];
+        let stream = &self.streams[stream_index as usize];
         let requests = self.dialect.requests(Protocol::Coap);
         if let Kind::Command { status, .. } = stream.kind {
             let (to, payload) = (paths.get(at), &uplink.payload);

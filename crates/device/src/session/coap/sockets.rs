@@ -19,25 +19,25 @@ struct Bank {
 }
 
 impl Bank {
-    fn seat(&self, link: u32) -> Option<SocketSlot> {
+    fn slot_of(&self, link: u32) -> Option<SocketSlot> {
         let place = link - self.first_link;
-        let lane = place.checked_div(self.sockets)?;
+        let index = place.checked_div(self.sockets)?;
         let socket = self.first_socket + place % self.sockets;
-        Some(SocketSlot { socket, lane })
+        Some(SocketSlot { socket, index })
     }
 
     /// Link at a place of a socket, if the socket is this class's.
-    fn link_at(&self, seat: SocketSlot) -> Option<u32> {
-        let place = seat.socket.checked_sub(self.first_socket)?;
+    fn link_at(&self, slot: SocketSlot) -> Option<u32> {
+        let place = slot.socket.checked_sub(self.first_socket)?;
         if place >= self.sockets {
             return None;
         }
-        let place = u64::from(seat.lane) * u64::from(self.sockets) + u64::from(place);
+        let place = u64::from(slot.index) * u64::from(self.sockets) + u64::from(place);
         let place = u32::try_from(place).ok().filter(|it| *it < self.links)?;
         Some(self.first_link + place)
     }
 
-    fn lanes_of(&self, socket: u32) -> u32 {
+    fn slots_of(&self, socket: u32) -> u32 {
         (self.links - (socket - self.first_socket)).div_ceil(self.sockets)
     }
 }
@@ -68,7 +68,7 @@ impl Sockets {
         for socket in first_socket..first_socket + bank.sockets {
             let endpoint = || {
                 let seed = mix(fleet.seed, u64::from(socket));
-                coap::SharedClient::shared(settings.client.clone(), seed, bank.lanes_of(socket))
+                coap::SharedClient::shared(settings.client.clone(), seed, bank.slots_of(socket))
             };
             let is_endpoint = matches!(settings.sockets, SocketUse::SharedEndpoint { .. });
             self.endpoints.push(is_endpoint.then(endpoint));
@@ -81,24 +81,24 @@ impl Sockets {
     }
 
     /// Number of links that share a socket.
-    pub(super) fn lanes_of(&self, socket: u32) -> u32 {
+    pub(super) fn slots_of(&self, socket: u32) -> u32 {
         let has_it = |bank: &&Bank| socket.wrapping_sub(bank.first_socket) < bank.sockets;
         let bank = self.banks.iter().find(has_it);
-        bank.map_or(0, |bank| bank.lanes_of(socket))
+        bank.map_or(0, |bank| bank.slots_of(socket))
     }
 
     #[inline]
-    pub(super) fn seat(&self, class: u8, link: u32) -> Option<SocketSlot> {
-        self.banks.get(usize::from(class))?.seat(link)
+    pub(super) fn slot_of(&self, class: u8, link: u32) -> Option<SocketSlot> {
+        self.banks.get(usize::from(class))?.slot_of(link)
     }
 
     /// The place of a link of the class that was added last.
-    pub(super) fn seat_of_last(&self, link: u32) -> Option<SocketSlot> {
-        self.banks.last()?.seat(link)
+    pub(super) fn slot_of_last(&self, link: u32) -> Option<SocketSlot> {
+        self.banks.last()?.slot_of(link)
     }
 
-    pub(super) fn link_at(&self, seat: SocketSlot) -> Option<u32> {
-        self.banks.iter().find_map(|bank| bank.link_at(seat))
+    pub(super) fn link_at(&self, slot: SocketSlot) -> Option<u32> {
+        self.banks.iter().find_map(|bank| bank.link_at(slot))
     }
 
     pub(super) fn endpoint(&self, socket: u32) -> Option<&coap::SharedClient> {
@@ -118,24 +118,24 @@ impl Sockets {
     }
 
     /// Number of further requests that a link may open on its socket.
-    pub(super) fn window_free(&self, seat: SocketSlot) -> u16 {
-        let endpoint = self.endpoint(seat.socket);
-        endpoint.map_or(0, |endpoint| endpoint.window_free(seat.lane))
+    pub(super) fn window_free(&self, slot: SocketSlot) -> u16 {
+        let endpoint = self.endpoint(slot.socket);
+        endpoint.map_or(0, |endpoint| endpoint.window_free(slot.index))
     }
 
     /// End of the silence that the platform asked of a link.
-    pub(super) fn silent_until(&self, seat: SocketSlot) -> Micros {
-        let endpoint = self.endpoint(seat.socket);
-        endpoint.map_or(Micros::ZERO, |endpoint| endpoint.held_until(seat.lane))
+    pub(super) fn silent_until(&self, slot: SocketSlot) -> Micros {
+        let endpoint = self.endpoint(slot.socket);
+        endpoint.map_or(Micros::ZERO, |endpoint| endpoint.held_until(slot.index))
     }
 
     /// The exchanges of a link.
     pub(super) fn exchanges<'a>(&'a mut self, state: &'a mut CoapState) -> Option<Exchanges<'a>> {
         match state {
             CoapState::Own(client) => Some(Exchanges::Own(client)),
-            CoapState::Shared(seat) => {
-                let endpoint = self.endpoint_mut(seat.socket)?;
-                Some(Exchanges::Shared(endpoint, seat.lane))
+            CoapState::Shared(slot) => {
+                let endpoint = self.endpoint_mut(slot.socket)?;
+                Some(Exchanges::Shared(endpoint, slot.index))
             }
         }
     }
@@ -146,7 +146,7 @@ impl Sockets {
 pub(super) enum Exchanges<'a> {
     /// On a socket of its own, or in a session of its own on a shared one.
     Own(&'a mut coap::Client),
-    /// On a socket that is one endpoint with all its links; its lane there.
+    /// On a socket that is one endpoint with all its links; its index there.
     Shared(&'a mut coap::SharedClient, u32),
 }
 
@@ -161,8 +161,8 @@ impl Exchanges<'_> {
     ) -> Result<coap::ExchangeKey, coap::Refused> {
         match self {
             Self::Own(client) => client.request(now, coap::Ticket { slot: 0, name }, request, out),
-            Self::Shared(client, lane) => {
-                let ticket = coap::Ticket { slot: *lane, name };
+            Self::Shared(client, index) => {
+                let ticket = coap::Ticket { slot: *index, name };
                 client.request(now, ticket, request, out)
             }
         }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Each link has one seat, nobody else sits there, and no socket has more than it may.
+        /// Each link has one slot, nobody else sits there, and no socket has more than it may.
         #[test]
         fn each_link_has_a_seat_of_its_own(
             first_link in 0u32..1_000,
@@ -225,27 +225,30 @@ mod tests {
             let sockets = links.div_ceil(most);
             let bank = Bank { first_link, links, first_socket, sockets };
             for link in first_link..first_link + links {
-                let seat = bank.seat(link).expect("it shares a socket");
-                prop_assert!((first_socket..first_socket + sockets).contains(&seat.socket));
-                prop_assert!(seat.lane < bank.lanes_of(seat.socket));
-                prop_assert!(bank.lanes_of(seat.socket) <= most);
-                prop_assert_eq!(bank.link_at(seat), Some(link));
+                let slot = bank.slot_of(link).expect("it shares a socket");
+                prop_assert!((first_socket..first_socket + sockets).contains(&slot.socket));
+                prop_assert!(slot.index < bank.slots_of(slot.socket));
+                prop_assert!(bank.slots_of(slot.socket) <= most);
+                prop_assert_eq!(bank.link_at(slot), Some(link));
             }
-            let all: u32 = (first_socket..first_socket + sockets).map(|it| bank.lanes_of(it)).sum();
+            let all: u32 = (first_socket..first_socket + sockets).map(|it| bank.slots_of(it)).sum();
             prop_assert_eq!(all, links);
             for socket in [first_socket.wrapping_sub(1), first_socket + sockets] {
-                prop_assert_eq!(bank.link_at(SocketSlot { socket, lane: 0 }), None);
+                prop_assert_eq!(bank.link_at(SocketSlot { socket, index: 0 }), None);
             }
-            let beyond = SocketSlot { socket: first_socket, lane: bank.lanes_of(first_socket) };
+            let beyond = SocketSlot { socket: first_socket, index: bank.slots_of(first_socket) };
             prop_assert_eq!(bank.link_at(beyond), None);
         }
     }
 
     #[test]
     fn who_has_a_socket_of_its_own_has_no_seat() {
-        assert_eq!(Bank::default().seat(0), None);
+        assert_eq!(Bank::default().slot_of(0), None);
         assert_eq!(
-            Bank::default().link_at(SocketSlot { socket: 0, lane: 0 }),
+            Bank::default().link_at(SocketSlot {
+                socket: 0,
+                index: 0
+            }),
             None
         );
     }

@@ -16,13 +16,13 @@ const TAKEN_OVER: Reason = Reason::Mqtt(0x8e);
 /// Notes the first link that ended as one does whose client id another client uses.
 pub(super) fn note(at: &mut Context<'_, Mqtt>, cause: Cause, brief_lives: u8) {
     let (class, id) = (at.class, at.id);
-    let is_told = cause == Cause::PeerDisconnect(TAKEN_OVER);
-    if !is_told && (brief_lives < BRIEF_LIVES || !class.may_share_client_ids()) {
+    let is_reported = cause == Cause::PeerDisconnect(TAKEN_OVER);
+    if !is_reported && (brief_lives < BRIEF_LIVES || !class.may_share_client_ids()) {
         return;
     }
     at.refusals.note_takeover(|| {
         let name = class.name_of(id);
-        let why = match is_told {
+        let why = match is_reported {
             true => format!(
                 "the platform ended its link with {}: another client uses",
                 TAKEN_OVER.in_words()

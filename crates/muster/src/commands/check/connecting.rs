@@ -90,7 +90,7 @@ impl<'a> Connecting<'a> {
 
     /// Connects and subscribes the first consumer of a backend.
     pub(super) fn consumer(&self, id: BackendId, at: SocketAddr) -> Result<Found> {
-        let consumer = (id, ConsumerId(0), at);
+        let consumer = ((id, ConsumerId(0)), at);
         let mut is_up = false;
         let why = |diagnostics: &[Diagnostic]| {
             diagnostics.iter().find_map(|it| {
@@ -124,7 +124,7 @@ impl<'a> Connecting<'a> {
     fn carry_out(
         &self,
         slice: Option<Slice>,
-        consumer: Option<(BackendId, ConsumerId, SocketAddr)>,
+        consumer: Option<((BackendId, ConsumerId), SocketAddr)>,
         listener: &Listener,
         mut is_decided: impl FnMut(&Progress, &[Diagnostic]) -> bool,
     ) -> Result<Vec<Diagnostic>> {
