@@ -141,7 +141,7 @@ impl ScheduleSpec {
     }
 
     /// The highest rate of the class.
-    pub(crate) fn peak(&self) -> f64 {
+    pub fn peak(&self) -> f64 {
         let rate = self.rate.get();
         match &self.shape {
             Shape::Constant | Shape::Burst { .. } | Shape::Replay(_) => rate,

@@ -105,15 +105,6 @@ impl Table {
         }
     }
 
-    /// The line that a row of a table begins on, from 1; `text` is what the table was read from.
-    pub fn line_of(text: &str, row: usize) -> Option<usize> {
-        let mut records = Records::new(text);
-        for _ in 0..=row {
-            records.next(|_| {}).ok()??;
-        }
-        records.next(|_| {}).ok()?.map(|record| record.line)
-    }
-
     /// Keeps the line of the row that was read last, unless it follows from that of the row before.
     fn note_line(&mut self, line: usize) {
         let row = self.len() - 1;
@@ -318,8 +309,6 @@ mod tests {
     #[test]
     fn a_row_has_a_line() {
         let text = "a,b\n\n1,\"x\ny\"\n2,z\n";
-        let lines = [0, 1, 2].map(|row| Table::line_of(text, row));
-        assert_eq!(lines, [Some(3), Some(5), None]);
         let table = Table::parse(text).unwrap();
         assert_eq!([0, 1].map(|row| table.line(row)), [3, 5]);
         let table = Table::parse("a\n1\n2\n\n3\n4\n").unwrap();

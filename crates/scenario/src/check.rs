@@ -4,6 +4,7 @@
 mod home;
 mod owners;
 
+use muster_model::Micros;
 use muster_plan::Problem;
 
 use crate::endpoint;
@@ -130,6 +131,9 @@ impl Check<'_> {
             return;
         }
         self.value(&key.kind, &entry.node, &path);
+        if let Some((what, help)) = key.zero.filter(|_| is_zero(&entry.node)) {
+            self.wrong(entry.node.place, &path, what, help);
+        }
     }
 
     fn value(&mut self, kind: &'static Kind, node: &Node, path: &str) {
@@ -392,6 +396,14 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         Scalar::Below => units::beyond(text, '<').map(drop),
         Scalar::Web => web::read(text).map(drop),
     }
+}
+
+/// Returns true for a time, rate or size of 0.
+fn is_zero(node: &Node) -> bool {
+    let text = node.text().unwrap_or_default();
+    let time = units::time(text).is_ok_and(|time| time == Micros::ZERO);
+    let rate = units::rate(text).is_ok_and(|rate| rate.get() <= 0.0);
+    time || rate || units::size(text) == Ok(0)
 }
 
 fn filled(text: &str) -> Result<(), Unreadable> {

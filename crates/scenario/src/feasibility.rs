@@ -1,7 +1,7 @@
 //! Demands of a plan on the machine: descriptors, ports, memory and rates, as figures that the
 //! caller compares with what the machine has.
 
-use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, Stage, StreamSchedule};
+use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule};
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate};
 
@@ -314,13 +314,12 @@ fn messages(spec: &ScheduleSpec) -> u64 {
 
 /// The highest rate of a stream: over a second where its messages come in lumps.
 pub(crate) fn peak(spec: &ScheduleSpec) -> f64 {
-    let rate = spec.rate.get();
     match &spec.shape {
-        Shape::Constant => rate,
-        Shape::Ramp { from, .. } => rate.max(from.get()),
-        Shape::Spike { to, .. } => rate.max(to.get()),
-        Shape::Sine { from, to, .. } => from.get().max(to.get()),
-        Shape::Stages(stages) => highest(stages),
+        Shape::Constant
+        | Shape::Ramp { .. }
+        | Shape::Spike { .. }
+        | Shape::Sine { .. }
+        | Shape::Stages(_) => spec.peak(),
         Shape::Burst { n, every } => {
             let lump = f64::from(*n) * f64::from(spec.devices);
             let mean = lump / every.as_secs_f64();
@@ -332,13 +331,6 @@ pub(crate) fn peak(spec: &ScheduleSpec) -> f64 {
         }
         Shape::Replay(instants) => busiest_second(instants),
     }
-}
-
-fn highest(stages: &[Stage]) -> f64 {
-    stages
-        .iter()
-        .map(|stage| stage.to.get())
-        .fold(0.0, f64::max)
 }
 
 fn busiest_second(instants: &[Micros]) -> f64 {

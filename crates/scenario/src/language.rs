@@ -57,6 +57,8 @@ pub(crate) struct Key {
     pub(crate) default: Option<&'static str>,
     /// True if it must be given.
     pub(crate) required: bool,
+    /// The mistake and its remedy where its value, a time, rate or size, is 0; none where it may be.
+    pub(crate) zero: Option<(&'static str, &'static str)>,
     /// The settings without any of which it has no meaning.
     pub(crate) owners: &'static [Owner],
     /// Its status.
@@ -266,6 +268,7 @@ pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Ke
         kind,
         default: None,
         required: false,
+        zero: None,
         owners: &[],
         status: Status::Built,
     }
@@ -284,6 +287,14 @@ impl Key {
     pub(crate) const fn required(self) -> Self {
         Self {
             required: true,
+            ..self
+        }
+    }
+
+    /// The same key, whose value is above 0: the mistake if it is not, and its remedy.
+    pub(crate) const fn above_zero(self, what: &'static str, help: &'static str) -> Self {
+        Self {
+            zero: Some((what, help)),
             ..self
         }
     }

@@ -169,6 +169,19 @@ impl<'a> View<'a> {
         view.accept(read(view.text()))
     }
 
+    /// The value of a key that may be left out, read by a function. The outer option: whether it could be
+    /// read; the inner one: whether the key stands.
+    pub(crate) fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&View<'a>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.get(key) {
+            Some(view) => read(&view).map(Some),
+            None => Some(None),
+        }
+    }
+
     /// The bound of a rule, read by a function, or `any`.
     pub(crate) fn demand<T>(
         &self,

@@ -129,7 +129,7 @@ fn payload(
             let template_view = view.get("template")?;
             let template = message_template(&template_view, class.variables)?;
             let text = template.source();
-            json::cells_are_values(&template_view, text, class.variables, class.view)?;
+            json::cells_are_values(&template_view, text, class.variables)?;
             Some(PayloadSpec::Template(template.source().to_owned()))
         }
         ["size"] => size(view, carrier.least_payload(false)),
@@ -444,24 +444,25 @@ fn sample(source: &str) -> String {
     })
 }
 
-/// The template with a text in place of each variable, by its number and as it is written.
-pub(super) fn sampled(source: &str, text: impl Fn(usize, &str) -> String) -> String {
+/// The template with a text in place of each variable, by what stands before it and as it is written.
+/// `$${` is no variable, and stays.
+pub(super) fn sampled(source: &str, text: impl Fn(&str, &str) -> String) -> String {
     let mut sample = String::new();
-    let (mut rest, mut at) = (source, 0);
+    let mut rest = source;
     while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else {
-            break;
+        let (before, variable) = rest.split_at(start);
+        sample += before;
+        let length = match variable.find('}') {
+            Some(_) if before.ends_with('$') => 1,
+            Some(close) => close,
+            None => return sample + variable,
         };
-        sample += &rest[..start];
-        // `$${` is no variable.
-        if rest[..start].ends_with('$') {
-            sample += "{";
-            rest = &rest[start + 2..];
-            continue;
+        let (variable, after) = variable.split_at(length + 1);
+        match before.ends_with('$') {
+            true => sample += variable,
+            false => sample += &text(&sample, variable),
         }
-        sample += &text(at, &rest[start..=start + length]);
-        rest = &rest[start + length + 1..];
-        at += 1;
+        rest = after;
     }
     sample + rest
 }

@@ -1,6 +1,5 @@
 //! Devices that speak CoAP, whatever platform they speak to.
 
-use muster_model::Micros;
 use muster_plan::{CoapSettings, Scheme, SocketUse, StreamKind, StreamPlan};
 use muster_protocol::coap::{ClientSettings, Transmission};
 
@@ -28,10 +27,6 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
         exchange_lifetime: view.time("exchange-lifetime")?,
         non_lifetime: view.time("non-lifetime")?,
     };
-    if transmission.ack_timeout == Micros::ZERO {
-        let what = "no acknowledgement comes at once";
-        return view.refuse_at("ack-timeout", what, "such as 2s");
-    }
     let wait = transmission.max_transmit_wait();
     if transmission.exchange_lifetime < wait {
         let what = format!(
@@ -40,10 +35,6 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
         );
         let help = "a longer `exchange-lifetime`, or fewer or shorter waits";
         return view.refuse_at("exchange-lifetime", what, help);
-    }
-    if transmission.non_lifetime == Micros::ZERO {
-        let what = "no answer comes at once";
-        return view.refuse_at("non-lifetime", what, "such as 145s");
     }
     Some(transmission)
 }

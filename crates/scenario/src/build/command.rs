@@ -9,7 +9,7 @@ use muster_platform::{
 use muster_protocol::mqtt::{Qos, topic};
 
 use super::query;
-use super::stream::{Class, timeout};
+use super::stream::Class;
 use super::templates::device_template;
 use crate::view::View;
 
@@ -113,12 +113,7 @@ fn rate(view: &View<'_>) -> Option<Rate> {
                 "remove `rate`: queries have a rate of their own",
             )
         }
-        (_, Some(rate)) if rate.get() > 0.0 => Some(rate),
-        (_, Some(_)) => view.refuse_at(
-            "rate",
-            "at rate 0 no command is ever issued",
-            "such as 50/s",
-        ),
+        (_, Some(rate)) => Some(rate),
         (_, None) => view.refuse(
             "commands have no rate",
             "add `rate: 50/s`, or `to: waiting`",
@@ -355,7 +350,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         is_confirmable: true,
         retain: false,
         ack: Ack::Transport,
-        timeout: timeout(view)?,
+        timeout: view.time("timeout")?,
         deadline: None,
         payload: PayloadSpec::Size(100),
         largest: 100,

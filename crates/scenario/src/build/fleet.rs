@@ -145,10 +145,7 @@ fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
     let devices: u32 = view.whole("count")?;
     let first_index: u32 = view.whole("first")?;
     is_in_range(view, first_index, devices)?;
-    let data = match view.get("data") {
-        Some(file) => Some(Arc::new(table(&file, devices)?)),
-        None => None,
-    };
+    let data = view.optional("data", |file| table(file, devices).map(Arc::new))?;
     let nameless = Devices {
         devices,
         first_index,
@@ -157,8 +154,12 @@ fn devices<'a>(view: &View<'a>) -> Option<Devices<'a>> {
         file: view.text_of("data"),
         names: Names::formula("${index}").ok()?,
     };
-    let rows = Rows::devices(view, first_index, devices);
-    let names = names::names(&view.get("id")?, &nameless.variables(), &rows)?;
+    let rows = Rows {
+        first: first_index,
+        count: devices,
+        step: 1,
+    };
+    let names = names::names(&view.get("id")?, &nameless.variables(), rows)?;
     Some(Devices { names, ..nameless })
 }
 
@@ -233,15 +234,9 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttSettings> {
     let version = version(view);
     let session_expiry = seconds(view, "session-expiry", LONGEST_EXPIRY);
     let keep_alive = seconds(view, "keep-alive", LONGEST_KEEP_ALIVE);
-    let will = match view.get("will") {
-        Some(view) => Some(will(&view, variables)?),
-        None => None,
-    };
+    let will = view.optional("will", |view| will(view, variables))?;
     let receive_maximum = view.whole("receive-maximum");
-    let authentication = match view.get("authentication") {
-        Some(view) => Some(authentication(&view, variables)?),
-        None => None,
-    };
+    let authentication = view.optional("authentication", |view| authentication(view, variables))?;
     if version == Version::V311 {
         only_version_5(view, session_expiry)?;
     }
@@ -311,10 +306,7 @@ fn authentication(view: &View<'_>, variables: &Variables<'_>) -> Option<Authenti
         let help = "at most 65535 bytes (MQTT 5 section 1.5.4)";
         return view.refuse_at("method", "the method's name is too long for MQTT", help);
     }
-    let text = |key| match view.get(key) {
-        Some(text) => octets(&text, variables).map(|octets| Some(Secret::new(octets))),
-        None => Some(None),
-    };
+    let text = |key| view.optional(key, |text| octets(text, variables).map(Secret::new));
     let data = match text("data")? {
         Some(data) => data,
         None => Secret::new(Octets::text(template_of(view, "", variables)?)),
@@ -379,7 +371,7 @@ pub(super) fn is_topic(view: &View<'_>, template: &Template, variables: &Variabl
 }
 
 fn connect(view: &View<'_>) -> Option<ConnectPlan> {
-    let connect = ConnectPlan {
+    Some(ConnectPlan {
         rate: view.rate("rate")?,
         pending: view.whole("pending")?,
         timeout: view.time("timeout")?,
@@ -387,14 +379,7 @@ fn connect(view: &View<'_>) -> Option<ConnectPlan> {
             .time("lifetime")
             .filter(|lifetime| *lifetime > Micros::ZERO),
         from: addresses::sources(view)?,
-    };
-    if connect.rate.get() <= 0.0 {
-        return view.refuse_at("rate", "at rate 0 no link is ever opened", "such as 500/s");
-    }
-    if connect.timeout == Micros::ZERO {
-        return view.refuse_at("timeout", "no handshake is over at once", "such as 10s");
-    }
-    Some(connect)
+    })
 }
 
 fn reconnect(view: &View<'_>) -> Option<BackOff> {
@@ -409,10 +394,6 @@ fn reconnect(view: &View<'_>) -> Option<BackOff> {
             reconnect.min, reconnect.max
         );
         return view.refuse_at("min", what, "a shorter `min`, or a longer `max`");
-    }
-    if reconnect.max == Micros::ZERO {
-        let what = "a link that never waits would hammer a target that refuses";
-        return view.refuse_at("max", what, "at least 1ms");
     }
     Some(reconnect)
 }

@@ -3,7 +3,7 @@
 use muster_load::{MixSpec, PayloadSpec, Table, Template, escape_json};
 use serde::de::IgnoredAny;
 
-use super::names::line;
+use super::body::sampled;
 use super::templates::Variables;
 use crate::view::View;
 
@@ -61,22 +61,8 @@ fn is_json_type(media_type: &str) -> bool {
 /// Returns true if a template is an object or a list of JSON once each variable is a digit.
 fn is_json(text: &str) -> bool {
     let begins = text.trim_start().starts_with(['{', '[']);
-    begins && serde_json::from_str::<IgnoredAny>(&with_digits(text)).is_ok()
-}
-
-/// A template with a digit for each variable, which is JSON inside and outside of strings.
-fn with_digits(text: &str) -> String {
-    let mut digits = String::new();
-    let mut rest = text;
-    while let Some(open) = rest.find("${") {
-        let (before, variable) = rest.split_at(open);
-        digits += before;
-        let close = variable.find('}').filter(|_| !before.ends_with('$'));
-        let after = close.map_or(2, |close| close + 1);
-        digits.push('1');
-        rest = &variable[after..];
-    }
-    digits + rest
+    let digits = || sampled(text, |_, _| "1".to_owned());
+    begins && serde_json::from_str::<IgnoredAny>(&digits()).is_ok()
 }
 
 /// Checks that the values of all devices outside of strings leave a JSON template JSON; the
@@ -85,7 +71,6 @@ pub(super) fn cells_are_values(
     view: &View<'_>,
     text: &str,
     variables: &Variables<'_>,
-    fleet: &View<'_>,
 ) -> Option<()> {
     let (Some(table), true) = (variables.table, is_json(text)) else {
         return Some(());
@@ -98,7 +83,7 @@ pub(super) fn cells_are_values(
         let Some((row, cell)) = cells.find(|(_, cell)| !is_value(cell)) else {
             continue;
         };
-        let place = line(fleet, row, true);
+        let place = variables.line(row);
         let what = format!("`{cell}` in column `{column}`{place} is no JSON value");
         let help = match is_value(&cell.replacen(',', ".", 1)) {
             true => "write decimals with a point".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{NameTable, NameTableError, Names, Octets, Table};
+use muster_load::{NameTable, NameTableError, Names, Octets};
 use muster_plan::{
     ClientId, ClientPlan, Credential, FleetPlan, PlatformPlan, ProvisionPlan, StreamPlan,
 };
@@ -11,7 +11,7 @@ use muster_protocol::mqtt::topic;
 
 use super::fleet::FleetContext;
 use super::secret::MEND;
-use super::templates::{Variables, device_template};
+use super::templates::{Variables, device_template, line};
 use crate::view::View;
 
 /// The help where a name holds a NUL.
@@ -19,54 +19,30 @@ const NO_NUL: &str = "MQTT forbids it in texts (MQTT-1.5.4-2): mend the file";
 
 /// Devices that texts are made for, and where their rows stand.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    fleet: &'a View<'a>,
+pub(super) struct Rows {
     /// Index of the first.
-    first: u32,
-    count: u32,
+    pub(super) first: u32,
+    pub(super) count: u32,
     /// Devices from one to the next.
-    step: u32,
+    pub(super) step: u32,
 }
 
-impl<'a> Rows<'a> {
-    /// The devices of a fleet.
-    pub(super) const fn devices(fleet: &'a View<'a>, first: u32, count: u32) -> Self {
-        let step = 1;
-        Self {
-            fleet,
-            first,
-            count,
-            step,
-        }
-    }
-
-    /// The first devices of its links, of which each carries `step`.
-    pub(super) const fn links(fleet: &'a View<'a>, count: u32, step: u32) -> Self {
-        let first = 0;
-        Self {
-            fleet,
-            first,
-            count,
-            step,
-        }
-    }
-
+impl Rows {
     const fn row(&self, place: u32) -> u32 {
         place.saturating_mul(self.step)
     }
 
     /// The place in words: `device 7 (meters.csv:5)`.
-    fn of(&self, place: u32, has_columns: bool) -> String {
-        let index = u64::from(self.first) + u64::from(self.row(place));
-        format!(
-            "device {index}{}",
-            line(self.fleet, self.row(place), has_columns)
-        )
+    fn owner(&self, place: u32, variables: Option<&Variables<'_>>) -> String {
+        let row = self.row(place);
+        let line = variables.map(|variables| variables.line(row));
+        let index = u64::from(self.first) + u64::from(row);
+        format!("device {index}{}", line.unwrap_or_default())
     }
 }
 
 /// The names that a template gives: by a formula where it has one, else by a table.
-pub(super) fn names(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<Names> {
+pub(super) fn names(id: &View<'_>, variables: &Variables<'_>, rows: Rows) -> Option<Names> {
     let names = match Names::formula(id.text()) {
         Ok(names) => names,
         Err(_) => Names::Listed(Arc::new(listed(id, variables, rows)?)),
@@ -85,8 +61,12 @@ pub(super) fn link_names(
     let Some(id) = fleet.get("gateway").and_then(|gateway| gateway.get("id")) else {
         return Some(None);
     };
-    let rows = Rows::links(fleet, links, devices);
-    names(&id, variables, &rows).map(Some)
+    let rows = Rows {
+        first: 0,
+        count: links,
+        step: devices,
+    };
+    names(&id, variables, rows).map(Some)
 }
 
 fn fits(id: &View<'_>, what: &str, longest: usize) -> bool {
@@ -98,7 +78,7 @@ fn fits(id: &View<'_>, what: &str, longest: usize) -> bool {
     fits
 }
 
-fn listed(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<NameTable> {
+fn listed(id: &View<'_>, variables: &Variables<'_>, rows: Rows) -> Option<NameTable> {
     let template = device_template(id, variables)?;
     if let Some((_, offset)) = template.names().find(|(name, _)| *name == "id") {
         let help = "use ${index} or a column of `data`";
@@ -110,44 +90,67 @@ fn listed(id: &View<'_>, variables: &Variables<'_>, rows: &Rows<'_>) -> Option<N
         out.push_str(&variables.render_as(&template, rows.row(place), index));
     });
     let has_columns = template.columns().next().is_some();
-    let of = |place| rows.of(place, has_columns);
-    match table {
-        Ok(table) => return Some(table),
-        Err(NameTableError::Empty { place }) => {
-            let what = format!("the name of {} is empty", of(place));
-            id.wrong(what, "give each row of `data` a name");
-        }
-        Err(NameTableError::Nul { place }) => {
-            let what = format!("the name of {} holds a NUL", of(place));
-            id.wrong(what, NO_NUL);
-        }
-        Err(NameTableError::Twice { first, second }) => {
-            let index = rows.first.saturating_add(second);
-            let name = variables.render_as(&template, rows.row(second), index);
-            let (first, second) = (of(first), of(second));
-            let what = format!("{first} and {second} have the same name, `{name}`");
-            id.wrong(
-                what,
-                match has_columns {
-                    true => "give each row of `data` a name of its own",
-                    false => "a name with ${index} or a column of `data`",
-                },
-            );
-        }
-        Err(other) => id.wrong(other.to_string(), "shorter names, or fewer devices"),
-    }
-    None
+    let wording = Wording {
+        what: "name",
+        empty: "give each row of `data` a name",
+        twice: match has_columns {
+            true => "give each row of `data` a name of its own",
+            false => "a name with ${index} or a column of `data`",
+        },
+        other: "shorter names, or fewer devices",
+    };
+    let same = |place| {
+        let index = rows.first.saturating_add(place);
+        format!(
+            "`{}`",
+            variables.render_as(&template, rows.row(place), index)
+        )
+    };
+    let owner = |place| rows.owner(place, has_columns.then_some(variables));
+    table
+        .map_err(|error| wording.report(id, error, &owner, &same))
+        .ok()
 }
 
-/// Place of a device's row: ` (meters.csv:5)`.
-pub(super) fn line(fleet: &View<'_>, row: u32, has_columns: bool) -> String {
-    let place = || {
-        let data = fleet.get("data").filter(|_| has_columns)?;
-        let bytes = data.reader().file(data.text()).ok()?;
-        let line = Table::line_of(muster_load::text(&bytes).ok()?, row as usize)?;
-        Some(format!(" ({}:{line})", data.text()))
-    };
-    place().unwrap_or_default()
+/// The words of problems with texts that do not lead back to one device.
+struct Wording {
+    what: &'static str,
+    /// Help for each kind of error.
+    empty: &'static str,
+    twice: &'static str,
+    other: &'static str,
+}
+
+impl Wording {
+    fn report(
+        &self,
+        id: &View<'_>,
+        error: NameTableError,
+        owner: &dyn Fn(u32) -> String,
+        same: &dyn Fn(u32) -> String,
+    ) {
+        let what = self.what;
+        match error {
+            NameTableError::Empty { place } => {
+                id.wrong(
+                    format!("the {what} of {} is empty", owner(place)),
+                    self.empty,
+                );
+            }
+            NameTableError::Nul { place } => {
+                id.wrong(
+                    format!("the {what} of {} holds a NUL", owner(place)),
+                    NO_NUL,
+                );
+            }
+            NameTableError::Twice { first, second } => {
+                let (first, same, second) = (owner(first), same(second), owner(second));
+                let what = format!("{first} and {second} have the same {what}, {same}");
+                id.wrong(what, self.twice);
+            }
+            other => id.wrong(other.to_string(), self.other),
+        }
+    }
 }
 
 /// Reads `client.id`.
@@ -191,7 +194,8 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
     let id = view.get("client").and_then(|client| client.get("id"))?;
     let rows = Rows {
         first: plan.first_index,
-        ..Rows::links(view, plan.links, plan.devices_per_link)
+        count: plan.links,
+        step: plan.devices_per_link,
     };
     let mut name = String::new();
     let table = NameTable::build(0, plan.links, |link, out| {
@@ -205,31 +209,18 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
     let uses_names = template.names().any(|(name, _)| name == "id");
     let has_columns =
         template.columns().next().is_some() || (plan.has_listed_names() && uses_names);
-    let of = |link| rows.of(link, has_columns);
-    match table {
-        Ok(table) => {
-            let (_, longest) = table.lengths();
-            return fits(&id, "client ids", longest).then_some(Some(table));
-        }
-        Err(NameTableError::Empty { place }) => {
-            let what = format!("the client id of {} is empty", of(place));
-            id.wrong(what, "give each row of `data` one, or write `id: \"\"`");
-        }
-        Err(NameTableError::Nul { place }) => {
-            let what = format!("the client id of {} holds a NUL", of(place));
-            id.wrong(what, NO_NUL);
-        }
-        Err(NameTableError::Twice { first, second }) => {
-            let (first, second) = (of(first), of(second));
-            let what = format!(
-                "{first} and {second} have the same client id, so that each would end the \
-                                other's session"
-            );
-            id.wrong(what, "a client id that differs, such as c-${id}");
-        }
-        Err(other) => id.wrong(other.to_string(), "shorter client ids"),
-    }
-    None
+    let wording = Wording {
+        what: "client id",
+        empty: "give each row of `data` one, or write `id: \"\"`",
+        twice: "a client id that differs, such as c-${id}",
+        other: "shorter client ids",
+    };
+    let same = |_| "so that each would end the other's session".to_owned();
+    let owner = |link| rows.owner(link, has_columns.then_some(&variables));
+    let table = table.map_err(|error| wording.report(&id, error, &owner, &same));
+    let table = table.ok()?;
+    let (_, longest) = table.lengths();
+    fits(&id, "client ids", longest).then_some(Some(table))
 }
 
 /// Refuses devices or client ids of one name in different fleets: two devices of one name would take
@@ -238,8 +229,13 @@ pub(super) fn differ(views: &[View<'_>], fleets: &[FleetPlan], client_ids: &[Opt
     let of = |at: usize, place: u32, has_columns: bool| {
         let fleet = &fleets[at];
         let index = u64::from(fleet.first_index) + u64::from(place);
-        let line = line(&views[at], place, has_columns);
-        format!("device {index} of fleet `{}`{line}", fleet.name)
+        let table = fleet.data.as_ref().filter(|_| has_columns);
+        let line = table.map(|table| line(views[at].text_of("data"), table, place));
+        format!(
+            "device {index} of fleet `{}`{}",
+            fleet.name,
+            line.unwrap_or_default()
+        )
     };
     let pairs = (0..fleets.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
     for (earlier, later) in pairs {

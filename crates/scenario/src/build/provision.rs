@@ -2,7 +2,6 @@
 
 mod login;
 
-use muster_model::Micros;
 use muster_plan::{
     PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
@@ -107,10 +106,6 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
     if rate.get() < SLOWEST {
         let what = "fewer than one call a minute: nobody could wait for the last one";
         return view.refuse_at("rate", what, "at least 1/min");
-    }
-    if timeout == Micros::ZERO {
-        let what = "no call can be answered in no time";
-        return view.refuse_at("timeout", what, "such as 30s");
     }
     Some(ProvisionPlan {
         mode,

@@ -1,6 +1,5 @@
 //! Queries: messages that ask for a command.
 
-use muster_model::Micros;
 use muster_plan::{Policy, StreamKind, StreamPlan};
 use muster_protocol::mqtt::Qos;
 
@@ -13,11 +12,7 @@ use crate::view::View;
 
 /// Reads the time that a device waits for a command; a query's time-out adds to it.
 pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<StreamKind> {
-    let ttd_view = view.get("ttd")?;
     let ttd = view.time("ttd")?;
-    if ttd == Micros::ZERO {
-        return ttd_view.refuse("no command comes at once", "such as 10s");
-    }
     many_can_ask(class, view)?;
     let what = "of a query that is not confirmable nobody knows whether it was taken";
     requests::is_confirmable(view, what)?;

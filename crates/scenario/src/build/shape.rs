@@ -53,9 +53,6 @@ fn declared_rate(view: &View<'_>, devices: u32) -> Option<Option<Rate>> {
             view.refuse_at("every", what, "keep one of them")
         }
         (Some(rate), None) => Some(Some(rate)),
-        (None, Some(Micros::ZERO)) => {
-            view.refuse_at("every", "a period of 0 is no period", "such as 5s")
-        }
         (None, Some(every)) => {
             let rate = Rate::per_second(f64::from(devices) / every.as_secs_f64());
             Some(rate)
@@ -138,9 +135,6 @@ fn spike(stream: &View<'_>, view: &View<'_>, declared: Option<Rate>) -> Option<(
             "another rate",
         );
     }
-    if lasts == Micros::ZERO {
-        return view.refuse_at("for", "a spike that lasts no time is none", "such as 10s");
-    }
     Some((Shape::Spike { to, at, lasts }, rate))
 }
 
@@ -167,11 +161,7 @@ fn burst(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
 fn replay(stream: &View<'_>, view: &View<'_>) -> Option<(Shape, Rate)> {
     no_rate(stream, "a replay is its own rate")?;
     let path = view.text();
-    let bytes = view.reader().file(path).map_err(|reason| {
-        let what = format!("{path} cannot be read: {reason}");
-        view.wrong(what, "paths are relative to the scenario's file");
-    });
-    let bytes = bytes.ok()?;
+    let bytes = view.file(path)?;
     let text = muster_load::text(&bytes).map_err(|error| {
         view.wrong(format!("{path}: {error}"), INSTANTS);
     });

@@ -1,7 +1,7 @@
 //! A stream: when and how it is sent.
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
-use muster_model::{DeviceId, Micros, mix};
+use muster_model::{DeviceId, mix};
 use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{ApplicationId, Carrier, Dialect};
 use muster_protocol::mqtt::{Qos, Version};
@@ -148,7 +148,6 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     if let (Some(Policy::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
-    let timeout = timeout(view)?;
     let body = body?;
     is_found(view, ack, &body.carrier)?;
     requests::can_be_sent(class, view, (&body, topic.as_ref()?), ack)?;
@@ -166,7 +165,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         is_confirmable: delivery.is_confirmable,
         retain: view.truth("retain")?,
         ack,
-        timeout,
+        timeout: view.time("timeout")?,
         deadline: view.time("deadline"),
         payload: body.payload,
         largest: u32::try_from(body.most).unwrap_or(u32::MAX),
@@ -175,15 +174,6 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         integrity: body.integrity,
         retry: retry?,
     })
-}
-
-/// Reads the longest time that an answer may take.
-pub(super) fn timeout(view: &View<'_>) -> Option<Micros> {
-    let timeout = view.time("timeout")?;
-    if timeout == Micros::ZERO {
-        return view.refuse_at("timeout", "no answer comes at once", "such as 10s");
-    }
-    Some(timeout)
 }
 
 /// The topic with the number of each message, where the dialect has it there.

@@ -4,12 +4,13 @@ use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
-    Secret, TlsPlan, all_surface,
+    TlsPlan, all_surface,
 };
 use muster_platform::{Carrier, Dialect};
 use muster_protocol::mqtt::{Version, topic};
 
 use super::behaviour;
+use super::body::sampled;
 use super::expected::due_from;
 use super::fleet;
 use super::northbound::{self, northbound};
@@ -40,10 +41,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
         }
         _ => deployed(view, dialect),
     };
-    let about = match view.get("about") {
-        Some(about) => Some(file_text(&about.get("file")?)?),
-        None => None,
-    };
+    let about = view.optional("about", |about| file_text(&about.get("file")?))?;
     Some(PlatformPlan {
         kind: kind?,
         endpoints: endpoints?,
@@ -153,20 +151,8 @@ fn gateway(
     Some(PlatformKind::Gateway {
         dialect,
         behaviour: Box::new(behaviour),
-        max_payload: max_payload(view)?,
+        max_payload: view.optional("max-payload", |_| view.size("max-payload"))?,
     })
-}
-
-/// The longest payload that the gateway takes; none where nothing is said of it.
-fn max_payload(platform: &View<'_>) -> Option<Option<u32>> {
-    let Some(view) = platform.get("max-payload") else {
-        return Some(None);
-    };
-    let bytes = platform.size("max-payload")?;
-    if bytes == 0 {
-        return view.refuse("a gateway that takes no payload", "such as 2KiB");
-    }
-    Some(Some(bytes))
 }
 
 /// Refuses `close-links` over addresses where devices have no links.
@@ -254,11 +240,8 @@ fn backend(
     view: &View<'_>,
     (fleets, phases): (&[FleetPlan], &Phases),
 ) -> Option<BackendPlan> {
-    let user = secret_of(view, "user");
-    let password = match view.get("password") {
-        None => Some(None),
-        Some(view) => secret_bytes(&view).map(Some),
-    };
+    let user = view.optional("user", secret);
+    let password = view.optional("password", secret_bytes);
     if let (None, Some(stray)) = (view.get("user"), view.get("password")) {
         // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
         stray.wrong("a password without a user name", "add `user`");
@@ -275,10 +258,7 @@ fn backend(
     let tls = tls_of(view, of_platform, endpoint.as_ref());
     let endpoint = endpoint?;
     let northbound = northbound(view, &endpoint, dialect(platform), fleets);
-    let shared = match view.get("shared") {
-        Some(group) => Some(northbound::group(&group, &endpoint)?),
-        None => None,
-    };
+    let shared = view.optional("shared", |group| northbound::group(group, &endpoint))?;
     Some(BackendPlan {
         name: view.text_of("name").to_owned(),
         endpoint,
@@ -291,14 +271,6 @@ fn backend(
         pause: pauses(view, phases)?,
         issues_commands: view.get("commands").is_some(),
     })
-}
-
-/// The outer option: whether it could be resolved; the inner one: whether the key stands.
-fn secret_of(view: &View<'_>, key: &str) -> Option<Option<Secret>> {
-    match view.get(key) {
-        None => Some(None),
-        Some(view) => secret(&view).map(Some),
-    }
 }
 
 /// A backend's own `tls`, or that of the devices.
@@ -425,27 +397,13 @@ fn warn_of_blind_filter(view: &View<'_>, all: &[View<'_>], fleets: &[FleetPlan])
     };
     let streams = fleets.iter().flat_map(|fleet| &fleet.streams);
     for stream in streams.filter(|stream| stream.is_uplink()) {
-        let topic = one_topic(stream.surface.source());
+        let topic = sampled(stream.surface.source(), |_, _| "x".to_owned());
         if topic::check_filter(filter.text()).is_ok() && !topic::matches(filter.text(), &topic) {
             let what = format!("this filter does not take the topics of `{}`", stream.name);
             let help = format!("such as `{topic}`: they would all count as lost");
             filter.warn(what, &help);
         }
     }
-}
-
-/// A topic with a plain word in place of each variable.
-fn one_topic(template: &str) -> String {
-    let mut topic = String::new();
-    let mut rest = template;
-    while let Some(start) = rest.find("${") {
-        topic += &rest[..start];
-        topic.push('x');
-        rest = rest[start..]
-            .find('}')
-            .map_or("", |length| &rest[start + length + 1..]);
-    }
-    topic + rest
 }
 
 /// Counts that the run can never reach make the gateway's account differ from what was asked.

@@ -42,6 +42,11 @@ const OF_MESSAGE: [&str; 12] = [
     "choice",
 ];
 
+/// The place of a row of a table's file: ` (meters.csv:5)`.
+pub(super) fn line(file: &str, table: &Table, row: u32) -> String {
+    format!(" ({file}:{})", table.line(row as usize))
+}
+
 /// Returns true if a variable of this name stands for something else than a column.
 pub(super) fn is_built_in(name: &str) -> bool {
     OF_DEVICE.contains(&name) || OF_MESSAGE.contains(&name)
@@ -222,10 +227,15 @@ impl Variables<'_> {
             let mut names = template.names();
             template.columns().next().is_some() || (is_listed && names.any(|(it, _)| it == "id"))
         });
-        let row = self.table.filter(|_| uses_row);
-        let row = row.map(|table| format!(" ({}:{})", self.file, table.line(place as usize)));
+        let row = uses_row.then(|| self.line(place)).unwrap_or_default();
         let index = u64::from(self.index.0) + u64::from(place);
-        format!(" of device {index}{}", row.unwrap_or_default())
+        format!(" of device {index}{row}")
+    }
+
+    /// The place of a row: ` (meters.csv:5)`; nothing without a table.
+    pub(super) fn line(&self, row: u32) -> String {
+        let line = self.table.map(|table| line(self.file, table, row));
+        line.unwrap_or_default()
     }
 
     /// The devices whose texts of a template have to be looked at. Names by formula differ in digits

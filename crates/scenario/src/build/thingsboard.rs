@@ -1,5 +1,6 @@
 //! Warnings about messages that a ThingsBoard takes otherwise than the scenario means them.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use muster_load::{PayloadSpec, Template};
@@ -181,13 +182,12 @@ impl Points {
         let Ok(template) = Template::parse(source) else {
             return;
         };
-        let variables: Vec<(String, &str)> = template
-            .names()
-            .enumerate()
-            .map(|(at, (_, offset))| (format!("{}", 9_000_000_000_u64 + at as u64), offset))
-            .map(|(token, offset)| (token, variable_at(source, offset)))
+        let names = template.names().enumerate();
+        let variables: Vec<(String, &str)> = names
+            .map(|(at, (_, offset))| (token(at), variable_at(source, offset)))
             .collect();
-        let sample = sampled(source, |at, _| variables[at].0.clone());
+        let next = Cell::new(0);
+        let sample = sampled(source, |_, _| token(next.replace(next.get() + 1)));
         if let Ok(json) = serde_json::from_str::<Json>(&sample) {
             self.add_points(&json, &variables);
         }
@@ -274,6 +274,11 @@ impl Instant {
             | (_, Self::Arrival | Self::Same | Self::Other) => false,
         }
     }
+}
+
+/// Stands for the variable at a place of a template.
+fn token(at: usize) -> String {
+    (9_000_000_000 + at as u64).to_string()
 }
 
 /// The variable that opens at an offset, as it is written.

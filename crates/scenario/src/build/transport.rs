@@ -21,10 +21,7 @@ pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
             _ => TlsVersions::Both,
         },
         alpn: text(view, "alpn"),
-        resumption: match view.get("session-resumption") {
-            None => None,
-            Some(_) => Some(view.truth("session-resumption")?),
-        },
+        resumption: view.truth("session-resumption"),
         own: own(view)?,
         client_ca: certificates(view, "client-ca")?,
     })
@@ -44,12 +41,8 @@ fn text(view: &View<'_>, key: &str) -> Option<String> {
     view.get(key).map(|view| view.text().to_owned())
 }
 
-/// The outer option: whether it could be read; the inner one: whether the key stands.
 pub(super) fn certificates(view: &View<'_>, key: &str) -> Option<Option<PemFile>> {
-    match view.get(key) {
-        None => Some(None),
-        Some(view) => pem(&view, "CERTIFICATE", "certificate").map(Some),
-    }
+    view.optional(key, |view| pem(view, "CERTIFICATE", "certificate"))
 }
 
 fn own(view: &View<'_>) -> Option<Option<(PemFile, Secret<PemFile>)>> {

@@ -54,7 +54,8 @@ object! { CLIENT:
 
 object! { TRANSMISSION:
     key("ack-timeout", one(Time),
-        "ACK_TIMEOUT: shortest wait before a CON is sent again").or("2s"),
+        "ACK_TIMEOUT: shortest wait before a CON is sent again").or("2s")
+        .above_zero("no acknowledgement comes at once", "such as 2s"),
     key("ack-random-factor", one(Factor),
         "ACK_RANDOM_FACTOR: longest wait as a multiple of the shortest").or("1.5"),
     key("max-retransmit", one(Whole(0, 16)),
@@ -64,7 +65,8 @@ object! { TRANSMISSION:
     key("exchange-lifetime", one(Time),
         "EXCHANGE_LIFETIME: time before a message id is used again; by default derived from the others, 247s"),
     key("non-lifetime", one(Time),
-        "NON_LIFETIME: wait for the answer to a NON; by default derived from the others, 145s"),
+        "NON_LIFETIME: wait for the answer to a NON; by default derived from the others, 145s")
+        .above_zero("no answer comes at once", "such as 145s"),
 }
 
 object! { AUTHENTICATION:
@@ -111,9 +113,11 @@ object! { pub(super) OCTETS:
 }
 
 object! { CONNECT:
-    key("rate", one(Rate), "New links, of the whole fleet").or("500/s"),
+    key("rate", one(Rate), "New links, of the whole fleet").or("500/s")
+        .above_zero("at rate 0 no link is ever opened", "such as 500/s"),
     key("pending", one(Whole(1, 1_000_000)), "Handshakes under way").or("128"),
-    key("timeout", one(Time), "Time-out of a handshake").or("10s"),
+    key("timeout", one(Time), "Time-out of a handshake").or("10s")
+        .above_zero("no handshake is over at once", "such as 10s"),
     key("lifetime", one(Time), "Age at which a link sends nothing new, waits for its answers and reconnects at once; 0s is never").or("0s"),
     key("from", Kind::List(&one(Text)),
         "Source addresses of links, used alternately; by default the kernel's choice").or("[]"),
@@ -121,13 +125,15 @@ object! { CONNECT:
 
 object! { OFFLINE:
     key("at", one(Time), "Begin of the absence, from the start of warm-up").required(),
-    key("for", one(Time), "Length of the absence").required(),
+    key("for", one(Time), "Length of the absence").required()
+        .above_zero("devices that are away for no time are not offline", "such as 10s"),
     key("abrupt", one(Bool),
         "Links are reset without DISCONNECT, so the platform publishes their wills").or("false"),
 }
 
 object! { RECONNECT:
     key("min", one(Time), "The first wait").or("1s"),
-    key("max", one(Time), "The longest wait").or("30s"),
+    key("max", one(Time), "The longest wait").or("30s")
+        .above_zero("a link that never waits would hammer a target that refuses", "at least 1ms"),
     key("jitter", one(Fraction), "The share of a wait drawn at random").or("0.5"),
 }

@@ -23,7 +23,7 @@ object! { pub(super) PLATFORM:
     key("behaviour", map(&behaviour::BEHAVIOUR), "Misbehaviour of the gateway").of(&[Owner::Gateway]),
     key("max-payload", one(Size),
         "Longest payload that the gateway accepts over CoAP; a longer one gets 4.13")
-        .of(&[Owner::Gateway, WITH_REQUESTS]),
+        .of(&[Owner::Gateway, WITH_REQUESTS]).above_zero("a gateway that takes no payload", "such as 2KiB"),
 }
 
 /// A backend whose consumers subscribe.
@@ -167,7 +167,8 @@ object! { PAUSE:
 
 object! { COMMANDS:
     key("rate", one(Rate),
-        "Commands to all devices together; not with `to: waiting`"),
+        "Commands to all devices together; not with `to: waiting`")
+        .above_zero("at rate 0 no command is ever issued", "such as 50/s"),
     key("mode", words!("one-way", "two-way"), "One-way, or with a reply").or("one-way"),
     key("to", words!("online", "waiting", "absent", "all"),
         "Receivers: devices that connect, devices that query, names that no device uses, or `online` and `absent` alternately").or("online"),
@@ -199,7 +200,8 @@ object! { pub(super) PROVISION:
     key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Most calls without an answer").or("8"),
-    key("timeout", one(Time), "Time-out of one call").or("30s"),
+    key("timeout", one(Time), "Time-out of one call").or("30s")
+        .above_zero("no call can be answered in no time", "such as 30s"),
 }
 
 object! { PROVISION_TLS:

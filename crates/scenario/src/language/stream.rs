@@ -7,7 +7,8 @@ object! { pub(crate) STREAM:
     key("name", one(Text), "Its name in the result; by default its kind"),
     key("kind", Kind::Word(KINDS), "Kind of message").or("telemetry"),
     key("rate", one(Rate), "Messages of all devices of the stream together").of(&[UPLINK]),
-    key("every", one(Time), "Period of one device, in place of `rate`").of(&[UPLINK]),
+    key("every", one(Time), "Period of one device, in place of `rate`").of(&[UPLINK])
+        .above_zero("a period of 0 is no period", "such as 5s"),
     key("shape", Kind::Either(&[words!("constant"), map(&SHAPE)]),
         "Change of the rate over time").or("constant").of(&[UPLINK]),
     key("count", one(Whole(1, U32)), "Messages a device sends, then it stops").of(&[UPLINK]),
@@ -25,10 +26,11 @@ object! { pub(crate) STREAM:
         .of(&[MQTT, UPLINK]),
     key("ack", words!("none", "transport", "application"), "The answer that makes a message accepted")
         .of(&[UPLINK]),
-    key("timeout", one(Time), "Time-out of an answer, from sent").or("10s"),
+    key("timeout", one(Time), "Time-out of an answer, from sent").or("10s")
+        .above_zero("no answer comes at once", "such as 10s"),
     key("ttd", one(Time),
         "Wait of a device for a command, after its query; by default 10s")
-        .of(&[Owner::Kind(&["command-query"])]),
+        .of(&[Owner::Kind(&["command-query"])]).above_zero("no command comes at once", "such as 10s"),
     key("status", one(Whole(200, 599)),
         "Status in a device's reply, as in HTTP; by default 200")
         .of(&[Owner::Kind(&["command"]), WITH_STATUS]),
@@ -105,7 +107,8 @@ object! { STAGE:
 object! { SPIKE:
     key("to", one(Rate), "The rate within it").required(),
     key("at", one(Time), "Begin, from the end of warm-up").required(),
-    key("for", one(Time), "Duration").required(),
+    key("for", one(Time), "Duration").required()
+        .above_zero("a spike that lasts no time is none", "such as 10s"),
 }
 
 object! { SINE:
