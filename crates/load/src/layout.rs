@@ -3,10 +3,8 @@
 //! A round gives each slot (one device) one turn; a turn is one message, or the messages of one
 //! burst. With a limit that is no multiple of the burst, the turns of the last round are shorter.
 
-/// Position of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The round, from 0.
     pub(crate) round: u64,
     /// The slot within the round.
     pub(crate) slot: u32,
@@ -37,7 +35,6 @@ impl Layout {
         }
     }
 
-    /// Messages of all rounds together.
     pub(crate) fn total(&self) -> u64 {
         self.full_messages() + self.devices * self.rest
     }

@@ -64,7 +64,6 @@ impl Mix {
         Ok((total > 0).then_some(Self { kinds, total, rare }))
     }
 
-    /// The template of one message.
     pub(crate) fn template(&self, scope: &Scope<'_>) -> &Template {
         match &self.rare {
             Some((rare, template)) if rare.is_one(scope) => template,
@@ -72,7 +71,6 @@ impl Mix {
         }
     }
 
-    /// All templates.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Template> {
         let usual = self.kinds.iter().map(|(_, template)| template);
         usual.chain(self.rare.iter().map(|(_, template)| template))

@@ -149,14 +149,12 @@ impl fmt::Debug for Octets {
     }
 }
 
-/// Appends a byte as two digits.
 fn push_hex(byte: u8, text: &mut String) {
     for half in [byte >> 4, byte & 15] {
         text.push(char::from_digit(u32::from(half), 16).unwrap_or('0'));
     }
 }
 
-/// Decodes in place.
 fn unhex(text: &mut Vec<u8>) -> Option<()> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = text.len() / 2;

@@ -4,7 +4,6 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use muster_plan::{ApiCredential, Secret};
 
-/// The header of each call, and what no answer may show.
 #[derive(Debug)]
 pub(crate) struct Authorization {
     header: Secret,
@@ -40,7 +39,6 @@ impl Authorization {
     }
 }
 
-/// As JSON has it between its quotes.
 fn escaped(secret: &Secret) -> Secret {
     let quoted = serde_json::Value::from(secret.expose().as_str()).to_string();
     let inside = quoted.trim_start_matches('"');

@@ -47,23 +47,19 @@ fn without_id(key: &str) -> (&str, Option<&str>) {
     (key, None)
 }
 
-/// State of a thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Its creation was begun, with this id; none where only the platform gives it a name.
     Creating(Option<String>),
-    /// Created under this id.
     Created(String),
 }
 
-/// The first line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     target: String,
 }
 
-/// Every other line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
@@ -108,7 +104,6 @@ impl Journal {
         self.len() == 0
     }
 
-    /// Returns the state of a thing.
     pub(crate) fn standing(&self, kind: &str, key: &str) -> Option<Standing> {
         let place = (kind.to_owned(), key.to_owned());
         self.inner().things.get(&place).cloned()
@@ -119,7 +114,6 @@ impl Journal {
         matches!(self.standing(kind, key), Some(Standing::Creating(_)))
     }
 
-    /// All things of a kind.
     pub(crate) fn all(&self, kind: &str) -> Vec<(String, Standing)> {
         let inner = self.inner();
         let of_kind = inner.things.iter().filter(|((its, _), _)| its == kind);
@@ -138,17 +132,14 @@ impl Journal {
         self.note(Did::Creating, [kind, key], id)
     }
 
-    /// Notes that it was created, with this id.
     pub(crate) fn created(&self, kind: &str, key: &str, id: &str) -> Result<(), ProvisionError> {
         self.note(Did::Created, [kind, key], Some(id))
     }
 
-    /// Notes that it was not created.
     pub(crate) fn refused(&self, kind: &str, key: &str) -> Result<(), ProvisionError> {
         self.note(Did::Refused, [kind, key], None)
     }
 
-    /// Notes that it was removed.
     pub(crate) fn removed(&self, kind: &str, key: &str) -> Result<(), ProvisionError> {
         self.note(Did::Removed, [kind, key], None)
     }
@@ -159,19 +150,16 @@ impl Journal {
         self.note_all(Did::Creating, kind, things.iter().map(with_id))
     }
 
-    /// Notes that they were created.
     #[cfg(feature = "mongodb")]
     pub(crate) fn created_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
         self.note_all(Did::Created, kind, things.iter().map(with_id))
     }
 
-    /// Notes that they were not created.
     #[cfg(feature = "mongodb")]
     pub(crate) fn refused_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
         self.note_all(Did::Refused, kind, keys.iter().map(|key| without_id(key)))
     }
 
-    /// Notes that they were removed.
     #[cfg(feature = "mongodb")]
     pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
         self.note_all(Did::Removed, kind, keys.iter().map(|key| without_id(key)))

@@ -23,7 +23,6 @@ pub(crate) const NOT_FOUND: u16 = 404;
 /// Characters of an answer that an error shows.
 const SHOWN_MAX: usize = 300;
 
-/// One management API.
 #[derive(Debug)]
 pub(crate) struct Rest {
     agent: Agent,
@@ -32,22 +31,17 @@ pub(crate) struct Rest {
     pacer: Pacer,
 }
 
-/// A request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ask<'a> {
     /// The things that a filter takes.
     List(&'a str),
-    /// A new thing.
     Create(&'a Value),
-    /// A thing as it is.
     Read,
     /// A thing in the place of what it was.
     Replace(&'a Value),
-    /// A thing's end.
     Delete,
 }
 
-/// An answer of any status.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The method and the address.
@@ -91,7 +85,6 @@ impl Rest {
         })
     }
 
-    /// Returns the prefix of every path.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -156,7 +149,6 @@ impl Rest {
 }
 
 impl Answer {
-    /// Returns true for success.
     pub(crate) const fn is_yes(&self) -> bool {
         self.status / 100 == 2
     }
@@ -172,12 +164,10 @@ impl Answer {
         serde_json::from_str(&self.text).map_err(|error| self.unreadable(&error.to_string()))
     }
 
-    /// Returns its body as text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the error of a refusal.
     pub(crate) fn refused(&self) -> ProvisionError {
         ProvisionError::Refused {
             call: self.call.clone(),
@@ -187,7 +177,6 @@ impl Answer {
         }
     }
 
-    /// Returns the error of an unexpected answer.
     pub(crate) fn unreadable(&self, why: &str) -> ProvisionError {
         ProvisionError::Unreadable {
             call: self.call.clone(),
@@ -195,7 +184,6 @@ impl Answer {
         }
     }
 
-    /// Its beginning, on one line.
     fn said(&self) -> String {
         let words = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = words.chars().take(SHOWN_MAX).collect();

@@ -16,7 +16,6 @@ use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 /// Path of the API, unless the address has one.
 const PATH: &str = "/api/v1";
 
-/// Tells a SAP Edge of devices.
 #[derive(Debug)]
 pub(crate) struct SapEdge {
     rest: Rest,
@@ -30,7 +29,6 @@ struct Found {
     thing: Value,
 }
 
-/// Result of ensuring that a thing exists.
 enum Ensured {
     Created,
     AlreadyThere,
@@ -111,7 +109,6 @@ impl SapEdge {
         })
     }
 
-    /// The id of the gateway that the devices belong to.
     fn gateway(&self, watch: &dyn Watch) -> Result<String, ProvisionError> {
         let mut found = self.list(&GATEWAY, &self.gateway, watch)?;
         let Some(thing) = found.1.pop() else {
@@ -206,7 +203,6 @@ impl SapEdge {
         id_of(&found.answer, &found.thing).map(Some)
     }
 
-    /// Removes a thing that we created.
     fn end(
         &self,
         kind: &'static Kind,
@@ -281,7 +277,6 @@ impl SapEdge {
     }
 }
 
-/// The platform's own name of a thing.
 fn id_of(answer: &Answer, thing: &Value) -> Result<String, ProvisionError> {
     let id = &thing["id"];
     let number = || id.as_number().map(ToString::to_string);

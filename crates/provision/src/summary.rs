@@ -35,7 +35,6 @@ pub struct Counts {
 }
 
 impl Summary {
-    /// The counts of a kind.
     pub(crate) fn of(&mut self, kind: &'static str) -> &mut Counts {
         self.kinds.entry(kind).or_default()
     }

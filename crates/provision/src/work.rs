@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Summary, Watch};
 
-/// Work to do, and its progress.
 pub(crate) struct Work<'a> {
     pub(crate) watch: &'a dyn Watch,
     of: u64,

@@ -46,7 +46,6 @@ use crate::view::View;
 
 pub(crate) use body::DITTO_MODIFY;
 
-/// Builds the plan, or says what is wrong.
 pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let seed = root.whole("seed")?;
     let phases = phases(&root.get("phases")?);
@@ -186,7 +185,6 @@ fn cold(root: &View<'_>) -> Option<Cold> {
     }
 }
 
-/// First ids of the next fleet.
 #[derive(Default)]
 struct Next {
     device: u32,

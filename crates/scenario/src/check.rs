@@ -21,7 +21,6 @@ use self::owners::Given;
 /// Findings of the check, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Mistakes.
     pub(crate) wrong: Vec<Problem>,
     /// Keys and words that are right and belong to later work.
     pub(crate) not_yet: Vec<Problem>,
@@ -42,7 +41,6 @@ pub(crate) fn check(sources: &Sources, root: &Node, is_expanded: bool) -> Findin
     check.findings
 }
 
-/// The path of a key within a map.
 pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()
@@ -371,7 +369,6 @@ impl Check<'_> {
     }
 }
 
-/// Checks that a text is a value of its form.
 fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
     match scalar {
         Scalar::Text | Scalar::Template | Scalar::Secret | Scalar::Reference | Scalar::File => {
@@ -418,7 +415,6 @@ fn filled(text: &str) -> Result<(), Unreadable> {
     })
 }
 
-/// A value of a form, as an example.
 pub(crate) fn example(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Text => "some-text",
@@ -444,7 +440,6 @@ pub(crate) fn example(scalar: Scalar) -> &'static str {
     }
 }
 
-/// The alternative of a choice that has a node's form.
 pub(crate) fn alternative(kinds: &'static [Kind], node: &Node) -> Option<&'static Kind> {
     kinds.iter().find(|kind| kind.form() == Some(node.form()))
 }

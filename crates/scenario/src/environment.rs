@@ -9,7 +9,6 @@ use crate::reader::Reader;
 use crate::source::Sources;
 use crate::tree::{Node, Value};
 
-/// Beginning of a reference to the environment.
 pub(crate) const REFERENCE: &str = "${env:";
 
 /// Replaces every reference by what the environment holds. Returns a problem for each that is not set.

@@ -211,7 +211,6 @@ fn generator_bytes(plan: &Plan) -> u64 {
     BASE_BYTES + plan.fleets.iter().map(of_fleet).sum::<u64>()
 }
 
-/// The table of a fleet, and the names that are looked up.
 fn lists_bytes(fleet: &muster_plan::FleetPlan) -> u64 {
     let links = fleet.link_names.as_ref().map_or(0, Names::memory);
     let table = fleet.data.as_ref().map_or(0, |table| table.memory());

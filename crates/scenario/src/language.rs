@@ -30,7 +30,6 @@ use muster_platform::Dialect;
 
 use Scalar::{Text, Whole};
 
-/// The keys of one map.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// The keys, in the order they are shown.
@@ -38,45 +37,35 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// The key of this name.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-/// One key.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// As it is written.
     pub(crate) name: &'static str,
-    /// Its meaning, one line.
     pub(crate) doc: &'static str,
-    /// Kind of its value.
     pub(crate) kind: Kind,
     /// Its default, as it would be written.
     pub(crate) default: Option<&'static str>,
-    /// True if it must be given.
     pub(crate) required: bool,
     /// The mistake and its remedy where its value, a time, rate or size, is 0; none where it may be.
     pub(crate) zero: Option<(&'static str, &'static str)>,
     /// The settings without any of which it has no meaning.
     pub(crate) owners: &'static [Owner],
-    /// Its status.
     pub(crate) status: Status,
 }
 
 /// Status of a key or a word: built, not yet, or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Built.
     Built,
     /// Not yet; the text says what it belongs to.
     NotYet(&'static str),
     /// Known, and refused: what the user wants instead.
     Refused {
-        /// Reason why it is no key.
         why: &'static str,
-        /// Advice to the user.
         help: &'static str,
     },
 }
@@ -84,47 +73,36 @@ pub(crate) enum Status {
 /// The setting that a key belongs to.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// Devices that speak one of these protocols.
     Devices(&'static [&'static str]),
-    /// A backend whose consumers speak one of these protocols.
     Backend(&'static [&'static str]),
     /// One of these words under the nearest `kind`.
     Kind(&'static [&'static str]),
     /// A dialect of which this is true.
     Dialect(fn(Dialect) -> bool),
-    /// The embedded gateway.
     Gateway,
-    /// A platform that runs elsewhere.
     Deployed,
 }
 
-/// Devices that speak MQTT.
 const MQTT: Owner = Owner::Devices(&["MQTT"]);
-/// Devices that speak CoAP.
 const COAP: Owner = Owner::Devices(&["CoAP"]);
 
-/// Kind of a key's value.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A single value with a form of its own.
     One(Scalar),
     /// `mqtt://host:port` with one of these schemes.
     Url(&'static [Word]),
-    /// One of these words.
     Word(&'static [Word]),
     /// `{ p99: "<= 250ms" }`, or `any`.
     Percentiles,
-    /// A map with these keys.
     Object(&'static Object),
     /// A map with any keys, all values of one kind.
     Table(&'static Kind),
-    /// A list, all items of one kind.
     List(&'static Kind),
     /// Told apart by form: at most one single value, one list and one map.
     Either(&'static [Kind]),
 }
 
-/// Form of a single value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scalar {
     /// Any text that is not empty.
@@ -139,17 +117,12 @@ pub(crate) enum Scalar {
     Reference,
     /// A path, relative to the scenario.
     File,
-    /// `true` or `false`.
     Bool,
-    /// `true`, `false` or `any`.
     BoolOrAny,
-    /// A whole number between two bounds.
     Whole(u64, u64),
     /// The code of a refusal: of MQTT 5 (section 2.4) `151` or `0x97`, of an application `503`.
     Code,
-    /// A number from 0 to 1.
     Fraction,
-    /// A number from 1 to 100.
     Factor,
     /// `500/s`, `3/min`, `10/h`.
     Rate,
@@ -174,7 +147,6 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// Returns true if any text may stand there.
     pub(crate) const fn is_text(self) -> bool {
         matches!(
             self,
@@ -188,15 +160,12 @@ impl Scalar {
     }
 }
 
-/// The largest number of 32 bits.
 const U32: u64 = u32::MAX as u64;
 
-/// A map with these keys.
 const fn map(object: &'static Object) -> Kind {
     Kind::Object(object)
 }
 
-/// A single value of a form.
 pub(crate) const fn one(scalar: Scalar) -> Kind {
     Kind::One(scalar)
 }
@@ -213,19 +182,14 @@ impl Kind {
     }
 }
 
-/// The forms of YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A scalar.
     Single,
-    /// A sequence.
     List,
-    /// A mapping.
     Map,
 }
 
 impl Form {
-    /// For a sentence.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Single => "a single value",
@@ -235,16 +199,12 @@ impl Form {
     }
 }
 
-/// One word of a choice.
 #[derive(Debug)]
 pub(crate) struct Word {
-    /// As it is written.
     pub(crate) name: &'static str,
-    /// Its status.
     pub(crate) status: Status,
 }
 
-/// A word that is built.
 pub(crate) const fn word(name: &'static str) -> Word {
     Word {
         name,
@@ -252,7 +212,6 @@ pub(crate) const fn word(name: &'static str) -> Word {
     }
 }
 
-/// A word of later work.
 pub(crate) const fn later(name: &'static str, with: &'static str) -> Word {
     Word {
         name,
@@ -275,7 +234,6 @@ pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Ke
 }
 
 impl Key {
-    /// The same key, with a default.
     pub(crate) const fn or(self, default: &'static str) -> Self {
         Self {
             default: Some(default),
@@ -283,7 +241,6 @@ impl Key {
         }
     }
 
-    /// The same key, which must stand.
     pub(crate) const fn required(self) -> Self {
         Self {
             required: true,
@@ -304,7 +261,6 @@ impl Key {
         Self { owners, ..self }
     }
 
-    /// The same key, of later work.
     pub(crate) const fn later(self, with: &'static str) -> Self {
         Self {
             status: Status::NotYet(with),
@@ -313,7 +269,6 @@ impl Key {
     }
 }
 
-/// A key that is known and refused.
 pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'static str) -> Key {
     Key {
         status: Status::Refused { why, help },

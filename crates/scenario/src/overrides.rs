@@ -9,19 +9,15 @@ use crate::problem::Problems;
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
 
-/// The option that names a key and its value.
 const SET: &str = "--set";
 
 /// Overrides in the order they were given; a later one wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides(Vec<Override>);
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Override {
-    /// The option of the command line that it was given by.
     pub(crate) flag: String,
-    /// Path of the key that it replaces.
     pub(crate) path: String,
     /// By what, as YAML.
     pub(crate) value: String,
@@ -116,10 +112,8 @@ fn read_value(sources: &Sources, number: u16, value: &str) -> Result<Node, Box<P
     tree::read(sources, number)
 }
 
-/// The mistake, and advice on how to correct it.
 type Refusal = (String, String);
 
-/// One step of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Step<'a> {
     Key(&'a str),
@@ -228,7 +222,6 @@ fn child<'a>(
     }
 }
 
-/// The value of a key, which is made if it is missing.
 fn entry<'a>(entries: &'a mut Vec<Entry>, key: &str, place: Place) -> &'a mut Node {
     let at = entries
         .iter()

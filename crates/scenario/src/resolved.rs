@@ -8,7 +8,6 @@ use crate::language::{Kind, Object, SCENARIO, Scalar};
 use crate::source::Place;
 use crate::tree::Node;
 
-/// The scenario as JSON.
 pub(crate) fn resolved(root: &Node) -> Json {
     object(&SCENARIO, root)
 }

@@ -7,12 +7,10 @@ use crate::Overrides;
 /// The column of what stands before the value of an override: its path.
 const PATH_COLUMN: u32 = 0;
 
-/// A place in one of the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// 0 is the file, n is the n-th override.
     pub(crate) source: u16,
-    /// The line, from 1.
     pub(crate) line: u32,
     /// The column in characters, from 1; [`PATH_COLUMN`] for an override's path.
     pub(crate) column: u32,
@@ -21,7 +19,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The path of an override.
     pub(crate) const fn path(source: u16) -> Self {
         Self {
             source,
@@ -31,7 +28,6 @@ impl Place {
         }
     }
 
-    /// The first character of a source.
     pub(crate) const fn start(source: u16) -> Self {
         Self {
             source,
@@ -42,7 +38,6 @@ impl Place {
     }
 }
 
-/// An override as the command line has it.
 #[derive(Debug, Clone, Default)]
 struct Given {
     flag: String,
@@ -51,7 +46,6 @@ struct Given {
     before: u32,
 }
 
-/// The texts that a scenario is made of.
 #[derive(Debug)]
 pub(crate) struct Sources {
     name: String,
@@ -64,7 +58,6 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// The file alone.
     pub(crate) fn new(name: &str, text: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -88,7 +81,6 @@ impl Sources {
         self
     }
 
-    /// Hides places in every problem from now on.
     pub(crate) fn hide(&mut self, secrets: Vec<Place>) {
         self.hidden = secrets;
     }
@@ -100,7 +92,6 @@ impl Sources {
             .map_or("", String::as_str)
     }
 
-    /// A problem at a place.
     pub(crate) fn problem(&self, place: Place, path: &str, what: &str, help: &str) -> Problem {
         let Some(given) = usize::from(place.source).checked_sub(1) else {
             return Problem {

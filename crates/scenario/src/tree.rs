@@ -15,18 +15,14 @@ const MAX_NODES: usize = 200_000;
 /// Depth of a scenario: the language itself needs eight levels.
 const MAX_DEPTH: usize = 64;
 
-/// A value with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Its place.
     pub(crate) place: Place,
-    /// Its value.
     pub(crate) value: Value,
     /// The text as the author wrote it, where the environment has replaced a part of it.
     pub(crate) written: Option<String>,
 }
 
-/// Value of a node.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     /// Text, a number, `true`, nothing: told apart by who reads it.
@@ -42,19 +38,14 @@ pub(crate) enum Value {
     Map(Vec<Entry>),
 }
 
-/// One key of a map.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// The key.
     pub(crate) key: String,
-    /// Place of the key.
     pub(crate) place: Place,
-    /// Its value.
     pub(crate) node: Node,
 }
 
 impl Node {
-    /// A plain scalar.
     pub(crate) fn plain(place: Place, text: impl Into<String>) -> Self {
         Self {
             place,
@@ -66,7 +57,6 @@ impl Node {
         }
     }
 
-    /// A value at a place.
     pub(crate) const fn new(place: Place, value: Value) -> Self {
         Self {
             place,
@@ -87,7 +77,6 @@ impl Node {
         matches!(text.as_str(), "" | "~" | "null")
     }
 
-    /// The text of a scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar { text, .. } => Some(text),
@@ -95,7 +84,6 @@ impl Node {
         }
     }
 
-    /// The items of a list.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
@@ -103,7 +91,6 @@ impl Node {
         }
     }
 
-    /// The entries of a map.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
@@ -111,7 +98,6 @@ impl Node {
         }
     }
 
-    /// The value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries()
             .iter()
@@ -119,7 +105,6 @@ impl Node {
             .map(|entry| &entry.node)
     }
 
-    /// The value of a key, to be changed.
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         let Value::Map(entries) = &mut self.value else {
             return None;
@@ -130,7 +115,6 @@ impl Node {
             .map(|entry| &mut entry.node)
     }
 
-    /// Form that it is written in.
     pub(crate) fn form(&self) -> Form {
         match &self.value {
             Value::Scalar { .. } => Form::Single,

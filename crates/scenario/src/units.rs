@@ -8,9 +8,7 @@ use muster_model::{Micros, Rate};
 /// Mistake in a text that is no value of its kind, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// The mistake.
     pub(crate) what: String,
-    /// Advice on how to correct it.
     pub(crate) help: String,
 }
 
@@ -207,14 +205,12 @@ pub(crate) fn code(text: &str) -> Read<u16> {
         })
 }
 
-/// A number from 0 to 1.
 pub(crate) fn fraction(text: &str) -> Read<f64> {
     let value = number(text.trim()).filter(|value| (0.0..=1.0).contains(value));
     value
         .ok_or_else(|| Unreadable::new(format!("`{text}` is no number from 0 to 1"), "such as 0.5"))
 }
 
-/// A number from 1 to 100.
 pub(crate) fn factor(text: &str) -> Read<f64> {
     let value = number(text.trim()).filter(|value| (1.0..=100.0).contains(value));
     value.ok_or_else(|| {
@@ -225,7 +221,6 @@ pub(crate) fn factor(text: &str) -> Read<f64> {
     })
 }
 
-/// `true` or `false`.
 pub(crate) fn truth(text: &str) -> Read<bool> {
     match text {
         "true" => Ok(true),
@@ -240,9 +235,7 @@ pub(crate) fn truth(text: &str) -> Read<bool> {
 /// The demand that a scenario makes of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand<T> {
-    /// `any`: the rule is switched off.
     Any,
-    /// A bound.
     Bound(T),
 }
 

@@ -16,14 +16,12 @@ use crate::units::{self, Demand, Unreadable};
 /// Inputs for building a plan besides the tree, and the problems found.
 pub(crate) struct Context<'a> {
     sources: &'a Sources,
-    /// For files and the environment.
     pub(crate) reader: &'a dyn Reader,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
 impl<'a> Context<'a> {
-    /// Nothing wrong yet.
     pub(crate) fn new(sources: &'a Sources, reader: &'a dyn Reader) -> Self {
         Self {
             sources,
@@ -39,7 +37,6 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A node with its path.
 #[derive(Clone)]
 pub(crate) struct View<'a> {
     context: &'a Context<'a>,
@@ -48,7 +45,6 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The root.
     pub(crate) fn new(context: &'a Context<'a>, node: &'a Node) -> Self {
         Self {
             context,
@@ -80,7 +76,6 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Every key of a map with its value.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, View<'a>)> {
         let entries = self.node.entries().iter();
         entries.map(|entry| {
@@ -96,7 +91,6 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns true if it is a map of keys.
     pub(crate) fn is_map(&self) -> bool {
         self.node.form() == Form::Map
     }
@@ -111,22 +105,18 @@ impl<'a> View<'a> {
         self.get(key).map_or("", |view| view.text())
     }
 
-    /// The time of a key.
     pub(crate) fn time(&self, key: &str) -> Option<Micros> {
         self.read(key, units::time)
     }
 
-    /// The rate of a key.
     pub(crate) fn rate(&self, key: &str) -> Option<Rate> {
         self.read(key, units::rate)
     }
 
-    /// The share of a key.
     pub(crate) fn share(&self, key: &str) -> Option<Share> {
         self.read(key, units::percent)
     }
 
-    /// The size of a key.
     pub(crate) fn size(&self, key: &str) -> Option<u32> {
         self.read(key, units::size)
     }
@@ -144,22 +134,18 @@ impl<'a> View<'a> {
         self.get(key).filter(|view| view.node.place != place)
     }
 
-    /// The factor of a key.
     pub(crate) fn factor(&self, key: &str) -> Option<f64> {
         self.read(key, units::factor)
     }
 
-    /// The number of a key.
     pub(crate) fn fraction(&self, key: &str) -> Option<f64> {
         self.read(key, units::fraction)
     }
 
-    /// Reads a key as true or false.
     pub(crate) fn truth(&self, key: &str) -> Option<bool> {
         self.read(key, units::truth)
     }
 
-    /// The value of a key, read by a function.
     pub(crate) fn read<T>(
         &self,
         key: &str,
@@ -254,7 +240,6 @@ impl<'a> View<'a> {
         bytes.ok()
     }
 
-    /// For files and the environment.
     pub(crate) fn reader(&self) -> &'a dyn Reader {
         self.context.reader
     }

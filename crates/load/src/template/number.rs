@@ -39,7 +39,6 @@ pub(super) fn fixed(value: i64, decimals: u8, out: &mut Vec<u8>) {
     unsigned(value.unsigned_abs() % scale, decimals, out);
 }
 
-/// Digits of `value`.
 pub(super) fn digits(value: u64) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1
 }

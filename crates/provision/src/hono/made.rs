@@ -27,12 +27,10 @@ impl Made {
         }
     }
 
-    /// As a record has it.
     pub(super) fn to_id(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Parses the content in a record.
     pub(super) fn of_id(id: &str) -> Option<Self> {
         serde_json::from_str(id).ok()
     }
@@ -52,7 +50,6 @@ impl Made {
     }
 }
 
-/// A thing without what the registry adds.
 fn own(thing: &Value) -> Value {
     let mut own = thing.clone();
     if let Some(fields) = own.as_object_mut() {

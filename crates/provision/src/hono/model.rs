@@ -12,12 +12,10 @@ pub(super) fn tenant() -> Value {
     json!({ "enabled": true, "ext": { "messaging-type": "kafka" } })
 }
 
-/// In what a tenant that is there differs from what is wanted.
 pub(super) fn tenant_difference(found: &Value) -> Option<String> {
     disabled(found)
 }
 
-/// A device or a gateway.
 pub(super) fn device(record: &Record) -> Value {
     match &record.via {
         Some(gateway) => json!({ "enabled": true, "via": [gateway] }),
@@ -33,7 +31,6 @@ pub(super) fn device_difference(record: &Record, found: &Value) -> Option<String
     disabled(found).or(lacks_gateway)
 }
 
-/// Compares `enabled`, which is true if missing.
 fn disabled(found: &Value) -> Option<String> {
     (found["enabled"] == false).then(|| "`enabled` is false".to_owned())
 }

@@ -43,7 +43,6 @@ const CREDENTIALS: &str = "credentials";
 /// itself.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Writes into a registry's database.
 pub(crate) struct Mongo {
     runtime: Runtime,
     database: Database,
@@ -55,7 +54,6 @@ pub(crate) struct Mongo {
     writer: Writer,
 }
 
-/// Devices of one tenant.
 type Batch = Vec<Record>;
 
 impl Provisioner for Mongo {

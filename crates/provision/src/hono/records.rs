@@ -9,7 +9,6 @@ use muster_platform::{Directory, Identity};
 
 use crate::ProvisionError;
 
-/// A device or a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) tenant: String,
@@ -20,7 +19,6 @@ pub(super) struct Record {
     pub(super) login: Option<Login>,
 }
 
-/// Credentials of a device or a gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Login {
     pub(super) kind: LoginKind,
@@ -43,7 +41,6 @@ impl std::fmt::Debug for Login {
 }
 
 impl LoginKind {
-    /// The registry's word.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Psk => "psk",
@@ -59,18 +56,15 @@ impl Record {
     }
 }
 
-/// The name of a device among all tenants.
 pub(super) fn key(tenant: &str, device: &str) -> String {
     format!("{tenant}/{device}")
 }
 
-/// The tenants of a plan.
 pub(super) fn tenants(plan: &Plan) -> BTreeSet<String> {
     let tenants = plan.fleets.iter().map(|fleet| fleet.tenant.clone());
     tenants.collect()
 }
 
-/// Returns the number of devices and gateways of a plan.
 pub(super) fn count(plan: &Plan) -> u64 {
     let of = |fleet: &FleetPlan| {
         let gateways = if fleet.link_names.is_some() {
@@ -103,7 +97,6 @@ pub(super) fn records(
     })
 }
 
-/// Renders names and secrets of a fleet's links.
 struct LinkRenderer<'a> {
     fleet: &'a FleetPlan,
     directory: Directory,
@@ -147,7 +140,6 @@ impl<'a> LinkRenderer<'a> {
         })
     }
 
-    /// Returns the name of a link, and its first device.
     fn link(&self, link: u32) -> (String, DeviceId) {
         let link = LinkId(self.fleet.first_link.0 + link);
         let mut name = String::new();

@@ -18,7 +18,6 @@ use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 pub(super) const TENANT: &str = "tenant";
 pub(super) const DEVICE: &str = "device";
 
-/// Tells a device registry.
 #[derive(Debug)]
 pub(crate) struct Registry {
     rest: Rest,
@@ -26,11 +25,9 @@ pub(crate) struct Registry {
     pending: u16,
     /// One that every plan of it has.
     tenant: String,
-    /// True if a run creates missing things.
     creates_missing: bool,
 }
 
-/// A thing that is wanted.
 enum Wanted {
     Tenant(String),
     Device(Record),
@@ -144,7 +141,6 @@ impl Registry {
         Ok(work.summary())
     }
 
-    /// Creates a thing unless it is there.
     fn ensure(
         &self,
         wanted: &Wanted,
@@ -266,7 +262,6 @@ impl Registry {
         }
     }
 
-    /// Looks whether a thing is there as it is wanted.
     fn look(&self, wanted: &Wanted, work: &Work<'_>) -> Result<(), ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
         let Some(found) = self.find(wanted, work.watch)? else {
@@ -341,7 +336,6 @@ impl Registry {
         }
     }
 
-    /// Returns the path of a thing with that name.
     fn named(&self, kind: &str, name: &str) -> String {
         let word = match (self.api, kind) {
             (RegistryApi::V1, DEVICE) => "devices",
@@ -352,7 +346,6 @@ impl Registry {
         below(word, name)
     }
 
-    /// Returns path and body of a creation.
     fn creation(&self, wanted: &Wanted) -> (String, Value) {
         let named = || self.named(wanted.kind(), &wanted.key());
         match (self.api, wanted) {
@@ -371,7 +364,6 @@ impl Registry {
     }
 }
 
-/// Returns the path of a name below a word.
 fn below(word: &str, name: &str) -> String {
     let segments = name.split('/').map(segment);
     segments.fold(word.to_owned(), |path, next| path + "/" + &next)

@@ -8,7 +8,6 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use crate::ProvisionError;
 
-/// Bytes of a salt.
 const SALT_BYTES: usize = 8;
 
 /// A password's hash: SHA-512 over the salt and the password, both as Base64 stands for them.
@@ -20,7 +19,6 @@ pub(super) struct Hashed {
 }
 
 impl Hashed {
-    /// The name of the function.
     pub(super) const FUNCTION: &str = "sha-512";
 
     /// # Errors

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 /// the published test name.
 const NAME: &str = "PerfTest";
 
-/// One kind of thing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     /// For people.
@@ -39,13 +38,10 @@ pub(super) static GATEWAY: Kind = Kind {
     key: "alternateId",
 };
 
-/// A thing that is wanted.
 #[derive(Debug)]
 pub(super) struct Entity {
     pub(super) kind: &'static Kind,
-    /// Its name.
     pub(super) key: String,
-    /// Body of its creation.
     pub(super) body: Value,
 }
 
@@ -101,7 +97,6 @@ impl Model {
         }
     }
 
-    /// The thing of this kind and name.
     pub(super) fn entity(&self, kind: &'static Kind, key: &str) -> Entity {
         match kind.path {
             "capabilities" => self.capability(),

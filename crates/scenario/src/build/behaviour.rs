@@ -10,7 +10,6 @@ use muster_platform::Dialect;
 use crate::units;
 use crate::view::View;
 
-/// Misbehaviour with deliveries, which not every platform makes.
 const OF_DELIVERY: [&str; 6] = [
     "lose-after-accept",
     "duplicate",
@@ -19,12 +18,10 @@ const OF_DELIVERY: [&str; 6] = [
     "corrupt",
     "reject-but-deliver",
 ];
-/// Misbehaviour with acknowledgements by the application.
 const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answer-batch"];
 /// And with several of them in one message, where what has a northbound has no such messages.
 const OF_BATCHES: [&str; 1] = ["answer-batch"];
 
-/// Misbehaviour with commands.
 const OF_COMMANDS: [&str; 3] = ["lose-commands", "duplicate-commands", "delay-commands"];
 
 /// Refuses misbehaviour towards commands where no backend of the platform issues any.
@@ -188,7 +185,6 @@ fn delayed(view: &View<'_>) -> Option<Delayed> {
     })
 }
 
-/// Reads a count, with or without a delay of each.
 fn perhaps_delayed(behaviour: &View<'_>, key: &str) -> Option<Delayed> {
     let view = behaviour.get(key)?;
     if view.text().is_empty() {

@@ -6,7 +6,6 @@ use muster_platform::{BoardPayload, BoardShare, BoardValues, Carrier, NamedPaylo
 use super::stream::Class;
 use crate::view::View;
 
-/// Their names, as words and as keys.
 pub(crate) const NAMES: [&str; 5] = [
     "smart-meter",
     "smart-tracker",

@@ -17,22 +17,18 @@ use super::templates::{message_template, refuse};
 use super::{blind, board, json};
 use crate::view::View;
 
-/// The payload of the published test of SAP Edge, by its name.
 const SAP_MEASURES: &str = "sap-measures";
-/// The payload of the published test of Hono, by its name.
 pub(crate) const DITTO_MODIFY: &str = "ditto-modify";
 /// A message without a body, by which a device of Hono says that it is there, and asks for a command.
 const EMPTY: &str = "empty";
 /// Media type that CoAP can name; that of Ditto's own protocol has no number there.
 const JSON: &str = "application/json";
 
-/// Payload of a stream's messages, and the carrier of their id.
 pub(super) struct Body {
     pub(super) payload: PayloadSpec,
     pub(super) carrier: Carrier,
     pub(super) integrity: IntegrityLevel,
     pub(super) content_type: Option<String>,
-    /// Bytes of the longest.
     pub(super) most: usize,
 }
 

@@ -13,14 +13,12 @@ use super::stream::Class;
 use super::templates::device_template;
 use crate::view::View;
 
-/// Commands of the one backend that issues them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commands {
     is_two_way: bool,
     to: CommandTarget,
     /// To all devices together; 0 where commands follow queries.
     rate: Rate,
-    /// Devices that take commands, in all fleets.
     devices: u32,
 }
 
@@ -125,7 +123,6 @@ fn kinds<'a>(root: &View<'a>) -> impl Iterator<Item = &'a str> {
     streams(root).map(|stream| stream.text_of("kind"))
 }
 
-/// The streams of all fleets.
 pub(super) fn streams<'a>(root: &View<'a>) -> impl Iterator<Item = View<'a>> {
     let fleets = root.list("fleet").into_iter();
     fleets.flat_map(|fleet| fleet.list("streams"))
@@ -193,7 +190,6 @@ pub(super) fn command_stream(
     })
 }
 
-/// Reads the status that devices report for a command.
 fn status(view: &View<'_>, is_two_way: bool) -> Option<u16> {
     let Some(written) = view.get("status") else {
         return Some(DONE);

@@ -35,9 +35,7 @@ const LONGEST_EXPIRY: u32 = u32::MAX;
 pub(super) struct FleetContext<'a> {
     pub(super) id: FleetId,
     pub(super) dialect: Dialect,
-    /// Scheme by which all devices connect.
     pub(super) scheme: Scheme,
-    /// True if the platform is the embedded gateway.
     pub(super) is_embedded: bool,
     /// Limits of the platform on a request; none where nothing is known of it.
     pub(super) request_limits: Option<RequestLimits>,
@@ -49,14 +47,12 @@ pub(super) struct FleetContext<'a> {
     pub(super) commands: Option<Commands>,
 }
 
-/// Number of devices that each link of a fleet carries.
 pub(super) fn devices_per_link(view: &View<'_>) -> u32 {
     view.get("gateway")
         .and_then(|gateway| gateway.whole("devices"))
         .unwrap_or(1)
 }
 
-/// Reads one fleet.
 pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<FleetPlan> {
     let known = devices(view)?;
     let variables = known.variables();
@@ -118,13 +114,11 @@ pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<Fleet
     })
 }
 
-/// The devices of a fleet: how many, their rows and their names.
 struct Devices<'a> {
     devices: u32,
     first_index: u32,
     tenant: &'a str,
     data: Option<Arc<Table>>,
-    /// The file of `data`, as the scenario names it.
     file: &'a str,
     names: Names,
 }
@@ -177,7 +171,6 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
     Some(devices)
 }
 
-/// Checks that the last device has an index.
 fn is_in_range(view: &View<'_>, first: u32, devices: u32) -> Option<()> {
     let last = first.checked_add(devices - 1);
     if last.is_none() {
@@ -212,7 +205,6 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
     Some(table)
 }
 
-/// The version of MQTT that a client or a consumer speaks.
 pub(super) fn version(view: &View<'_>) -> Version {
     match view.text_of("version") {
         "3.1.1" => Version::V311,

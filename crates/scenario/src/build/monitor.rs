@@ -8,7 +8,6 @@ use crate::web;
 /// More instances than this are read one after the other for too long before a run.
 const MONITORS_MAX: usize = 16;
 
-/// Reads `monitor`.
 pub(super) fn monitor(
     root: &View<'_>,
     platform: Option<&PlatformPlan>,

@@ -14,13 +14,11 @@ use super::secret::MEND;
 use super::templates::{Variables, device_template, line};
 use crate::view::View;
 
-/// The help where a name holds a NUL.
 const NO_NUL: &str = "MQTT forbids it in texts (MQTT-1.5.4-2): mend the file";
 
 /// Devices that texts are made for, and where their rows stand.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
-    /// Index of the first.
     pub(super) first: u32,
     pub(super) count: u32,
     /// Devices from one to the next.
@@ -115,7 +113,6 @@ fn listed(id: &View<'_>, variables: &Variables<'_>, rows: Rows) -> Option<NameTa
 /// The words of problems with texts that do not lead back to one device.
 struct Wording {
     what: &'static str,
-    /// Help for each kind of error.
     empty: &'static str,
     twice: &'static str,
     other: &'static str,
@@ -153,7 +150,6 @@ impl Wording {
     }
 }
 
-/// Reads `client.id`.
 pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<ClientId> {
     let Some(id) = view.get("id") else {
         return Some(ClientId::Name);

@@ -12,7 +12,6 @@ use super::fleet;
 use crate::endpoint;
 use crate::view::View;
 
-/// The longest name of a topic of Kafka.
 const NAME_MAX: usize = 249;
 
 /// Reads what the consumers of a backend at this address consume.
@@ -45,7 +44,6 @@ fn filter_of(view: &View<'_>) -> Option<String> {
     }
 }
 
-/// Reads the group that shares a backend's messages.
 pub(super) fn group(view: &View<'_>, endpoint: &Endpoint) -> Option<String> {
     let group = view.text();
     if group.contains(['/', '+', '#']) && !endpoint.scheme.is_kafka() {

@@ -18,13 +18,11 @@ const NO_URL: (&str, &str) = (
     "`provision` has no `url`",
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
-/// Remedy where nothing can be registered.
 const NO_PROVISION: &str = "`mode: none`, or no `provision` at all";
 /// Keys of a management API, of which the first says where it is, and last what is there in its place.
 const OF_PLATFORMS: [&str; 8] = [
     "url", "token", "user", "password", "tls", "gateway", "api", "mongodb",
 ];
-/// The lowest rate of calls: one a minute.
 const SLOWEST: f64 = 1.0 / 60.0;
 
 /// Reads `provision`. The outer option: whether it could be read; the inner one: whether there is
@@ -100,7 +98,6 @@ fn registry(view: &View<'_>) -> RegistryApi {
     }
 }
 
-/// Settings that do not depend on where the management API is.
 fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<ProvisionPlan> {
     let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
     if rate.get() < SLOWEST {
@@ -123,7 +120,6 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
     })
 }
 
-/// Keys that have no meaning here.
 fn has_none(view: &View<'_>, keys: &[&str], (why, help): (&str, &str)) -> Option<()> {
     let mut stray = keys.iter().filter_map(|key| Some((key, view.get(key)?)));
     let Some((key, stray)) = stray.next() else {
@@ -159,7 +155,6 @@ fn embedded(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan
     rest(view, mode, view.text_of("gateway")).map(Some)
 }
 
-/// Authorities that are trusted, and whether any certificate is accepted.
 fn trust(
     view: &View<'_>,
     api: &WebAddress,

@@ -85,7 +85,6 @@ pub(super) fn can_be_sent(
     Some(())
 }
 
-/// Refuses messages without an acknowledgement.
 pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
     match view.truth("confirmable") {
         Some(false) => view.refuse_at("confirmable", what, "remove it"),

@@ -15,21 +15,14 @@ use covered::Covered;
 use crate::units::{self, Demand};
 use crate::view::View;
 
-/// Parts of the plan that the rules are about.
 pub(super) struct Judged<'a> {
-    /// The fleets with their streams.
     pub(super) fleets: &'a [FleetPlan],
-    /// The words of devices and platform.
     pub(super) dialect: Dialect,
-    /// True if the platform's own counters are read.
     pub(super) is_watched: bool,
-    /// The northbound accounts.
     pub(super) backends: &'a [BackendPlan],
-    /// Lengths of the phases.
     pub(super) phases: &'a Phases,
 }
 
-/// Reads all rules.
 pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
     let stability = StabilityBounds {
         min_windows: root.get("stability")?.whole("min-windows")?,
@@ -111,15 +104,10 @@ fn warn_of_rules_without_object(rules: &Rules, scopes: &[(Scope, View<'_>)], fle
     }
 }
 
-/// One `slo` of the scenario.
 struct Place<'a, 'v> {
-    /// Its scope.
     scope: &'a Scope,
-    /// Its keys.
     view: &'a View<'v>,
-    /// Every `slo` of the scenario.
     all: &'a [(Scope, View<'v>)],
-    /// The plan's fleets and backends.
     judged: &'a Judged<'a>,
 }
 
@@ -155,7 +143,6 @@ impl Place<'_, '_> {
         self.stable(builder, stability)
     }
 
-    /// The rules on what arrives.
     fn arrival_slos(&self, mut builder: RulesBuilder) -> RulesBuilder {
         let rules = [
             (RuleName::Loss, SloBound::Loss as commands::Counted),
@@ -188,7 +175,6 @@ impl Place<'_, '_> {
         }
     }
 
-    /// Adds a bound, or switches the rule off.
     fn add<T>(
         &self,
         builder: RulesBuilder,

@@ -61,7 +61,6 @@ pub(super) fn secret_bytes(view: &View<'_>) -> Option<Secret<Vec<u8>>> {
     Some(Secret::new(bytes))
 }
 
-/// The help where a secret cannot be decoded.
 pub(super) const MEND: &str = "mend it; it is not shown, since it may be a secret";
 
 enum Form<'a> {
@@ -119,7 +118,6 @@ fn warn_of_newline(view: &View<'_>, path: &str, bytes: &[u8]) -> bool {
     has_newline
 }
 
-/// A file's bytes as they are.
 fn bytes_of(view: &View<'_>, path: &str) -> Option<Vec<u8>> {
     let bytes = view.file(path)?;
     if bytes.is_empty() {

@@ -8,7 +8,6 @@ use muster_model::{Micros, Rate};
 use crate::units;
 use crate::view::View;
 
-/// A shape and the stream's own rate.
 pub(super) struct Load {
     pub(super) shape: Shape,
     pub(super) rate: Rate,
@@ -252,7 +251,6 @@ fn same(a: Rate, b: Rate) -> bool {
     (a.get() - b.get()).abs() <= SLACK * a.get().max(b.get())
 }
 
-/// Reads `phase`.
 pub(super) fn phase(view: &View<'_>) -> Phase {
     match view.text_of("phase") {
         "hash" => Phase::Hash,

@@ -18,7 +18,6 @@ use super::templates::Variables;
 use super::thingsboard;
 use crate::view::View;
 
-/// Common properties of the streams of a fleet.
 pub(super) struct Class<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) context: &'a FleetContext<'a>,
@@ -27,7 +26,6 @@ pub(super) struct Class<'a> {
     pub(super) variables: &'a Variables<'a>,
 }
 
-/// Reads the streams of a fleet.
 pub(super) fn streams(class: &Class<'_>) -> Option<Vec<StreamPlan>> {
     let views = class.view.list("streams");
     let numbered = (class.context.stream..).zip(&views);
@@ -92,7 +90,6 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
     Some(())
 }
 
-/// Delivery of the messages of a stream.
 pub(super) struct Delivery {
     pub(super) qos: Qos,
     pub(super) is_confirmable: bool,
@@ -389,7 +386,6 @@ fn has_period(view: &View<'_>, schedule: &ScheduleSpec) -> Option<()> {
     view.refuse_at("loop", what, "use `loop: open`, or another shape")
 }
 
-/// Reads a loop with a bound on unanswered messages.
 pub(super) fn in_flight(view: &View<'_>) -> Option<Policy> {
     let in_flight = view.whole("in-flight")?;
     if view.text_of("overflow") == "queue" {

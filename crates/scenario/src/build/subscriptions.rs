@@ -10,9 +10,7 @@ use muster_protocol::mqtt::topic;
 use super::stream::Class;
 use crate::view::View;
 
-/// One of them.
 struct Wanted<'a> {
-    /// Its owner, in words.
     whose: String,
     filter: Filter<'a>,
     /// Its place; none where the dialect has it.
@@ -103,7 +101,6 @@ fn overlap(class: &Class<'_>, one: &Wanted<'_>, other: &Wanted<'_>) -> Option<(S
 }
 
 impl Wanted<'_> {
-    /// Returns true if it is the same text for every device.
     fn is_fixed(&self) -> bool {
         match &self.filter {
             Filter::OfDialect(filter) => !filter.contains("${"),

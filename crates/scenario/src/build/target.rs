@@ -51,7 +51,6 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     })
 }
 
-/// Dialect of the platform.
 pub(super) fn dialect(platform: &View<'_>) -> Dialect {
     let name = match platform.text_of("kind") {
         "gateway" => platform.text_of("dialect"),
@@ -273,7 +272,6 @@ fn backend(
     })
 }
 
-/// A backend's own `tls`, or that of the devices.
 fn tls_of(
     view: &View<'_>,
     platform: Option<&PlatformPlan>,

@@ -10,7 +10,6 @@ use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
 use crate::nearest::nearest;
 use crate::view::View;
 
-/// Values of the variables of a fleet's templates.
 pub(super) struct Variables<'a> {
     /// `${id}`.
     pub(super) names: &'a Names,
@@ -18,7 +17,6 @@ pub(super) struct Variables<'a> {
     pub(super) index: (u32, u32),
     /// `${tenant}`; empty if there is none.
     pub(super) tenant: &'a str,
-    /// The columns.
     pub(super) table: Option<&'a Table>,
     /// The file of the columns, as the scenario names it.
     pub(super) file: &'a str,
@@ -102,13 +100,11 @@ fn parse(view: &View<'_>, text: &str) -> Option<Template> {
         .ok()
 }
 
-/// Variables as they are written.
 fn listed(names: &[&str]) -> String {
     let written: Vec<String> = names.iter().map(|name| format!("${{{name}}}")).collect();
     written.join(", ")
 }
 
-/// Says what is wrong with a template.
 pub(super) fn refuse(view: &View<'_>, error: &TemplateError) {
     view.wrong_at(error.offset, &error.what, &error.hint);
 }
@@ -147,7 +143,6 @@ impl Variables<'_> {
         true
     }
 
-    /// Known bounds on the size of a text.
     pub(super) fn bounds(&self) -> Bounds<'_> {
         Bounds {
             name: self.names.lengths(self.index.0, self.index.1),
@@ -159,7 +154,6 @@ impl Variables<'_> {
         }
     }
 
-    /// The name of a device, by its place in the fleet.
     pub(super) fn name(&self, place: u32) -> String {
         let mut name = String::new();
         self.names
@@ -246,7 +240,6 @@ impl Variables<'_> {
         self.some_places(template.columns().next().is_some() || (is_listed && has_name()))
     }
 
-    /// The same of bytes.
     pub(super) fn places_of(&self, octets: &Octets) -> Range<u32> {
         match octets.source_template() {
             Some(template) => self.places(template),
@@ -254,7 +247,6 @@ impl Variables<'_> {
         }
     }
 
-    /// The devices whose names have to be looked at.
     pub(super) fn named_places(&self) -> Range<u32> {
         match self.names {
             Names::Formula(_) => 0..1,

@@ -154,7 +154,6 @@ fn overwrites_itself(payload: &View<'_>, stream: &StreamPlan, points: &Points) {
     }
 }
 
-/// The instants and keys of a stream's points.
 #[derive(Default)]
 struct Points {
     instants: BTreeSet<Instant>,
@@ -168,7 +167,6 @@ enum Instant {
     Arrival,
     /// Every message of a device has the same one.
     Same,
-    /// The due instant.
     Due,
     /// `${unique_ms}`, as it is written.
     Unique(String),

@@ -8,7 +8,6 @@ use muster_platform::Protocol;
 use super::target;
 use crate::view::View;
 
-/// Reads a `tls` map.
 pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
     let insecure = insecure(view, "`ca` and `server-name` say whom to trust")?;
     Some(TlsPlan {

@@ -50,7 +50,6 @@ object! { pub(crate) STREAM:
     key("slo", map(&judging::SLO), "Rules for this stream"),
 }
 
-/// Streams of the devices' own messages.
 const UPLINK: Owner = Owner::Kind(&["telemetry", "event", "command-query"]);
 /// Platforms to which a device's reply says what became of a command.
 const WITH_STATUS: Owner = Owner::Dialect(|of| of.application.replies_with_status);

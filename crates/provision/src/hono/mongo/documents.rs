@@ -106,7 +106,6 @@ pub(super) fn version(document: &Document) -> &str {
     document.get_str("version").unwrap_or_default()
 }
 
-/// In what a tenant that is there differs.
 pub(super) fn tenant_difference(found: &Document) -> Option<String> {
     model::tenant_difference(&value(found, "tenant"))
 }

@@ -12,11 +12,9 @@ use crate::journal::Standing;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Summary};
 
-/// Reason that a thing stays.
 const OTHER: &str =
     "its version is not the one that was written, so others have made or changed it";
 
-/// Devices of one tenant.
 pub(super) type Devices = Vec<(String, Standing)>;
 
 /// True if a document that is there is the one that the record names: it has the same version.
@@ -38,7 +36,6 @@ pub(super) fn begun(journal: &Journal, kind: &str, key: &str, found: &Document) 
 #[derive(Default)]
 struct Sorted {
     ours: Vec<String>,
-    /// Of ours.
     versions: Vec<String>,
     others: Vec<String>,
     /// Not there, after a call of ours to delete it of which no answer was seen.
@@ -248,7 +245,6 @@ impl Mongo {
     }
 }
 
-/// The name of a device within its tenant.
 fn name_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(_, name)| name)
 }

@@ -15,9 +15,7 @@ use crate::{Journal, ProvisionError};
 #[derive(Default)]
 pub(super) struct Wanting<'a> {
     tenant: &'a str,
-    /// To be made.
     pub(super) new: Vec<&'a Record>,
-    /// To be given credentials.
     pub(super) bare: Vec<&'a Record>,
     /// Begun by a killed process, and as wanted.
     pub(super) begun: Vec<Thing>,

@@ -10,7 +10,6 @@ use crate::rest::Ask;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Watch};
 
-/// Reason that a thing stays.
 const OTHER: &str = "its creation was cut off, and what is there is not what was to be created";
 
 impl Registry {

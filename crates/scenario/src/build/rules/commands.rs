@@ -12,13 +12,11 @@ use crate::view::View;
 /// Function that turns a bound on a count into one of the rules.
 pub(super) type Counted = fn(Allowance) -> SloBound;
 
-/// The keys about percentiles.
 const LEGS: [(&str, Latency, Needs); 3] = [
     ("command-request", Latency::CommandRequest, Needs::Queries),
     ("command-response", Latency::CommandResponse, Needs::Replies),
     ("command-loop", Latency::CommandLoop, Needs::Replies),
 ];
-/// The keys about counts.
 const COUNTS: [(&str, Counted, Needs); 3] = [
     (
         "commands-not-received",
@@ -28,7 +26,6 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
     ("replies-lost", SloBound::RepliesLost, Needs::Replies),
     ("receive-loss", SloBound::ReceiveLoss, Needs::Subscribers),
 ];
-/// The key about a share.
 const QUERIES: &str = "queries-with-command";
 /// Keys that a stream without messages of its own cannot have.
 const SLOS_OF_MESSAGES: [&str; 9] = [

@@ -9,16 +9,13 @@ use super::{Judged, Place, streams};
 use crate::build::expected::due_from;
 use crate::view::View;
 
-/// The streams that a key of an `slo` is about.
 pub(super) struct Covered<'a> {
     pub(super) streams: Vec<(&'a FleetPlan, &'a StreamPlan)>,
     has_backend: bool,
-    /// Number of messages due while measuring.
     pub(super) messages: u64,
 }
 
 impl<'a> Covered<'a> {
-    /// The streams of a scope.
     pub(super) fn all(place: &Place<'a, '_>) -> Self {
         Self::but(place, |_| false)
     }
