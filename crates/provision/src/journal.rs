@@ -37,16 +37,6 @@ struct Inner {
 #[cfg(feature = "mongodb")]
 pub(crate) type Thing = (String, String);
 
-#[cfg(feature = "mongodb")]
-fn with_id((key, id): &Thing) -> (&str, Option<&str>) {
-    (key, Some(id))
-}
-
-#[cfg(feature = "mongodb")]
-fn without_id(key: &str) -> (&str, Option<&str>) {
-    (key, None)
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Its creation was begun, with this id; none where only the platform gives it a name.
@@ -72,7 +62,7 @@ struct Line<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Did {
+pub(crate) enum Did {
     Creating,
     Created,
     /// The platform said no: it is not there by our doing.
@@ -144,27 +134,6 @@ impl Journal {
         self.note(Did::Removed, [kind, key], None)
     }
 
-    /// Things are about to be created, all at once: each by its name and id.
-    #[cfg(feature = "mongodb")]
-    pub(crate) fn creating_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Creating, kind, things.iter().map(with_id))
-    }
-
-    #[cfg(feature = "mongodb")]
-    pub(crate) fn created_all(&self, kind: &str, things: &[Thing]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Created, kind, things.iter().map(with_id))
-    }
-
-    #[cfg(feature = "mongodb")]
-    pub(crate) fn refused_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Refused, kind, keys.iter().map(|key| without_id(key)))
-    }
-
-    #[cfg(feature = "mongodb")]
-    pub(crate) fn removed_all(&self, kind: &str, keys: &[String]) -> Result<(), ProvisionError> {
-        self.note_all(Did::Removed, kind, keys.iter().map(|key| without_id(key)))
-    }
-
     fn note(
         &self,
         did: Did,
@@ -176,7 +145,7 @@ impl Journal {
 
     /// Lines in one call of the system. A process that is killed meanwhile leaves whole lines and half of
     /// one, which is dropped when it is read.
-    fn note_all<'a>(
+    pub(crate) fn note_all<'a>(
         &self,
         did: Did,
         kind: &'a str,

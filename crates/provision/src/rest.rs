@@ -12,7 +12,7 @@ use ureq::{Agent, Body, http};
 
 use crate::authorization::Authorization;
 use crate::pacer::Pacer;
-use crate::{ProvisionError, Watch};
+use crate::{Journal, ProvisionError, Watch};
 
 /// Bytes of an answer that are read at the most: a page of a list.
 const ANSWER_MAX: u64 = 8 << 20;
@@ -48,6 +48,15 @@ pub(crate) struct Answer {
     pub(crate) call: String,
     pub(crate) status: u16,
     text: String,
+}
+
+/// The entry of a journal for a thing that is about to be created.
+pub(crate) struct Begun<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) kind: &'static str,
+    pub(crate) key: &'a str,
+    /// Its id, or what it is known by; none where only the platform gives it one.
+    pub(crate) id: Option<&'a str>,
 }
 
 impl Rest {
@@ -116,6 +125,49 @@ impl Rest {
         match read {
             Ok((status, text)) => Ok(Answer { call, status, text }),
             Err(error) => Err(silent(call, &error)),
+        }
+    }
+
+    /// Creates a thing. The journal has it as begun before the call, and as refused if it was not created.
+    ///
+    /// # Errors
+    /// As [`Rest::call`], [`ProvisionError::Journal`].
+    pub(crate) fn create(
+        &self,
+        path: &str,
+        body: &Value,
+        begun: &Begun<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Answer, ProvisionError> {
+        let Begun {
+            journal,
+            kind,
+            key,
+            id,
+        } = *begun;
+        journal.creating(kind, key, id)?;
+        let answer = self.call(path, Ask::Create(body), watch);
+        let is_refused = match &answer {
+            // After an error of the server itself it is not known what it did.
+            Ok(answer) => !answer.is_yes() && answer.status < 500,
+            Err(error) => matches!(error, ProvisionError::Interrupted),
+        };
+        if is_refused {
+            journal.refused(kind, key)?;
+        }
+        answer
+    }
+
+    /// Deletes a thing; true if it existed.
+    ///
+    /// # Errors
+    /// As [`Rest::call`], [`ProvisionError::Refused`].
+    pub(crate) fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
+        let answer = self.call(path, Ask::Delete, watch)?;
+        match answer.status {
+            NOT_FOUND => Ok(false),
+            _ if answer.is_yes() => Ok(true),
+            _ => Err(answer.refused()),
         }
     }
 

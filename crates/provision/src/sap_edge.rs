@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use self::model::{CAPABILITY, DEVICE, Entity, GATEWAY, Kind, Model, SENSOR_TYPE};
 use crate::journal::Standing;
-use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
+use crate::rest::{Answer, Ask, Begun, CONFLICT, Rest, segment};
 use crate::threads::each;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
@@ -27,11 +27,6 @@ pub(crate) struct SapEdge {
 struct Found {
     answer: Answer,
     thing: Value,
-}
-
-enum Ensured {
-    Created,
-    AlreadyThere,
 }
 
 impl Provisioner for SapEdge {
@@ -127,14 +122,11 @@ impl SapEdge {
         journal: &Journal,
         work: &Work<'_>,
     ) -> Result<String, ProvisionError> {
-        let (id, ensured) = match self.find(wanted, work.watch)? {
-            Some(found) => (self.take(wanted, &found, journal)?, Ensured::AlreadyThere),
+        let (id, is_created) = match self.find(wanted, work.watch)? {
+            Some(found) => (self.take(wanted, &found, journal)?, false),
             None => self.make(wanted, journal, work.watch)?,
         };
-        let created = match ensured {
-            Ensured::Created => 1,
-            Ensured::AlreadyThere => 0,
-        };
+        let created = u64::from(is_created);
         work.done(|summary| summary.ensured(wanted.kind.name, 1, created));
         Ok(id)
     }
@@ -162,33 +154,30 @@ impl SapEdge {
         Ok(id)
     }
 
+    /// Creates a thing; its id, and true if this call created it.
     fn make(
         &self,
         wanted: &Entity,
         journal: &Journal,
         watch: &dyn Watch,
-    ) -> Result<(String, Ensured), ProvisionError> {
+    ) -> Result<(String, bool), ProvisionError> {
         let (kind, key) = (wanted.kind.name, wanted.key.as_str());
-        journal.creating(kind, key, None)?;
-        let answer = self
-            .rest
-            .call(wanted.kind.path, Ask::Create(&wanted.body), watch);
-        if let Err(ProvisionError::Interrupted) = answer {
-            journal.refused(kind, key)?;
-        }
-        let answer = answer?;
-        // After an error of the server itself it is not known what it did.
-        if !answer.is_yes() && answer.status < 500 {
-            journal.refused(kind, key)?;
-        }
+        let begun = Begun {
+            journal,
+            kind,
+            key,
+            id: None,
+        };
+        let path = wanted.kind.path;
+        let answer = self.rest.create(path, &wanted.body, &begun, watch)?;
         if answer.status == CONFLICT {
             // Somebody else was faster, or the name is that of something the filter does not show.
             let found = self.find(wanted, watch)?.ok_or_else(|| answer.refused())?;
-            return Ok((self.take(wanted, &found, journal)?, Ensured::AlreadyThere));
+            return Ok((self.take(wanted, &found, journal)?, false));
         }
         let id = id_of(&answer, &answer.json()?)?;
         journal.created(kind, key, &id)?;
-        Ok((id, Ensured::Created))
+        Ok((id, true))
     }
 
     /// Looks whether a thing is there as it is wanted; its id.
@@ -215,7 +204,10 @@ impl SapEdge {
             Standing::Creating(_) => self.begun(kind, key, work.watch)?,
         };
         let removed = match id {
-            Some(id) => self.delete(kind, &id, work.watch)?,
+            Some(id) => {
+                let path = format!("{}/{}", kind.path, segment(&id));
+                self.rest.delete(&path, work.watch)?
+            }
             None => false,
         };
         journal.removed(kind.name, key)?;
@@ -236,17 +228,6 @@ impl SapEdge {
         let ours = found.filter(|found| wanted.difference(&found.thing).is_none());
         ours.map(|found| id_of(&found.answer, &found.thing))
             .transpose()
-    }
-
-    /// Deletes a thing; true if it existed.
-    fn delete(&self, kind: &Kind, id: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
-        let path = format!("{}/{}", kind.path, segment(id));
-        let answer = self.rest.call(&path, Ask::Delete, watch)?;
-        match answer.status {
-            NOT_FOUND => Ok(false),
-            _ if answer.is_yes() => Ok(true),
-            _ => Err(answer.refused()),
-        }
     }
 
     /// The thing of this name; of several the one that is as wanted.

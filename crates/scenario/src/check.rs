@@ -265,25 +265,19 @@ impl Check<'_> {
     }
 
     fn known_word(&mut self, words: &'static [Word], text: &str, node: &Node, path: &str) -> bool {
-        match words.iter().find(|word| word.name == text) {
-            Some(Word {
-                status: Status::Built,
-                ..
-            }) => return true,
-            Some(Word {
-                status: Status::NotYet(with),
-                ..
-            }) => {
+        let word = words.iter().find(|word| word.name == text);
+        match word.map(|word| word.status) {
+            Some(Status::Built) => return true,
+            Some(Status::NotYet(with)) => {
                 let help = match built(words).as_str() {
                     "" => "remove it; this version has none of these".to_owned(),
                     built => format!("this version has {built}"),
                 };
                 self.not_yet(node.place, path, (&format!("`{text}`"), with), &help);
             }
-            Some(Word {
-                status: Status::Refused { why, help },
-                ..
-            }) => self.wrong(node.place, path, &refusal(text, why), help),
+            Some(Status::Refused { why, help }) => {
+                self.wrong(node.place, path, &refusal(text, why), help);
+            }
             None => {
                 let what = format!("`{text}` is not known here");
                 let is_built = |name: &str| {

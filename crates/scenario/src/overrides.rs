@@ -15,7 +15,7 @@ const SET: &str = "--set";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides(Vec<Override>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Override {
     pub(crate) flag: String,
     pub(crate) path: String,

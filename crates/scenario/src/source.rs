@@ -3,6 +3,7 @@
 use muster_plan::Problem;
 
 use crate::Overrides;
+use crate::overrides::Override;
 
 /// The column of what stands before the value of an override: its path.
 const PATH_COLUMN: u32 = 0;
@@ -38,21 +39,13 @@ impl Place {
     }
 }
 
-#[derive(Debug, Clone, Default)]
-struct Given {
-    flag: String,
-    text: String,
-    /// Number of characters before the value.
-    before: u32,
-}
-
 #[derive(Debug)]
 pub(crate) struct Sources {
     name: String,
     /// The file's text, then each override's value.
     texts: Vec<String>,
     /// Each override as it was given.
-    given: Vec<Given>,
+    given: Vec<Override>,
     /// Secrets that the scenario spells out; no problem may show them.
     hidden: Vec<Place>,
 }
@@ -69,15 +62,9 @@ impl Sources {
 
     /// Adds the overrides, each a source of its own.
     pub(crate) fn with(mut self, overrides: &Overrides) -> Self {
-        for given in overrides.iter() {
-            let before = given.prefix.chars().count() as u32;
-            self.texts.push(given.value.clone());
-            self.given.push(Given {
-                flag: given.flag.clone(),
-                text: format!("{}{}", given.prefix, given.value),
-                before,
-            });
-        }
+        let values = overrides.iter().map(|given| given.value.clone());
+        self.texts.extend(values);
+        self.given.extend(overrides.iter().cloned());
         self
     }
 
@@ -105,11 +92,13 @@ impl Sources {
                 help: help.to_owned(),
             };
         };
-        let Given { flag, text, before } = self.given.get(given).cloned().unwrap_or_default();
+        let given = self.given.get(given).cloned().unwrap_or_default();
+        let text = given.prefix.clone() + &given.value;
+        let before = given.prefix.chars().count() as u32;
         let is_path = place.column == PATH_COLUMN;
         let whole = text.chars().count() as u32;
         Problem {
-            file: flag,
+            file: given.flag,
             line: place.line,
             column: if is_path { 1 } else { before + place.column },
             path: path.to_owned(),

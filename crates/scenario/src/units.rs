@@ -21,6 +21,11 @@ impl Unreadable {
     }
 }
 
+/// A text that is something else than a value of its kind, and what would be right.
+fn no<T>(text: &str, what: &str, help: impl Into<String>) -> Read<T> {
+    Err(Unreadable::new(format!("`{text}` is {what}"), help))
+}
+
 type Read<T> = Result<T, Unreadable>;
 
 /// The longest time a scenario can name: above any run, so that sums never overflow.
@@ -38,10 +43,7 @@ pub fn length_of_time(text: &str) -> Result<Micros, String> {
 pub(crate) fn time(text: &str) -> Read<Micros> {
     let help = "a number and a unit, such as 250ms, 30s, 15m or 1h";
     if number(text).is_some() {
-        return Err(Unreadable::new(
-            format!("`{text}` is a time without its unit"),
-            help,
-        ));
+        return no(text, "a time without its unit", help);
     }
     let bad = || Unreadable::new(format!("`{text}` is no time"), help);
     let mut total = 0.0;
@@ -59,10 +61,7 @@ pub(crate) fn time(text: &str) -> Read<Micros> {
         rest = next;
     }
     if total > LONGEST {
-        return Err(Unreadable::new(
-            format!("`{text}` is longer than 31 years"),
-            "a shorter time",
-        ));
+        return no(text, "longer than 31 years", "a shorter time");
     }
     Ok(Micros(total.round() as u64))
 }
@@ -83,10 +82,7 @@ fn unit_of_time(unit: &str) -> Option<f64> {
 pub(crate) fn rate(text: &str) -> Read<Rate> {
     let help = "a number and a unit, such as 500/s, 1k/s, 3/min or 1/10s";
     if number(text).is_some() {
-        return Err(Unreadable::new(
-            format!("`{text}` is a rate without its unit"),
-            help,
-        ));
+        return no(text, "a rate without its unit", help);
     }
     let bad = || Unreadable::new(format!("`{text}` is no rate"), help);
     let (count, period) = text.split_once('/').ok_or_else(bad)?;
@@ -100,10 +96,7 @@ pub(crate) fn rate(text: &str) -> Read<Rate> {
     let rate = Rate::per_second(count * factor * 1e6 / period).ok_or_else(bad)?;
     if rate.get() > MAX_RATE_PER_SECOND {
         let help = "at most 100000000/s: no machine sends more";
-        return Err(Unreadable::new(
-            format!("`{text}` is beyond every machine"),
-            help,
-        ));
+        return no(text, "beyond every machine", help);
     }
     Ok(rate)
 }
@@ -151,11 +144,8 @@ pub(crate) fn size(text: &str) -> Read<u32> {
         return Err(bad());
     }
     if bytes > f64::from(MAX_PAYLOAD) {
-        let what = format!("`{text}` is larger than an MQTT packet can be");
-        return Err(Unreadable::new(
-            what,
-            format!("at most {MAX_PAYLOAD} bytes"),
-        ));
+        let help = format!("at most {MAX_PAYLOAD} bytes");
+        return no(text, "larger than an MQTT packet can be", help);
     }
     Ok(bytes as u32)
 }
@@ -173,10 +163,7 @@ pub(crate) fn whole(text: &str, least: u64, most: u64) -> Read<u64> {
     let digits: String = text.trim().chars().filter(|c| *c != '_').collect();
     let is_digits = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
     if !is_digits {
-        return Err(Unreadable::new(
-            format!("`{text}` is no whole number"),
-            range,
-        ));
+        return no(text, "no whole number", range);
     }
     match digits.parse() {
         Ok(value) if (least..=most).contains(&value) => Ok(value),
@@ -196,39 +183,26 @@ pub(crate) fn code(text: &str) -> Read<u16> {
         }
         (None, _) => text.parse().ok(),
     };
+    let help = "from 0x80 to 0xff in MQTT, such as 0x97; with sap-edge up to 999, such as 503; with hono such as 5.03";
     code.filter(|code| (0x80..1_000).contains(code))
-        .ok_or_else(|| {
-            Unreadable::new(
-                format!("`{text}` is no code of a refusal"),
-                "from 0x80 to 0xff in MQTT, such as 0x97; with sap-edge up to 999, such as 503; with hono such as 5.03",
-            )
-        })
+        .map_or_else(|| no(text, "no code of a refusal", help), Ok)
 }
 
 pub(crate) fn fraction(text: &str) -> Read<f64> {
     let value = number(text.trim()).filter(|value| (0.0..=1.0).contains(value));
-    value
-        .ok_or_else(|| Unreadable::new(format!("`{text}` is no number from 0 to 1"), "such as 0.5"))
+    value.map_or_else(|| no(text, "no number from 0 to 1", "such as 0.5"), Ok)
 }
 
 pub(crate) fn factor(text: &str) -> Read<f64> {
     let value = number(text.trim()).filter(|value| (1.0..=100.0).contains(value));
-    value.ok_or_else(|| {
-        Unreadable::new(
-            format!("`{text}` is no number from 1 to 100"),
-            "such as 1.5",
-        )
-    })
+    value.map_or_else(|| no(text, "no number from 1 to 100", "such as 1.5"), Ok)
 }
 
 pub(crate) fn truth(text: &str) -> Read<bool> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Unreadable::new(
-            format!("`{text}` is neither true nor false"),
-            "true or false",
-        )),
+        _ => no(text, "neither true nor false", "true or false"),
     }
 }
 
@@ -277,10 +251,7 @@ pub(crate) fn share_at_least(text: &str) -> Read<Share> {
     let text = text.trim();
     if text.starts_with('<') || (text.starts_with('>') && !text.starts_with(">=")) {
         let help = "a share at least, such as \">= 99.9%\"; `any` switches the rule off";
-        return Err(Unreadable::new(
-            format!("`{text}` is the wrong way round"),
-            help,
-        ));
+        return no(text, "the wrong way round", help);
     }
     percent(text.strip_prefix(">=").unwrap_or(text).trim())
 }
@@ -293,8 +264,7 @@ pub(crate) fn time_at_most(text: &str) -> Read<Micros> {
 fn at_most<'a>(text: &'a str, help: &str) -> Read<&'a str> {
     let text = text.trim();
     if text.starts_with('>') || (text.starts_with('<') && !text.starts_with("<=")) {
-        let what = format!("`{text}` is no bound of this rule");
-        return Err(Unreadable::new(what, help));
+        return no(text, "no bound of this rule", help);
     }
     Ok(text.strip_prefix("<=").unwrap_or(text).trim())
 }
@@ -305,10 +275,8 @@ pub(crate) fn percentile(text: &str) -> Read<Percentile> {
         .strip_prefix('p')
         .and_then(number)
         .and_then(Percentile::new);
-    value.ok_or_else(|| {
-        let help = "p50, p90, p95, p99, p99.9 or another with at most three decimals";
-        Unreadable::new(format!("`{text}` is no percentile"), help)
-    })
+    let help = "p50, p90, p95, p99, p99.9 or another with at most three decimals";
+    value.map_or_else(|| no(text, "no percentile", help), Ok)
 }
 
 /// `"> 20% for 10s"`, or with `<`: a share and for how long it must lie beyond it.

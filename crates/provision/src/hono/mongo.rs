@@ -29,7 +29,7 @@ use self::wanting::Wanting;
 use super::distinct;
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
-use crate::journal::{Standing, Thing};
+use crate::journal::{Did, Standing, Thing};
 use crate::pacer::Pacer;
 use crate::threads::each;
 use crate::work::Work;
@@ -185,7 +185,7 @@ impl Mongo {
                 let one = vec![self.writer.tenant(tenant)];
                 let made = things([tenant.to_owned()].into_iter(), &one);
                 self.make((TENANT, &made), (TENANTS, one), journal, work.watch)?;
-                journal.created_all(TENANT, &made)?;
+                journal.note_all(Did::Created, TENANT, with_ids(&made))?;
             }
         }
         work.done(|summary| summary.ensured(TENANT, 1, u64::from(!is_there)));
@@ -233,7 +233,7 @@ impl Mongo {
             Ok(wanting) => wanting,
             Err((key, how)) => return self.differs(Some(how), DEVICE, &key),
         };
-        journal.refused_all(DEVICE, &wanting.others)?;
+        journal.note_all(Did::Refused, DEVICE, without_ids(&wanting.others))?;
         self.clear(&wanting, work)?;
         let devices = wanting.new.iter().map(|it| self.writer.device(it));
         let devices: Vec<Document> = devices.collect();
@@ -247,8 +247,8 @@ impl Mongo {
             let inserted = self.insert(CREDENTIALS, credentials);
             inserted.map_err(|error| self.failed("insert", CREDENTIALS, &error))?;
         }
-        journal.created_all(DEVICE, &wanting.begun)?;
-        journal.created_all(DEVICE, &made)?;
+        journal.note_all(Did::Created, DEVICE, with_ids(&wanting.begun))?;
+        journal.note_all(Did::Created, DEVICE, with_ids(&made))?;
         work.done_all(batch.len() as u64, |summary| {
             summary.ensured(DEVICE, batch.len() as u64, made.len() as u64);
         });
@@ -279,11 +279,11 @@ impl Mongo {
             return Ok(());
         }
         self.pacer.wait(watch)?;
-        journal.creating_all(kind, made)?;
+        journal.note_all(Did::Creating, kind, with_ids(&made))?;
         let inserted = self.insert(collection, &documents);
         if let Err(error) = &inserted {
             let keys: Vec<String> = made.iter().map(|(key, _)| key.clone()).collect();
-            journal.refused_all(kind, &taken(&keys, error))?;
+            journal.note_all(Did::Refused, kind, without_ids(&taken(&keys, error)))?;
         }
         inserted.map_err(|error| self.failed("insert", collection, &error))
     }
@@ -341,6 +341,14 @@ fn batches(plan: &Plan) -> impl Iterator<Item = Result<Batch, ProvisionError>> +
             }
         }
     })
+}
+
+fn with_ids(things: &[Thing]) -> impl Iterator<Item = (&str, Option<&str>)> + Clone {
+    things.iter().map(|(key, id)| (&**key, Some(&**id)))
+}
+
+fn without_ids(keys: &[String]) -> impl Iterator<Item = (&str, Option<&str>)> + Clone {
+    keys.iter().map(|key| (&**key, None))
 }
 
 /// Things by their names, each known by the version of its document.

@@ -66,15 +66,13 @@ pub(super) fn tenants(plan: &Plan) -> BTreeSet<String> {
 }
 
 pub(super) fn count(plan: &Plan) -> u64 {
-    let of = |fleet: &FleetPlan| {
-        let gateways = if fleet.link_names.is_some() {
-            fleet.links
-        } else {
-            0
-        };
-        u64::from(fleet.devices) + u64::from(gateways)
-    };
+    let of = |fleet: &FleetPlan| u64::from(fleet.devices) + u64::from(gateways(fleet));
     plan.fleets.iter().map(of).sum()
+}
+
+/// Number of links with names, each of which is a gateway.
+fn gateways(fleet: &FleetPlan) -> u32 {
+    fleet.link_names.as_ref().map_or(0, |_| fleet.links)
 }
 
 /// All of them, each made when it is asked for: the gateways of a fleet before its devices.
@@ -86,12 +84,7 @@ pub(super) fn records(
             LinkRenderer::new(plan, fleet),
             LinkRenderer::new(plan, fleet),
         );
-        let gateways = if fleet.link_names.is_some() {
-            fleet.links
-        } else {
-            0
-        };
-        let gateways = (0..gateways).map(move |link| of_gateways.gateway(link));
+        let gateways = (0..gateways(fleet)).map(move |link| of_gateways.gateway(link));
         let devices = (0..fleet.devices).map(move |place| of_devices.device(place));
         gateways.chain(devices)
     })

@@ -10,7 +10,7 @@ use super::made::Made;
 use super::model;
 use super::records::{Login, Record, count, records, tenants};
 use crate::journal::Standing;
-use crate::rest::{Answer, Ask, CONFLICT, NOT_FOUND, Rest, segment};
+use crate::rest::{Answer, Ask, Begun, CONFLICT, NOT_FOUND, Rest, segment};
 use crate::threads::each;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
@@ -207,16 +207,13 @@ impl Registry {
         let (kind, name) = (wanted.kind(), wanted.key());
         let (path, body) = self.creation(wanted);
         let made = Made::new(&body, wanted.login());
-        journal.creating(kind, &name, Some(&made.to_id()))?;
-        let answer = self.rest.call(&path, Ask::Create(&body), watch);
-        if let Err(ProvisionError::Interrupted) = answer {
-            journal.refused(kind, &name)?;
-        }
-        let answer = answer?;
-        // After an error of the server itself it is not known what it did.
-        if !answer.is_yes() && answer.status < 500 {
-            journal.refused(kind, &name)?;
-        }
+        let begun = Begun {
+            journal,
+            kind,
+            key: &name,
+            id: Some(&made.to_id()),
+        };
+        let answer = self.rest.create(&path, &body, &begun, watch)?;
         if answer.status == CONFLICT {
             // Somebody else was faster.
             let found = self.find(wanted, watch)?.ok_or_else(|| answer.refused())?;

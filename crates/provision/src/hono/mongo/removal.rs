@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mongodb::bson::{Document, doc};
 
-use super::{CREDENTIALS, DEVICES, Mongo, TENANTS, documents};
+use super::{CREDENTIALS, DEVICES, Mongo, TENANTS, documents, without_ids};
 use crate::hono::records::key;
 use crate::hono::registry::{DEVICE, TENANT};
-use crate::journal::Standing;
+use crate::journal::{Did, Standing};
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Summary};
 
@@ -95,9 +95,9 @@ impl Sorted {
             never,
             ..
         } = self;
-        journal.refused_all(kind, others)?;
+        journal.note_all(Did::Refused, kind, without_ids(&others))?;
         for keys in [ours, went, gone, never] {
-            journal.removed_all(kind, keys)?;
+            journal.note_all(Did::Removed, kind, without_ids(&keys))?;
         }
         let removed = (ours.len() + went.len()) as u64;
         let cleared = removed + gone.len() as u64;

@@ -35,9 +35,9 @@ impl Registry {
             }
         }
         if self.api == RegistryApi::Legacy && kind == DEVICE {
-            let _ = self.delete(&below("credentials", name), work.watch)?;
+            let _ = self.rest.delete(&below("credentials", name), work.watch)?;
         }
-        let is_removed = self.delete(&self.named(kind, name), work.watch)?;
+        let is_removed = self.rest.delete(&self.named(kind, name), work.watch)?;
         journal.removed(kind, name)?;
         work.done(|summary| summary.cleared(kind, 1, u64::from(is_removed)));
         Ok(())
@@ -65,15 +65,5 @@ impl Registry {
             _ => list(answer.json()?),
         };
         Ok(made.has_no_other(&found))
-    }
-
-    /// Deletes a thing; true if it existed.
-    fn delete(&self, path: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
-        let answer = self.rest.call(path, Ask::Delete, watch)?;
-        match answer.status {
-            NOT_FOUND => Ok(false),
-            _ if answer.is_yes() => Ok(true),
-            _ => Err(answer.refused()),
-        }
     }
 }
