@@ -90,7 +90,7 @@ told "nothing stays" "$WORK/some.yaml" verify "device: $SOME missing; tenant: 1 
 # Two devices of one login, which a registry could not tell apart, are refused before anything is written.
 sed 's/${id}@/same@/' "$WORK/few.yaml" >"$WORK/same.yaml"
 RECORD=$WORK/same
-readonly BOTH="the devices \`ns:d-0\` and \`ns:d-1\` of tenant \`$TENANT\` apart: both log in as \`same\`"
+readonly BOTH="the devices \`ns:d-0\` and \`ns:d-1\` of tenant \`$TENANT\`: both log in as \`same\`"
 status_of "$MUSTER" check "$WORK/same.yaml"
 says "one login for all: told by check" "$(grep -F refused "$WORK/out")" "$BOTH"
 status_of "$MUSTER" provision "$WORK/same.yaml" create --quiet --out "$RECORD"

@@ -1,7 +1,7 @@
 //! Cost of a message before it reaches a session: `cargo run --release -p muster-load --example
 //! message_cost`.
 //!
-//! Enumerates a schedule with a cursor and renders each payload, on one thread. Beside it stands
+//! Enumerates a schedule with a cursor and renders each payload, on one thread. Also measures
 //! the cost of asking for due instants in any order, as a consumer does for messages whose stamp
 //! leaves them out. Costs are CPU time of the thread, so that a busy machine disturbs them little.
 

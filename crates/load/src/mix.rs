@@ -21,7 +21,7 @@ pub struct MixSpec {
     pub rare: Option<RareSpec>,
 }
 
-/// Messages that stand in for others: exactly `count` of those with sequence numbers from `first`
+/// Messages in the place of others: exactly `count` of those with sequence numbers from `first`
 /// to before `end`, evenly spread.
 ///
 /// The k-th messages of all devices are a *round*. Each round has its part of `count`, rounded up

@@ -71,7 +71,7 @@ impl Names {
         }
     }
 
-    /// Bytes that the table holds beside the plan; 0 for a formula.
+    /// Bytes that the table holds besides the plan; 0 for a formula.
     pub fn memory(&self) -> usize {
         match self {
             Self::Formula(_) => 0,

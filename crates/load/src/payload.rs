@@ -16,7 +16,7 @@ use crate::template::{Bounds, Scope, Template, TemplateError};
 pub const MAX_PAYLOAD: u32 = 268_435_455 - 65_536;
 /// The standard normal's 99th percentile.
 const Z_99: f64 = 2.326_347_874_040_841;
-/// A log-normal size lies within so many deviations: 3 in 10 million would lie outside.
+/// A log-normal size lies within this number of deviations: 3 in 10 million would lie outside.
 const SIZE_REACH: f64 = 5.0;
 
 /// The payload of a stream, as the plan carries it.
@@ -99,7 +99,7 @@ pub enum PayloadError {
     EmptyMix,
     /// A mix whose kinds carry a stamp in different ways.
     #[error(
-        "the messages of a mix do not all have `${{stamp}}` behind the same text, by which it is found"
+        "the messages of a mix do not all have `${{stamp}}` behind the same text, which a consumer looks for"
     )]
     UnevenMix,
 }

@@ -17,7 +17,7 @@ const BLOCK: usize = 64;
 /// Deepest tree: 2^46 blocks are more arrivals than a schedule may hold.
 const MAX_DEPTH: usize = 46;
 
-/// The process, as far as one schedule needs it.
+/// The part of the process that one schedule needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Poisson {
     seed: u64,

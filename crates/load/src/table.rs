@@ -8,7 +8,7 @@ use crate::records::{Record, RecordError, Records};
 /// The most bytes a table may hold: offsets are 32 bits, and a file beyond this is no device list.
 pub const MAX_TABLE_BYTES: usize = 1 << 30;
 
-/// A table in one piece of text: 4 bytes a cell beside the text itself.
+/// A table in one piece of text: 4 bytes a cell in addition to the text.
 ///
 /// Comma-separated values of RFC 4180, as [`Records`] reads them; the first record is the header. A fleet without a table
 /// holds none of this, and a row is two words.

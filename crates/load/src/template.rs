@@ -78,7 +78,7 @@ pub struct Scope<'a> {
 pub struct Bounds<'a> {
     /// Least and greatest length of a device's name, in bytes.
     pub name: (usize, usize),
-    /// The same as it stands in a string of JSON.
+    /// The same in a string of JSON.
     pub name_in_json: (usize, usize),
     /// First and last index.
     pub index: (u32, u32),
@@ -215,7 +215,7 @@ impl Template {
             .map(|(offset, variable)| (variable.name(), offset))
     }
 
-    /// The fixed text directly before the stamp, by which a consumer finds the stamp again; empty
+    /// The fixed text directly before the stamp, which a consumer looks for; empty
     /// if the stamp opens the text or follows a variable. None without a stamp.
     pub fn stamp_anchor(&self) -> Option<&str> {
         let at = self.parts.iter().position(|part| {

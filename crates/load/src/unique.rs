@@ -1,4 +1,4 @@
-//! Instants of a device's messages as whole ticks, of which no two are equal.
+//! Instants of a device's messages as whole ticks, all different.
 //!
 //! A platform may keep one value for each device, key and millisecond. Messages that are due within one
 //! millisecond, as those of a burst are, then need instants that differ. An instant stays a pure function
@@ -17,7 +17,7 @@ const US_PER_MS: u64 = 1_000;
 /// Messages of a device per tick, on average, from which on a schedule counts as dense.
 const DENSE: f64 = 0.5;
 
-/// The rule by which the instants of a stream's messages differ.
+/// The rule that makes the instants of a stream's messages differ.
 #[derive(Debug, Clone)]
 pub struct UniqueMs {
     rule: Rule,

@@ -12,29 +12,29 @@ pub struct CoapSettings {
     pub client: Arc<ClientSettings>,
     /// The use of UDP sockets.
     pub sockets: SocketUse,
-    /// True if a link with a socket of its own is up only once the server has answered a ping.
+    /// True if a link with its own socket is up only once the server has answered a ping.
     pub pings: bool,
 }
 
-/// The number of links on a UDP socket, and how they are told apart.
+/// The number of links on a UDP socket, and what distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SocketUse {
     /// One link's own.
     Own,
-    /// Several links that are one endpoint to the peer: message ids and tokens belong to the socket,
-    /// and tell the links apart.
+    /// Several links that are one endpoint to the peer: message ids and tokens belong to the socket
+    /// and distinguish the links.
     SharedEndpoint {
         /// Largest number of links, at least 1, dealt round.
         links: u32,
     },
-    /// Several links, each an endpoint of its own by the connection id of its DTLS session (RFC 9146).
+    /// Several links, each an endpoint by the connection id of its DTLS session (RFC 9146).
     SharedPort {
         /// Largest number of links, at least 1, dealt round.
         links: u32,
     },
 }
 
-/// Bytes of the receive buffer that a socket of so many links asks for: two datagrams for each, with the
+/// Bytes of the receive buffer that a socket of this number of links requests: two datagrams for each, with the
 /// kernel's records of them, up to 4 MiB.
 pub fn shared_receive_buffer(links: u32) -> usize {
     const EACH: usize = 2 * 1_280;
@@ -44,7 +44,7 @@ pub fn shared_receive_buffer(links: u32) -> usize {
 }
 
 impl SocketUse {
-    /// The number of sockets of so many links.
+    /// The number of sockets of this number of links.
     pub fn sockets(self, links: u32) -> u32 {
         match self {
             Self::Own => links,

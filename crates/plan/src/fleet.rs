@@ -30,7 +30,7 @@ pub struct FleetPlan {
     pub devices_per_link: u32,
     /// True if its links are gateways, which may carry several devices.
     pub is_gateway: bool,
-    /// The names of its links, by their number from 0, where they have names of their own.
+    /// The names of its links, by their number from 0, where `gateway.id` gives them names.
     pub link_names: Option<Names>,
     /// The names of its devices, from the index and back.
     pub names: Names,
@@ -186,7 +186,7 @@ pub enum Credential {
         /// The password, per link.
         secret: Secret<Octets>,
     },
-    /// By an access token, which stands in the place of the user name.
+    /// By an access token, sent as the user name.
     Token {
         /// The token, per link.
         token: Secret<Template>,
@@ -198,7 +198,7 @@ pub enum Credential {
         /// The path of the file that holds its key, per link.
         key: Template,
     },
-    /// By a key that both ends know, of which DTLS names the owner (RFC 4279).
+    /// By a shared key, whose owner DTLS names by an identity (RFC 4279).
     Psk {
         /// The identity, per link.
         identity: Octets,

@@ -11,7 +11,7 @@ const LEAST: u64 = 1 << 20;
 const AROUND: u64 = 128 * 1024;
 /// A platform may deliver a payload within another text, such as in base64.
 const WRAPPED: u64 = 2;
-/// Bytes of a PUBLISH beside topic and payload that a device sends at most: fixed header, packet id,
+/// Most bytes of a PUBLISH of a device without topic and payload: fixed header, packet id,
 /// and the property with the message id.
 const OWN_AROUND: u32 = 128;
 

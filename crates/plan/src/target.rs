@@ -74,7 +74,7 @@ impl PlatformPlan {
 
 /// One northbound account: what the business application sees.
 ///
-/// Plain subscribers are accounts of their own, so `consumers` is above one only with `shared`.
+/// Each plain subscriber has its own account, so `consumers` is above one only with `shared`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackendPlan {
     /// Its name in the result.
@@ -167,7 +167,7 @@ pub struct KafkaTopic {
     /// Topic of the dialect for its records: this, and behind it the record's key. Empty where the
     /// dialect says nothing of Kafka: then the key alone, or this topic's name.
     pub surface: String,
-    /// The tenant of the platform whose it is; none where it is nobody's or everybody's.
+    /// The tenant that it belongs to; none where it belongs to all tenants or the platform has none.
     pub tenant: Option<String>,
     /// Kind of its records.
     pub records: KafkaRecords,

@@ -147,7 +147,7 @@ impl Endpoint {
         self.host.split('%').next().unwrap_or_default()
     }
 
-    /// Host and port as a peer is told them, without a zone (RFC 6874 section 4).
+    /// Host and port as they are sent to a peer, without a zone (RFC 6874 section 4).
     pub fn authority_without_zone(&self) -> String {
         self.with_port(self.host_name())
     }

@@ -49,7 +49,7 @@ pub enum ProvisionError {
          the scenario's devices another `id`"
     )]
     Differs {
-        /// The method and the address by which it was found.
+        /// The method and the address of the call that found it.
         call: String,
         /// Its kind.
         kind: &'static str,
@@ -64,18 +64,18 @@ pub enum ProvisionError {
          `provision.gateway`"
     )]
     NoGateway {
-        /// The method and the address by which it was looked for.
+        /// The method and the address of the call that looked for it.
         call: String,
         /// Its alternate id.
         gateway: String,
     },
-    /// The platform does not know the tenant, and is not to be told of it.
+    /// The platform does not know the tenant, and the run creates none.
     #[error(
         "{call}: there is no tenant `{tenant}`, and `provision.mode: verify` creates none; create it and its devices, \
          such as by `muster provision SCENARIO create`, or name a `tenant` that is there"
     )]
     NoTenant {
-        /// The method and the address by which it was looked for.
+        /// The method and the address of the call that looked for it.
         call: String,
         /// Its name.
         tenant: String,
@@ -93,8 +93,8 @@ pub enum ProvisionError {
     },
     /// Two devices prove themselves as the same one.
     #[error(
-        "tell the devices `{one}` and `{other}` of tenant `{tenant}` apart: both log in as `{auth_id}`, by which Hono \
-         knows one device alone: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`, and give each device its own `id`"
+        "distinguish the devices `{one}` and `{other}` of tenant `{tenant}`: both log in as `{auth_id}`, and Hono \
+         knows only one device by that: write `credential: {{ user: \"${{id}}@${{tenant}}\" }}`, and give each device its own `id`"
     )]
     SameLogin {
         /// Their tenant.
@@ -149,7 +149,7 @@ pub enum ProvisionError {
     #[error("the system gives no thread: {0}")]
     Thread(std::io::Error),
     /// The watcher has ended it.
-    #[error("tell the platform of the devices: it was interrupted; it can be taken up again")]
+    #[error("provision the devices: it was interrupted; it can be continued")]
     Interrupted,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! One line of JSON each. A thing that is `creating` may or may not be there: its call was about to
 //! be made, and whether it was answered is not known. Its `id` is what it would be known by, so that
-//! it can be told from what others have put there since. Only what this file says was created is ever
+//! it can be distinguished from what others have put there since. Only what this file says was created is ever
 //! removed.
 
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ fn open_locked(path: &Path) -> Result<File, String> {
 }
 
 /// Reads what is there, or writes the first line. Half a line at the end is of a process that was
-/// killed before the call that the line was to tell of, and goes.
+/// killed before the call that the line was for, and is dropped.
 fn read(file: &File, target: &str) -> Result<BTreeMap<(String, String), Standing>, String> {
     let mut things = BTreeMap::new();
     let mut reader = BufReader::new(file);
@@ -254,7 +254,7 @@ fn check_head(head: &Head, target: &str) -> Result<(), String> {
         "`provision.url` is"
     };
     Err(format!(
-        "it tells what was created at {}, and {key} {target}; name another folder with --out",
+        "it records what was created at {}, and {key} {target}; name another folder with --out",
         head.target
     ))
 }

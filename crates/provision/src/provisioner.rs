@@ -7,7 +7,7 @@ use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;
 use crate::{Journal, ProvisionError, Summary};
 
-/// Tells a platform of the devices of a plan.
+/// Registers the devices of a plan with a platform.
 ///
 /// Each call may be made again after it failed or was killed, and does what is left to do.
 pub trait Provisioner {

@@ -23,7 +23,7 @@ pub(crate) struct SapEdge {
     pending: u16,
 }
 
-/// A thing of the platform, and the call by which it was found.
+/// A thing of the platform, and the call that found it.
 struct Found {
     answer: Answer,
     thing: Value,

@@ -61,14 +61,14 @@ impl Summary {
         }
     }
 
-    /// Things that are to be there now, of which so many were made.
+    /// Counts things that are to be there now; `created` of them were made.
     pub(crate) fn ensured(&mut self, kind: &'static str, all: u64, created: u64) {
         let counts = self.of(kind);
         counts.created += created;
         counts.already_there += all.saturating_sub(created);
     }
 
-    /// Things that are to be gone now, of which so many were taken away.
+    /// Counts things that are to be gone now; `removed` of them were taken away.
     pub(crate) fn cleared(&mut self, kind: &'static str, all: u64, removed: u64) {
         let counts = self.of(kind);
         counts.removed += removed;

@@ -6,7 +6,7 @@ use std::thread::{Builder, scope};
 
 use crate::ProvisionError;
 
-/// Does the work for each item on so many threads; the first error ends it.
+/// Does the work for each item on this number of threads; the first error ends it.
 ///
 /// # Errors
 /// The first error.

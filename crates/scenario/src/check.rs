@@ -28,8 +28,8 @@ pub(crate) struct Findings {
     pub(crate) strays: Vec<Problem>,
 }
 
-/// Checks a whole scenario; `is_expanded` tells whether its references to the environment have been
-/// replaced.
+/// Checks a whole scenario; `is_expanded` is true once its references to the environment
+/// have been replaced.
 pub(crate) fn check(sources: &Sources, root: &Node, is_expanded: bool) -> Findings {
     let mut check = Check {
         sources,

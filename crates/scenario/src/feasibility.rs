@@ -8,7 +8,7 @@ use muster_model::{Micros, Rate};
 use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, Scheme, StreamKind, StreamPlan};
 use muster_platform::Protocol;
 
-/// Descriptors of a process beside its sockets: standard streams, epoll and timer descriptors of
+/// Descriptors of a process other than its sockets: standard streams, epoll and timer descriptors of
 /// each shard, result files, worker pipes.
 pub const OWN_DESCRIPTORS: u64 = 64;
 /// User memory of an idle link of MQTT or CoAP, the goal of docs/benchmarks.md.
@@ -63,7 +63,7 @@ pub struct Needs {
     pub run: Micros,
 }
 
-/// Connections to one destination: each takes a port of its own per source address.
+/// Connections to one destination: each takes one port of its source address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortNeed {
     /// Their destination.
@@ -120,8 +120,8 @@ impl Needs {
             .div_ceil(sockets_each(descriptors_each))
     }
 
-    /// Bytes of memory that all these processes, with so many device shards together, and the
-    /// kernel need.
+    /// Bytes of memory that the kernel and all these processes need, with this number of device shards
+    /// together.
     pub fn memory_of_all(&self, descriptors_each: u64, shards: u64) -> u64 {
         let processes = self.processes(descriptors_each);
         let more = (processes - 1) * (BASE_BYTES + self.memory.lists)

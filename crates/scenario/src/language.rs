@@ -52,7 +52,7 @@ pub(crate) struct Key {
     pub(crate) required: bool,
     /// The mistake and its remedy where its value, a time, rate or size, is 0; none where it may be.
     pub(crate) zero: Option<(&'static str, &'static str)>,
-    /// The settings without any of which it has no meaning.
+    /// The settings that it belongs to: without one of them it has no meaning.
     pub(crate) owners: &'static [Owner],
     pub(crate) status: Status,
 }
@@ -77,7 +77,7 @@ pub(crate) enum Owner {
     Backend(&'static [&'static str]),
     /// One of these words under the nearest `kind`.
     Kind(&'static [&'static str]),
-    /// A dialect of which this is true.
+    /// A dialect that fulfils this condition.
     Dialect(fn(Dialect) -> bool),
     Gateway,
     Deployed,
@@ -88,7 +88,7 @@ const COAP: Owner = Owner::Devices(&["CoAP"]);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A single value with a form of its own.
+    /// A single value of this form.
     One(Scalar),
     /// `mqtt://host:port` with one of these schemes.
     Url(&'static [Word]),
@@ -99,7 +99,7 @@ pub(crate) enum Kind {
     /// A map with any keys, all values of one kind.
     Table(&'static Kind),
     List(&'static Kind),
-    /// Told apart by form: at most one single value, one list and one map.
+    /// One of these, by its form: at most one single value, one list and one map.
     Either(&'static [Kind]),
 }
 
@@ -219,7 +219,7 @@ pub(crate) const fn later(name: &'static str, with: &'static str) -> Word {
     }
 }
 
-/// A key that may be left out and has no default of its own.
+/// A key that may be left out and has no default.
 pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key {
         name,

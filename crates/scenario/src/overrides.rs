@@ -144,7 +144,7 @@ fn put(root: &mut Node, path: &str, value: Node) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Keys are parted by dots; what stands in brackets is a place or, dots and all, one key.
+/// Splits a path at its dots; brackets hold a place, or one key with its dots.
 fn steps(path: &str) -> Result<Vec<Step<'_>>, Refusal> {
     let bad = || {
         let help = "such as fleet[0].streams[0].rate or fleet.meters.count";

@@ -60,7 +60,7 @@ impl Sources {
         }
     }
 
-    /// Adds the overrides, each a source of its own.
+    /// Adds each override as a source.
     pub(crate) fn with(mut self, overrides: &Overrides) -> Self {
         let values = overrides.iter().map(|given| given.value.clone());
         self.texts.extend(values);

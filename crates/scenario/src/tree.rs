@@ -25,7 +25,7 @@ pub(crate) struct Node {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
-    /// Text, a number, `true`, nothing: told apart by who reads it.
+    /// Text, a number, `true` or nothing: the reader decides.
     Scalar {
         /// The text, escapes resolved.
         text: String,

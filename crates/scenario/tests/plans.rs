@@ -911,7 +911,7 @@ fn what_is_likely_a_slip_is_a_warning() {
     );
     warned(
         "slo: { loss: 5 }\nfleet: [ { slo: { loss: 3 }, streams: [ { rate: 5/s, timeout: 20s } ] } ]",
-        "every stream here has a rule `loss` of its own",
+        "every stream here has its own rule `loss`",
     );
     warned(
         "platform: { backend: { filter: \"other/#\" } }",
@@ -1258,7 +1258,7 @@ fn who_asks_for_provisioning_where_there_is_none_hears_so() {
     assert_eq!(warned(provisioned("mode: none")), [""; 0]);
     let broker = "name: t\nplatform: { kind: mqtt, devices: [ 'mqtt://127.0.0.1' ] }\n\
                   provision: { mode: auto }\nfleet: [ { streams: [] } ]\n";
-    let what = "nothing is provisioned: mqtt has nobody to be told of devices";
+    let what = "nothing is provisioned: mqtt has no registry of devices";
     assert_eq!(warned(plan(broker)), [what]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::parse::{close_of, is_escapable};
 
-/// Bytes of a text as it stands in a string of JSON.
+/// Bytes of a text in a string of JSON.
 pub fn escaped_length(text: &[u8]) -> usize {
     text.len() + text.iter().map(|byte| longer(*byte)).sum::<usize>()
 }
@@ -13,8 +13,8 @@ pub fn needs_escapes(text: &str) -> bool {
 }
 
 /// The same template with each `${id}`, `${tenant}` and column inside a string literal written
-/// `${json:...}` if a value of it `needs` that, so that none can end the literal. `is_inside` tells
-/// whether the text begins inside one.
+/// `${json:...}` if a value of it `needs` that, so that none can end the literal. `is_inside` is
+/// true if the text begins inside one.
 pub fn escape_json(source: &str, mut is_inside: bool, needs: &dyn Fn(&str) -> bool) -> String {
     let mut escaped = String::new();
     let mut rest = source;
@@ -42,7 +42,7 @@ pub fn escape_json(source: &str, mut is_inside: bool, needs: &dyn Fn(&str) -> bo
     escaped
 }
 
-/// A text as it stands in a string of JSON.
+/// A text as a string of JSON holds it.
 pub fn escaped_for_json(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     escape(&mut out, 0);
@@ -64,7 +64,7 @@ fn after(text: &str, is_inside: bool) -> bool {
     })
 }
 
-/// Escapes what stands in `out` from `start` on, in place.
+/// Escapes the bytes of `out` from `start` on, in place.
 pub(super) fn escape(out: &mut Vec<u8>, start: usize) {
     let end = out.len();
     let length = escaped_length(&out[start..]);

@@ -10,7 +10,7 @@ const MAX_DECIMALS: usize = 7;
 const MAX_WIDTH: u8 = 20;
 /// The longest tick of `${unique_ms}`: one millisecond for each stream of a plan.
 const MAX_STEP: u32 = 256;
-/// A normal value lies within so many deviations of its mean.
+/// A normal value lies within this number of deviations of its mean.
 pub(super) const NORMAL_REACH: f64 = 12.0;
 
 const ALL: &str = "id, index, index:08, tenant, seq, due_ms, due_us, due_iso, unique_ms, stamp, run, \

@@ -91,7 +91,7 @@ mod tests {
         let told_of = told(&[&same]).expect_err("three devices are one");
         assert!(
             told_of.starts_with(
-                "tell the devices `d-0` and `d-1` of tenant `t1` apart: both log in as `same`"
+                "distinguish the devices `d-0` and `d-1` of tenant `t1`: both log in as `same`"
             ),
             "{told_of}"
         );
@@ -102,7 +102,7 @@ mod tests {
         let later = later.replace("count: 3", "count: 1");
         let across = told(&[OWN, &later]).expect_err("two fleets share one");
         assert!(
-            across.starts_with("tell the devices `d-2` and `e-0`"),
+            across.starts_with("distinguish the devices `d-2` and `e-0`"),
             "{across}"
         );
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::records::Login;
 
-/// Names and times that a registry shows beside what it was told.
+/// Names and times that a registry adds to what it received.
 const SHOWN: [&str; 3] = ["tenant-id", "device-id", "status"];
 
 /// The content of a thing that is about to be created, without any secret.

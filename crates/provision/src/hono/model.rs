@@ -1,4 +1,4 @@
-//! Tenants, devices and credentials as the registry has them, and how they are known again.
+//! Tenants, devices and credentials as the registry has them, and how they are recognized.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};

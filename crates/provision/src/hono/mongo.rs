@@ -1,6 +1,6 @@
 //! The registry's database itself: documents in batches, as the MongoDB registry of Hono 2 writes them.
 //!
-//! The registry is not told: adapters keep what they have asked it for up to three minutes. Where the
+//! The registry does not notice: adapters keep its answers for up to three minutes. Where the
 //! registry encrypts keys, it cannot read these.
 
 mod documents;

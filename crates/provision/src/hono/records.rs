@@ -70,7 +70,7 @@ pub(super) fn count(plan: &Plan) -> u64 {
     plan.fleets.iter().map(of).sum()
 }
 
-/// Number of links with names, each of which is a gateway.
+/// Number of links with names: these are gateways.
 fn gateways(fleet: &FleetPlan) -> u32 {
     fleet.link_names.as_ref().map_or(0, |_| fleet.links)
 }

@@ -33,7 +33,7 @@ enum Wanted {
     Device(Record),
 }
 
-/// A thing of the registry, and the call by which it was found.
+/// A thing of the registry, and the call that found it.
 struct Found {
     call: String,
     thing: Value,

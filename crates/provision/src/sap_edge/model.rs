@@ -1,4 +1,4 @@
-//! The device model of SAP Edge: what is created, and how it is known again.
+//! The device model of SAP Edge: what is created, and how it is recognized.
 
 use serde_json::{Map, Value, json};
 

@@ -14,7 +14,7 @@ pub(crate) const NAMES: [&str; 5] = [
     "long-key",
 ];
 
-/// The payload, if it is one of these and no second form stands beside it: the outer option.
+/// The payload, if it is one of these and the only form: the outer option.
 pub(super) fn payload(
     class: &Class<'_>,
     (view, number): (&View<'_>, u8),

@@ -19,7 +19,7 @@ use crate::view::View;
 
 const SAP_MEASURES: &str = "sap-measures";
 pub(crate) const DITTO_MODIFY: &str = "ditto-modify";
-/// A message without a body, by which a device of Hono says that it is there, and asks for a command.
+/// A message without a body: a device of Hono reports that it is there, and asks for a command.
 const EMPTY: &str = "empty";
 /// Media type that CoAP can name; that of Ditto's own protocol has no number there.
 const JSON: &str = "application/json";
@@ -155,7 +155,7 @@ fn ditto(class: &Class<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
     Some(named.spec(0))
 }
 
-/// An empty notification: its type is told by the platform, and whose it is by its path.
+/// An empty notification: the platform knows its type, and its path names the device.
 fn empty(class: &Class<'_>, view: &View<'_>, carrier: &Carrier) -> Option<PayloadSpec> {
     if !class.context.scheme.protocol().asks {
         let what = format!("{} has no empty notifications", class.context.dialect);
@@ -284,7 +284,7 @@ fn holds_id(view: &View<'_>, payload: &Payload, position: u8) -> Option<()> {
     view.refuse(what, &help)
 }
 
-/// Stands for the end of a token by which an answer is matched to its request.
+/// Stands for the end of a token, which matches an answer to its request.
 const NUMBER_SAMPLE: &str = "~number-sample";
 
 /// A request for a device is matched to its answer by the token that the request chooses. A token that the
@@ -303,7 +303,7 @@ fn chooses_token(view: &View<'_>, payload: &Payload, position: u8) -> Option<()>
             format!("a device with credentials of type `{kind}`: the answer names no token that the request chose")
         }
         (Some(_), _) => {
-            format!("the request's `token` does not end in `{end}`, by which its answer is matched to it")
+            format!("the request's `token` does not end in `{end}`, so that its answer cannot be matched to it")
         }
         (None, _) => "the request has no `token`, so that the platform makes one, and no device could know which answer is its own".to_owned(),
     };
@@ -388,7 +388,7 @@ fn too_small(
     let needed = carrier.least_payload(is_text);
     let (least, _) = payload.bounds(&class.variables.bounds());
     if is_text {
-        let what = "the template has no `${stamp}`, by which its messages are known again";
+        let what = "the template has no `${stamp}`, so that its messages cannot be recognized";
         let help = format!(
             "add \"${{stamp}}\" ({STAMP_TEXT} characters) to it, or use `carrier: property`, `order` or `none`"
         );

@@ -42,8 +42,8 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
 /// Deals the links of a fleet to sockets, such that message ids last: each may be used once within
 /// `EXCHANGE_LIFETIME` (RFC 7252 section 4.4).
 ///
-/// Over DTLS each link has ids of its own; its sockets are counted alike all the same, so that either
-/// kind meets a server with the same number of addresses.
+/// Over DTLS each link has its own ids. Sockets are counted in the same way there, so that a server sees
+/// the same number of addresses.
 pub(super) fn deal(
     fleet: &View<'_>,
     settings: CoapSettings,
@@ -75,9 +75,8 @@ pub(super) fn deal(
 
 /// Number of links that may share a socket if each uses `ids` message ids within their lifetime.
 ///
-/// Of the ids a block is always being used up ([`muster_protocol::coap`] counts them in blocks of 256), and
-/// how many are due within a lifetime varies: where arrivals are random, by the square root of their
-/// number, of which four are left free.
+/// One block of ids is always in use ([`muster_protocol::coap`] counts them in blocks of 256). The number
+/// due within a lifetime varies: with random arrivals by its square root, and four of these are left free.
 fn links_of_a_socket(ids: f64) -> u32 {
     const BLOCK: f64 = 256.0;
     let usable = MESSAGE_IDS - BLOCK - 4.0 * MESSAGE_IDS.sqrt();

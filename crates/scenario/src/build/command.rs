@@ -105,11 +105,7 @@ fn rate(view: &View<'_>) -> Option<Rate> {
         (CommandTarget::Waiting, None) => Some(Rate::ZERO),
         (CommandTarget::Waiting, Some(_)) => {
             let what = "with `to: waiting` each query is answered with a command";
-            view.refuse_at(
-                "rate",
-                what,
-                "remove `rate`: queries have a rate of their own",
-            )
+            view.refuse_at("rate", what, "remove `rate`: queries have their own rate")
         }
         (_, Some(rate)) => Some(rate),
         (_, None) => view.refuse(
@@ -214,7 +210,7 @@ fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
     if commands.is_two_way && qos == Qos::AtMostOnce {
-        let what = "whether a reply at QoS 0 was taken, nobody tells";
+        let what = "no answer shows that a reply at QoS 0 was accepted";
         return view.refuse_at("qos", what, "use `qos: 1`, or `mode: one-way`");
     }
     Some(qos)
@@ -290,7 +286,7 @@ pub(super) fn receive_stream(
     view: &View<'_>,
     number: u16,
 ) -> Option<StreamPlan> {
-    one_device_a_link(class, view, "subscriptions of its own")?;
+    one_device_a_link(class, view, "its own subscriptions")?;
     let Some(filter_view) = view.get("filter") else {
         let help = "add `filter: \"broadcast/#\"`";
         return view.refuse("this stream receives, and does not say what", help);
@@ -304,7 +300,7 @@ pub(super) fn receive_stream(
         let what = "of a shared subscription nobody knows who gets what";
         return filter_view.refuse(
             what,
-            "the filter alone: each subscriber is an account of its own",
+            "the filter alone: each subscriber has its own account",
         );
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
@@ -316,7 +312,7 @@ pub(super) fn receive_stream(
     })
 }
 
-/// A stream of which nothing is due by itself.
+/// A stream without a schedule.
 fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     let context = class.context;
     Some(StreamPlan {

@@ -28,7 +28,7 @@ use crate::view::View;
 /// The keep-alive and the session expiry travel in whole seconds; the keep-alive in 16 bits
 /// (MQTT 5 section 3.1.2.10).
 const LONGEST_KEEP_ALIVE: u32 = u16::MAX as u32;
-/// The session expiry travels in 32 bits, of which all ones means for ever (section 3.1.2.11.2).
+/// The session expiry travels in 32 bits; all ones mean that the session never expires (section 3.1.2.11.2).
 const LONGEST_EXPIRY: u32 = u32::MAX;
 
 /// First ids of a fleet, and what it shares with the others.
@@ -165,7 +165,7 @@ fn links_of_its_own(view: &View<'_>, dialect: Dialect) -> Option<u32> {
         return view.refuse_at(
             "gateway",
             what,
-            "remove it: each device then has a link of its own",
+            "remove it: each device then has its own link",
         );
     }
     Some(devices)
@@ -194,7 +194,7 @@ fn table(view: &View<'_>, devices: u32) -> Option<Table> {
     let table = Table::parse(text).map_err(|error| wrong(&error)).ok()?;
     if let Some(taken) = table.columns().iter().find(|name| is_built_in(name)) {
         let what = format!(
-            "{path}: column `{taken}` would never be read: `${{{taken}}}` has a meaning of its own"
+            "{path}: column `{taken}` would never be read: `${{{taken}}}` is a variable of Muster"
         );
         return view.refuse(what, "give the column another name");
     }

@@ -46,7 +46,7 @@ pub(super) fn escaped_template(template: Template, variables: &Variables<'_>) ->
     Template::parse(&escaped).unwrap_or(template)
 }
 
-/// A text with the values escaped that stand in its strings; `is_inside` tells whether it begins in one.
+/// A text with the values in its strings escaped; `is_inside` is true if it begins in one.
 pub(super) fn within_strings(text: &str, is_inside: bool, variables: &Variables<'_>) -> String {
     escape_json(text, is_inside, &|name| variables.need_escapes(name))
 }

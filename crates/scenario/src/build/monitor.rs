@@ -42,7 +42,7 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
         return url.refuse(what, "remove the entry; those of `dialect: hono` are known");
     }
     if matches!(platform.kind, PlatformKind::Gateway { .. }) {
-        let what = "the embedded gateway tells no counters: its account is exact";
+        let what = "the embedded gateway has no page of counters: its account is exact";
         return url.refuse(what, "remove the entry, or use `kind: hono`");
     }
     Some(MonitorPlan {

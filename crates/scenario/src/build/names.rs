@@ -50,7 +50,7 @@ pub(super) fn names(id: &View<'_>, variables: &Variables<'_>, rows: Rows) -> Opt
     fits(id, "names", longest).then_some(names)
 }
 
-/// The names of a fleet's links of their own: so many, each of so many devices.
+/// The names that `gateway.id` gives the links of a fleet: the number of links, and of devices on each.
 pub(super) fn link_names(
     fleet: &View<'_>,
     variables: &Variables<'_>,
@@ -92,7 +92,7 @@ fn listed(id: &View<'_>, variables: &Variables<'_>, rows: Rows) -> Option<NameTa
         what: "name",
         empty: "give each row of `data` a name",
         twice: match has_columns {
-            true => "give each row of `data` a name of its own",
+            true => "give each row of `data` its own name",
             false => "a name with ${index} or a column of `data`",
         },
         other: "shorter names, or fewer devices",
@@ -175,7 +175,7 @@ pub(super) fn client_id(view: &View<'_>, variables: &Variables<'_>) -> Option<Cl
 }
 
 /// The client ids of a fleet's links as a table, which is kept only to compare them with others'; none
-/// where the fleet gives none of its own.
+/// where the fleet gives none.
 pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<NameTable>> {
     let variables = Variables {
         names: &plan.names,
@@ -220,7 +220,7 @@ pub(super) fn client_ids(view: &View<'_>, plan: &FleetPlan) -> Option<Option<Nam
 }
 
 /// Refuses devices or client ids of one name in different fleets: two devices of one name would take
-/// over each other's session, and their messages could not be told apart.
+/// over each other's session, and their messages could not be distinguished.
 pub(super) fn differ(views: &[View<'_>], fleets: &[FleetPlan], client_ids: &[Option<NameTable>]) {
     let of = |at: usize, place: u32, has_columns: bool| {
         let fleet = &fleets[at];
@@ -324,7 +324,7 @@ pub(super) fn links_are_named(
     }
 }
 
-/// The embedded gateway knows the devices that it was told of by their client ids.
+/// Checks client ids: the embedded gateway knows provisioned devices by them.
 pub(super) fn clients_are_registered(
     views: &[View<'_>],
     fleets: &[FleetPlan],

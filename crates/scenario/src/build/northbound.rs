@@ -36,7 +36,7 @@ fn filter_of(view: &View<'_>) -> Option<String> {
     let filter = view.text();
     if filter.starts_with("$share/") {
         let help = "write the group under `shared` and the filter alone here";
-        return view.refuse("a shared subscription has a key of its own", help);
+        return view.refuse("a shared subscription has its own key", help);
     }
     match topic::check_filter(filter) {
         Ok(()) => Some(filter.to_owned()),
@@ -87,8 +87,8 @@ fn sasl(view: &View<'_>) -> Sasl {
     named.unwrap_or_default()
 }
 
-/// A dialect that says on which topics its platform publishes has names of its own for them; else
-/// the names are the topics'.
+/// The topics of a backend. A dialect with known topics has its own names for them; otherwise the names are
+/// the topics'.
 fn topics(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Vec<KafkaTopic>> {
     let named = view.get("topics");
     if let Some(kafka) = &dialect.application.kafka {
@@ -158,12 +158,13 @@ fn is_name(view: &View<'_>, name: &str) -> Option<()> {
     view.refuse(format!("`{name}` cannot name a topic of Kafka"), help)
 }
 
-/// The business application finds the embedded gateway at a free port of its own.
+/// Checks that a backend has the northbound address of the embedded gateway, a free port.
 pub(super) fn is_beside(url: &View<'_>, endpoint: &Endpoint) {
     if endpoint.scheme == Scheme::Mqtt && endpoint.port == 0 {
         return;
     }
-    let what =
-        format!("beside CoAP the embedded gateway has a broker at a free port, not {endpoint}");
+    let what = format!(
+        "with CoAP devices the embedded gateway has its broker at a free port, not at {endpoint}"
+    );
     url.wrong(what, "remove `url`");
 }

@@ -22,7 +22,7 @@ pub(super) fn kind(class: &Class<'_>, view: &View<'_>, qos: Qos) -> Option<Strea
         return view.refuse_at("kind", what, "remove the stream; queries work with `mqtt`");
     }
     if qos == Qos::AtMostOnce {
-        let what = "whether a query at QoS 0 was taken, nobody tells";
+        let what = "no answer shows that a query at QoS 0 was accepted";
         return view.refuse_at("qos", what, "use `qos: 1`");
     }
     if let Some(retry) = view
@@ -83,7 +83,7 @@ pub(super) fn one_of_each_kind(streams: &[StreamPlan], views: &[View<'_>]) -> Op
     );
     alone(streams, views, StreamPlan::is_command, taking)?;
     let asking = (
-        "asks for these devices, each of which has one query under way at the most",
+        "asks for these devices, and each has at most one query under way",
         "one stream of kind command-query a fleet, at the sum of their rates",
     );
     alone(streams, views, StreamPlan::is_query, asking)
@@ -110,7 +110,7 @@ pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         return Some(());
     }
     let what = format!(
-        "over {} a device of {} subscribes to nothing: it hears the answers to its own requests",
+        "over {} a device of {} subscribes to nothing: it receives the answers to its own requests",
         scheme.protocol_name(),
         class.context.dialect
     );

@@ -62,7 +62,7 @@ pub(super) fn can_be_sent(
     let media_type = media_type.filter(|_| protocol.numbers_media_types);
     if let Some(unknown) = media_type.filter(|it| content_format::of_media_type(it).is_none()) {
         let what = format!(
-            "{} has no number for `{unknown}`, so that it could not be told",
+            "{} has no number for `{unknown}`, so that it cannot be sent",
             protocol.name
         );
         let help =

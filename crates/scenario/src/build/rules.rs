@@ -82,7 +82,7 @@ fn scopes<'a>(root: &View<'a>, fleets: &[FleetPlan]) -> Vec<(Scope, View<'a>)> {
     scopes
 }
 
-/// A rule of which narrower ones took everything out is a slip.
+/// Warns of a rule whose streams all have narrower rules.
 fn warn_of_rules_without_object(rules: &Rules, scopes: &[(Scope, View<'_>)], fleets: &[FleetPlan]) {
     let named = rules
         .slos
@@ -97,7 +97,7 @@ fn warn_of_rules_without_object(rules: &Rules, scopes: &[(Scope, View<'_>)], fle
         let view = scopes.iter().find(|(scope, _)| *scope == slo.scope);
         if let (false, Some((_, view))) = (has_object, view) {
             let what = format!(
-                "every stream here has a rule `{rule}` of its own, so that this one judges nothing"
+                "every stream here has its own rule `{rule}`, so that this one judges nothing"
             );
             view.warn(what, "remove it, or one of the others");
         }
@@ -189,7 +189,7 @@ impl Place<'_, '_> {
         }
     }
 
-    /// The bounds on the percentiles of one latency, of so many messages as are due while measuring.
+    /// The bounds on the percentiles of one latency, with the number of messages due while measuring.
     fn latency_slos(
         &self,
         mut builder: RulesBuilder,

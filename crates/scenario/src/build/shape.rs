@@ -17,7 +17,7 @@ pub(super) struct Load {
 /// Two rates agree if they differ by less than what the units can be blamed for.
 const SLACK: f64 = 1e-9;
 
-/// Reads the keys that say how much is sent, for a class of so many devices.
+/// Reads the keys of rate and shape, for a class of this number of devices.
 pub(super) fn load(view: &View<'_>, devices: u32) -> Option<Load> {
     let declared = declared_rate(view, devices)?;
     let shape = view.get("shape")?;

@@ -33,7 +33,7 @@ fn nothing_surfaces(dialect: Dialect, fleets: &[FleetPlan]) -> String {
     let silent = streams.find(|stream| stream.is_uplink() && !surfaces(stream));
     match silent.filter(|_| dialect.has_northbound) {
         Some(stream) => format!(
-            "`{}` never surfaces, so that arrivals could not be told from losses",
+            "`{}` never surfaces, so that arrivals could not be distinguished from losses",
             stream.name
         ),
         None => format!("{dialect} has no northbound that a backend could consume"),

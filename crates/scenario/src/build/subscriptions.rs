@@ -23,7 +23,7 @@ enum Filter<'a> {
 }
 
 /// A link subscribes to no more than it can hold, and no message comes by two of its filters: a broker
-/// may send one copy of it or two (MQTT 5 section 3.3.4), and does not say by which it came.
+/// may send one copy of it or two (MQTT 5 section 3.3.4), and does not name the filter.
 pub(super) fn are_distinct(
     class: &Class<'_>,
     streams: &[StreamPlan],
@@ -47,8 +47,8 @@ pub(super) fn are_distinct(
         if let Some((one, other)) = overlap(class, earlier, later) {
             let whose = &earlier.whose;
             let what = format!("`{other}` takes topics that `{one}` of {whose} takes as well");
-            let help = "filters without a common topic: of a message that two of them take, nobody \
-                        tells by which it came";
+            let help = "filters without a common topic: a message that two of them take \
+                        does not name its filter";
             return view.refuse(what, help);
         }
     }
@@ -122,7 +122,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Subscribers are told apart by the ids in what they get, and every pair of a subscriber and a
+/// Checks that subscribers can match messages to senders by their ids: every pair of a subscriber and a
 /// sender has a set in the ledger.
 pub(super) fn subscribers_can_distinguish(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
     let streams = || fleets.iter().flat_map(|fleet| &fleet.streams);
@@ -140,7 +140,7 @@ pub(super) fn subscribers_can_distinguish(root: &View<'_>, fleets: &[FleetPlan])
             )
         {
             let what = format!(
-                "devices subscribe, and with `carrier: {}` they cannot tell messages apart",
+                "devices subscribe, and with `carrier: {}` they cannot distinguish messages",
                 stream.carrier
             );
             return view.refuse_at("carrier", what, "use `carrier: payload`");

@@ -181,7 +181,7 @@ fn file_text(view: &View<'_>) -> Option<(String, String)> {
     Some((path.to_owned(), text))
 }
 
-/// Reads `platform.backend`. Plain subscribers are accounts of their own (docs/semantics.md#arrivals), so
+/// Reads `platform.backend`. Each plain subscriber has its own account (docs/semantics.md#arrivals), so
 /// several consumers without a group become several backends.
 pub(super) fn backends(
     platform: &View<'_>,
@@ -352,7 +352,7 @@ fn joins_arrivals(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
         return Some(());
     };
     let what = format!(
-        "`{}` has `carrier: none`, so its arrivals cannot be told",
+        "`{}` has `carrier: none`, so its arrivals cannot be recognized",
         blind.name
     );
     view.refuse(

@@ -166,7 +166,7 @@ impl Variables<'_> {
         self.render_called(template, place, None)
     }
 
-    /// The same of a link by its first device, where it has a name of its own.
+    /// The same of a link by its first device; `name` is the name of the link, if it has one.
     pub(super) fn render_called(
         &self,
         template: &Template,
@@ -178,7 +178,7 @@ impl Variables<'_> {
         text(template, &self.scope(place, &name))
     }
 
-    /// The text of a name, which has no name yet, with an index of its own.
+    /// The text of a name for a device that has none yet, with an explicit index.
     pub(super) fn render_as(&self, template: &Template, place: u32, index: u32) -> String {
         let scope = Scope {
             index,

@@ -114,7 +114,7 @@ fn warn_of_what_is_not_taken(payload: &View<'_>, source: &str) {
     payload.warn(what, AS_JSON);
 }
 
-/// The texts of which messages are made; none if they are no text.
+/// The source texts of messages; none if they are no text.
 fn texts(payload: &PayloadSpec) -> Option<Vec<String>> {
     match payload {
         PayloadSpec::Template(source) => Some(vec![source.clone()]),

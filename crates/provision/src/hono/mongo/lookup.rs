@@ -33,7 +33,7 @@ impl There {
 }
 
 impl Mongo {
-    /// The tenants without any device, of which no batch has to be looked for.
+    /// The tenants without any device, whose batches need no look-up.
     pub(super) fn empty(
         &self,
         tenants: &BTreeSet<String>,

@@ -38,7 +38,7 @@ struct Sorted {
     ours: Vec<String>,
     versions: Vec<String>,
     others: Vec<String>,
-    /// Not there, after a call of ours to delete it of which no answer was seen.
+    /// Not there, after a call of ours to delete it whose answer was not received.
     went: Vec<String>,
     /// Not there, and known to have been.
     gone: Vec<String>,
@@ -114,7 +114,7 @@ impl Sorted {
 trait Registered {
     /// The devices of these names that are there.
     fn devices(&self, names: &[&str]) -> Result<BTreeMap<String, Document>, ProvisionError>;
-    /// Deletes devices of these names, as far as they have one of the versions; how many it were.
+    /// Deletes devices of these names and versions; returns their number.
     fn delete_devices(&self, names: &[&str], versions: &[String]) -> Result<u64, ProvisionError>;
     fn delete_credentials(&self, names: &[&str]) -> Result<(), ProvisionError>;
 }

@@ -124,8 +124,8 @@ impl<'a> Wanting<'a> {
 }
 
 impl Mongo {
-    /// Takes away what is ours and not as it is wanted. Credentials go first: without their device nobody
-    /// could tell whose they are.
+    /// Takes away what is ours and not as it is wanted. Credentials go first: without their device
+    /// their owner is not known.
     pub(super) fn clear(
         &self,
         wanting: &Wanting<'_>,

@@ -27,7 +27,7 @@ const COUNTS: [(&str, Counted, Needs); 3] = [
     ("receive-loss", SloBound::ReceiveLoss, Needs::Subscribers),
 ];
 const QUERIES: &str = "queries-with-command";
-/// Keys that a stream without messages of its own cannot have.
+/// Keys that a stream without uplinks cannot have.
 const SLOS_OF_MESSAGES: [&str; 9] = [
     "loss",
     "duplicates",
@@ -92,7 +92,7 @@ fn is_bound<T>(demand: &Option<Demand<T>>) -> bool {
     matches!(demand, Some(Demand::Bound(_)))
 }
 
-/// Refuses what a stream without messages of its own cannot be asked for.
+/// Refuses these keys.
 pub(super) fn only(view: &View<'_>) {
     for key in SLOS_OF_MESSAGES {
         if let Some(stray) = view.get(key) {

@@ -129,7 +129,7 @@ impl<'a> Covered<'a> {
         let unseen = self.streams.iter().find(|(_, stream)| is_unseen(stream));
         if let (Some((fleet, stream)), false) = (unseen, judged.is_watched) {
             let what = format!(
-                "`stable` cannot be known: nothing looks behind the acknowledgements of {}/{}, which promise {}",
+                "`stable` cannot be known: no backend sees the messages of {}/{}, and their acknowledgements promise {}",
                 fleet.name,
                 stream.name,
                 match stream.promise(judged.dialect) {
