@@ -81,11 +81,8 @@ impl Check<'_> {
         }
         self.given = outer;
         // A misspelt key is also a missing one, and its own problem says enough.
-        if node
-            .entries()
-            .iter()
-            .all(|entry| object.key(&entry.key).is_some())
-        {
+        let mut entries = node.entries().iter();
+        if entries.all(|entry| object.key(&entry.key).is_some()) {
             self.missing(object, node, path);
         }
     }
@@ -336,10 +333,9 @@ impl Check<'_> {
     }
 
     fn form(&mut self, node: &Node, path: &str, wanted: &str, help: &str) {
-        let name = if path.is_empty() {
-            "the scenario"
-        } else {
-            path
+        let name = match path {
+            "" => "the scenario",
+            path => path,
         };
         let what = format!("`{name}` is {}, where {wanted} belongs", node.form().name());
         self.wrong(node.place, path, &what, help);

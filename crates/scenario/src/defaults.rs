@@ -45,7 +45,6 @@ pub(crate) fn fill(root: &mut Node) {
     }
 }
 
-/// Dialect of the platform, defaults included.
 fn dialect(root: &Node) -> Dialect {
     let word = |key: &str| root.get("platform")?.get(key)?.text();
     let name = match word("kind").unwrap_or("gateway") {
@@ -135,7 +134,6 @@ fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
     }
 }
 
-/// The defaults that the language's table holds.
 fn fill_object(object: &'static Object, node: &mut Node) {
     for key in object.keys {
         if let (Some(default), Status::Built, None) = (key.default, key.status, node.get(key.name))
@@ -215,7 +213,6 @@ fn leave_out_of_messages(stream: &mut Node) {
     }
 }
 
-/// Beginning of the topics where the scenario names none.
 const OWN: &str = "muster/";
 
 /// Places in a device's queue where the scenario names none (docs/semantics.md#shed).
@@ -271,7 +268,6 @@ const NOTHING: &str = "muster/nothing";
 struct Traffic {
     /// A filter that takes every topic of the scenario.
     filter: String,
-    /// The highest quality of service.
     qos: String,
     /// True if any stream's messages carry an id.
     carries_ids: bool,

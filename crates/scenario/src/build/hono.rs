@@ -48,13 +48,13 @@ fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
     Some(())
 }
 
-/// Hono is told for how many whole seconds a device waits for a command, and bounds them.
+/// Checks the time that a device waits for a command: Hono takes whole seconds, and bounds them.
 pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
     let Some(limits) = class.context.request_limits else {
         return Some(());
     };
     if !ttd.get().is_multiple_of(1_000_000) {
-        let what = "Hono is told in whole seconds for how long a device waits";
+        let what = "Hono takes the time that a device waits in whole seconds";
         return view.refuse_at("ttd", what, "such as 1s");
     }
     if ttd > limits.ttd {

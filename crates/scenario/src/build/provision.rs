@@ -19,14 +19,14 @@ const NO_URL: (&str, &str) = (
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
 const NO_PROVISION: &str = "`mode: none`, or no `provision` at all";
-/// Keys of a management API, of which the first says where it is, and last what is there in its place.
+/// Keys of a management API. The first is its address, the last the database in its place.
 const OF_PLATFORMS: [&str; 8] = [
     "url", "token", "user", "password", "tls", "gateway", "api", "mongodb",
 ];
 const SLOWEST: f64 = 1.0 / 60.0;
 
 /// Reads `provision`. The outer option: whether it could be read; the inner one: whether there is
-/// anybody to tell.
+/// a registry.
 pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Option<ProvisionPlan>> {
     let Some(view) = root.get("provision") else {
         return Some(None);
@@ -38,7 +38,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     };
     let dialect = platform.dialect();
     if dialect.management.is_none() {
-        let why = format!("{dialect} has nobody to be told of devices");
+        let why = format!("{dialect} has no registry of devices");
         return nobody(&view, mode, (&why, NO_PROVISION));
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
@@ -128,7 +128,7 @@ fn has_none(view: &View<'_>, keys: &[&str], (why, help): (&str, &str)) -> Option
     stray.refuse(format!("`{key}` has no meaning here: {why}"), help)
 }
 
-/// Nothing is done, and whoever asked for something hears so.
+/// Provisions nothing, and reports that where something was asked for.
 fn nobody(
     view: &View<'_>,
     mode: ProvisionMode,

@@ -81,7 +81,7 @@ pub(super) fn one_scheme_a_protocol(views: &[View<'_>], endpoints: &[Endpoint]) 
         let first = same.find(|scheme| scheme.protocol() == protocol)?;
         if endpoint.scheme != first {
             let (other, first) = (endpoint.scheme.name(), first.name());
-            let what = format!("`{other}` beside `{first}`: all devices connect in one way");
+            let what = format!("`{other}` and `{first}`: all devices connect in one way");
             return view.refuse(what, "one scheme for all addresses, or a scenario for each");
         }
     }
@@ -174,8 +174,8 @@ pub(super) fn certificates_are_shown(
     view.refuse_at("credential", what, "connect with `mqtts`, `wss` or `coaps`")
 }
 
-/// The embedded gateway asks devices over DTLS for a certificate if it knows who vouches for them, and
-/// then lets in nobody without one, but for shared keys.
+/// Checks the credential of devices over DTLS. If the embedded gateway knows their authority, it asks for
+/// certificates, and accepts only these and shared keys.
 pub(super) fn gateway_knows(
     views: &[View<'_>],
     fleets: &[FleetPlan],
@@ -199,7 +199,7 @@ fn is_let_in(view: &View<'_>, fleet: &FleetPlan, asks: bool) -> Option<()> {
         }
         (Credential::Certificate { .. }, false) => (
             "the embedded gateway asks no device for its certificate",
-            "add `platform.tls.client-ca`, the file of who vouches for them",
+            "add `platform.tls.client-ca`, the certificate of their authority",
         ),
         (Credential::None, true) => (
             "with `platform.tls.client-ca` the embedded gateway lets in no device that proves nothing",

@@ -9,16 +9,13 @@ use crate::language::{Kind, Object, Owner};
 use crate::source::Sources;
 use crate::tree::{Node, Value};
 
-/// The settings that decide which keys have a meaning.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
     /// The protocols of the devices, that of the first address first.
     devices: Vec<&'static str>,
-    /// The protocol of the nearest address of a backend.
     backend: &'static str,
     dialect: Dialect,
     is_embedded: bool,
-    /// The nearest `kind`.
     kind: &'static str,
 }
 
@@ -41,7 +38,6 @@ impl Given {
         }
     }
 
-    /// Settings that are given within a map.
     pub(super) fn within(mut self, object: &'static Object, node: &Node) -> Self {
         for key in object.keys {
             let text = node.get(key.name).and_then(Node::text).or(key.default);

@@ -26,18 +26,14 @@ object! { pub(super) PLATFORM:
         .of(&[Owner::Gateway, WITH_REQUESTS]).above_zero("a gateway that takes no payload", "such as 2KiB"),
 }
 
-/// A backend whose consumers subscribe.
 const OF_MQTT: Owner = Owner::Backend(&["MQTT"]);
-/// A backend whose consumers read topics of Kafka.
 const OF_KAFKA: Owner = Owner::Backend(&["Kafka"]);
 /// Platforms that bound a request.
 const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     let mut protocols = Protocol::ALL.into_iter();
     protocols.any(|protocol| of.requests(protocol).limits.is_some())
 });
-/// Platforms that know their devices.
 const PROVISIONED: Owner = Owner::Dialect(|of| of.management.is_some());
-/// Platforms with a registry of Hono.
 const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::HonoRegistry));
 /// Platforms whose devices belong to gateways that the platform names.
 const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::SapEdge));
