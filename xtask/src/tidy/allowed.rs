@@ -19,10 +19,6 @@ pub(super) const CRATES: &[Allowance] = &[
     Allowance::new("agent", [13, 0]),
     Allowance::new("device", [62, 0]),
     Allowance::new("fleet", [17, 0]),
-    Allowance::new("load", [16, 0]),
-    Allowance::new("plan", [13, 0]),
-    Allowance::new("provision", [23, 0]),
-    Allowance::new("scenario", [71, 0]),
 ];
 
 /// Pages with longer sentences than allowed.
