@@ -1,4 +1,4 @@
-//! The threads of one process and what they tell.
+//! The threads of one process and their reports.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -49,7 +49,7 @@ pub struct Agent {
     facts: Option<Arc<FactCounter>>,
     facts_missed: u64,
     handovers: Option<Box<Handover>>,
-    /// CPU time of the threads of libraries that consume, as the samples tell, in microseconds.
+    /// CPU time of the threads of libraries that consume, summed over the samples, in microseconds.
     pub(crate) library_cpu_us: u64,
     is_over: bool,
 }
@@ -122,7 +122,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Starts every thread, each with a writer of its own for its facts.
+    /// Starts every thread, each with its own writer of facts.
     ///
     /// # Errors
     /// [`AgentError`] if the assignment cannot be carried out on this machine.

@@ -29,7 +29,7 @@ pub struct Assignment {
     /// Addresses that devices connect to, each with the protocol of its devices.
     #[serde(with = "scoped")]
     pub targets: Vec<(Protocol, SocketAddr)>,
-    /// The consumers: of which backend, which number, and where each connects.
+    /// The consumers: the backend and number of each, and the address it connects to.
     #[serde(with = "scoped")]
     pub consumers: Vec<((BackendId, ConsumerId), SocketAddr)>,
     /// The processes of an embedded gateway on this host, whose CPU wait counts as our own.

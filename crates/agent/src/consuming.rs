@@ -1,4 +1,4 @@
-//! The threads of an agent's consumers: ours, and those of the library beside them.
+//! The threads of an agent's consumers: ours, and those of the library.
 
 use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop, kafka_loop};
 use muster_judge::ThreadRole;
@@ -17,7 +17,7 @@ const LIBRARY_THREADS: &str = "rdk:";
 const LIBRARY_FIRST: u16 = 10_000;
 
 impl Agent {
-    /// MQTT's consumers share a thread; Kafka's have one each, beside those of their library.
+    /// MQTT's consumers share a thread; Kafka's have one each, in addition to those of their library.
     pub(crate) fn start_consumers(
         &mut self,
         spec: &ConsumersSpec,

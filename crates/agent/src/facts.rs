@@ -1,4 +1,4 @@
-//! The facts file: each thread fills pages of its own and one thread writes them, so that no
+//! The facts file: each thread fills its own pages and one thread writes them, so that no
 //! device waits for a disk.
 
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use muster_model::Fact;
 /// Bytes of a page: some 800 facts.
 const PAGE_BYTES: usize = 64 << 10;
 /// Pages that may wait for the disk: 32 MiB, seconds of a busy run. A page that finds no room is
-/// not written, which is told and makes the run invalid: its facts are not every fact.
+/// not written; this is reported and makes the run invalid.
 const PAGES_MAX: usize = 512;
 
 /// The facts file of a process, shared by all its threads.
@@ -29,7 +29,7 @@ pub struct FactsLog {
 /// Reason for which the file does not hold every fact.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
-    /// More were told than were wanted.
+    /// More facts were reported than were wanted.
     #[error("{0} facts beyond the most that was asked for; raise --facts-max")]
     Beyond(u64),
     /// The disk was too slow, or stood still.
@@ -74,7 +74,7 @@ impl FactsLog {
         })
     }
 
-    /// Waits until all that the threads have told is written; call when they have ended.
+    /// Waits until all facts of the threads are written; call when they have ended.
     ///
     /// # Errors
     /// [`FactsError`] if not every fact is there.

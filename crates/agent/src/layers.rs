@@ -176,7 +176,7 @@ pub fn consumer_layers(
     })
 }
 
-/// The certificates of a fleet's links, as far as a slice has them.
+/// Reads the certificates of those links of a fleet that are in a slice.
 fn credentials(
     plan: &Plan,
     fleet: &FleetPlan,

@@ -1,7 +1,7 @@
 //! One generator process: the plan, its shards and its consumers, as a stream of news.
 //!
-//! Layer 7. An [`Agent`] starts one thread for each shard and one for all its consumers, passes
-//! orders on, and tells what they did and how the process itself fares. [`serve`] is the same over
+//! Layer 7. An [`Agent`] starts one thread for each group of shards, and threads for its consumers, passes
+//! orders on, and reports their work and the health of the process. [`serve`] is the same over
 //! a pair of pipes, for a worker process. It must never know another agent, or what is judged.
 
 mod agent;

@@ -16,7 +16,7 @@ const WAIT: Duration = Duration::from_millis(20);
 /// It ends when its work is done, or when the controller's end of the pipe is gone.
 ///
 /// # Errors
-/// [`FrameError`] if the controller can no longer be told.
+/// [`FrameError`] if the pipe to the controller fails.
 pub fn serve(mut input: impl Read + Send + 'static, mut out: impl Write) -> Result<(), FrameError> {
     let Some(assignment) = read_frame::<Assignment>(&mut input)? else {
         return Ok(());

@@ -264,7 +264,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         true
     }
 
-    /// Connects a link on a socket of its own.
+    /// Connects a link that shares no socket.
     fn connect_alone(&mut self, io: &mut Io, link: u32) {
         // What this turn did before it is not the target's: a connect begins with its SYN.
         let now = io.fresh_now();

@@ -273,7 +273,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         self.sockets.spare = gathered;
     }
 
-    /// Tells what became of all that was gathered at a socket, and what that was.
+    /// Reports the results of all that was gathered at a socket; returns what that was.
     fn report_gathered(&mut self, io: &mut Io, socket: u32) -> Vec<Gathered<P::Key>> {
         let at = io.fresh_now();
         let spare = std::mem::take(&mut self.sockets.spare);
@@ -309,7 +309,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         self.sockets.shared[socket as usize].unsent = gathered;
     }
 
-    /// Sends what was gathered at all sockets, as far as there is room, and tells of it.
+    /// Sends what was gathered at each socket that has room, and reports the results.
     pub(super) fn send_all_gathered(&mut self, io: &mut Io) {
         while let Some(socket) = self.sockets.gathered.pop() {
             let key = self.sockets.shared[socket as usize].key;

@@ -11,14 +11,14 @@ use muster_protocol::layer::LayerError;
 
 use super::targets::Targets;
 
-/// Failures of layers that are told in detail: each cause once, of which there are fewer.
+/// The most failures of layers that are reported in detail, each cause once; there are fewer causes.
 const REPORTED_MAX: usize = 64;
 
-/// The reports of a shard, and what they told once.
+/// The reports of a shard, and what was reported once.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     diagnostics: Vec<Diagnostic>,
-    /// Failures of lines that were told with all that is known of them.
+    /// Failures of lines that were reported in detail.
     reported: Vec<LayerError>,
     /// Handshakes in which the peer declined what a link on a shared socket cannot do without.
     declined: u64,

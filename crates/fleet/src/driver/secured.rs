@@ -29,7 +29,7 @@ const NEVER: Micros = Micros::from_secs(24 * 3_600);
 pub struct LinkCertificates {
     /// By whom servers are judged.
     common: Box<dyn Certificates + Send>,
-    /// The same with a certificate of its own, by the link's number, in its order.
+    /// The same for links that show a certificate, by the link's number, in its order.
     own: Vec<(u32, Box<dyn Certificates + Send>)>,
 }
 
@@ -70,7 +70,7 @@ pub struct Secured<C: Crypto> {
     /// Sessions that links can resume, each its own and no other's. A session is taken out for a
     /// try, so that one that fails is followed by a handshake in full.
     sessions: FxHashMap<u32, Box<Session>>,
-    /// The name by which link n asks for its server, at the n-th place counted round.
+    /// Names of servers: link n asks for the one at n modulo their number.
     server_names: Vec<String>,
     plan: Arc<Plan>,
     /// By fleet.

@@ -62,7 +62,7 @@ impl<K> SharedSocket<K> {
 #[derive(Debug)]
 pub(crate) struct DatagramSockets<K> {
     pub(super) shared: Vec<SharedSocket<K>>,
-    /// Copies and blocks that sockets of their own hold, by link.
+    /// Copies and blocks that unshared sockets hold, by link.
     pub(super) held: BTreeMap<u32, Further<K>>,
     /// Sockets on which a link may be opened.
     ready: Vec<u32>,
@@ -142,7 +142,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         }
     }
 
-    /// A burst of answers must find room: what the kernel granted less of is told.
+    /// Asks for room for a burst of answers, and reports if the kernel granted less.
     pub(super) fn ask_for_buffer(&mut self, io: &mut Io, key: Key, wanted: usize) {
         io.set_receive_buffer(key, wanted);
         let granted = io.receive_buffer(key).unwrap_or(wanted);
@@ -249,7 +249,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         self.look_at_handshake(socket);
     }
 
-    /// The socket's message ids and tokens tell whose it is.
+    /// The socket's message ids and tokens identify the link.
     fn received_by_endpoint(&mut self, io: &mut Io, socket: u32, bytes: &[u8]) {
         let now = io.fresh_now();
         let link = self

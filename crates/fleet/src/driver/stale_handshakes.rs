@@ -34,7 +34,7 @@ impl StaleHandshakes {
         self.current = None;
     }
 
-    /// A handshake is over: what its server says again is nobody's.
+    /// A handshake failed: repeated answers of its server belong to no link.
     pub(super) fn failed(&mut self) {
         let Some(random) = self.current.take() else {
             return;

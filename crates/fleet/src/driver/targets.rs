@@ -36,7 +36,7 @@ impl Targets {
         &self.plan
     }
 
-    /// The target of a link, or of the first link of one of so many sockets; and the source address,
+    /// The target of a link, or of the first link of one of `sockets` sockets; and the source address,
     /// where none leaves it to the kernel. Links of a fleet take those that the scenario names in turn,
     /// to each target alike.
     pub(super) fn of<C>(

@@ -90,7 +90,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         self.shard.lost(link, now, cause_of_layer(error))
     }
 
-    /// Tells of a failure once for each cause, with all that is known of it.
+    /// Reports a failure once for each cause, in detail.
     fn report_failure(&mut self, link: u32, error: LayerError) {
         if !self.reports.is_first(error) {
             return;
