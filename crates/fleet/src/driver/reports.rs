@@ -97,7 +97,7 @@ impl Reports {
                 ""
             };
             let text = format!(
-                "ICMP told of datagrams to {}: {why}{hint}",
+                "ICMP reports datagrams to {} as undeliverable: {why}{hint}",
                 targets.addresses()
             );
             self.note(Diagnostic::Unreachable(text));

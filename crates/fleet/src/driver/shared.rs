@@ -155,8 +155,8 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         }
     }
 
-    /// Opens links whose sockets wait for room, as far as there is some by now: before further links
-    /// have their turn, which would wait behind them.
+    /// Opens links whose sockets wait, while fewer handshakes are under way than may be. It goes before
+    /// the turns of further links, which would wait behind them.
     pub(super) fn use_room(&mut self, io: &mut Io) {
         while let Some(ramp) = self.ramp_with_room() {
             let Some(socket) = self.sockets.queues[ramp].pop_front() else {

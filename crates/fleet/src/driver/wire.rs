@@ -119,7 +119,7 @@ pub(super) fn remedy(fault: dtls::Fault, platform: &PlatformPlan) -> String {
             return cause.map_or_else(String::new, |cause| cause.remedy(TLS_KEYS));
         }
         dtls::Fault::NoConnectionId => {
-            ", by which devices on one socket are told apart: use `sockets: per-device`"
+            ", which devices on one socket need to be distinguished: use `sockets: per-device`"
         }
         dtls::Fault::TimedOut => match &platform.kind {
             PlatformKind::Deployed { dialect } => dialect.requests(Protocol::Coap).handshake_hint,
