@@ -39,7 +39,7 @@ pub(crate) enum Met {
 }
 
 impl Acknowledged {
-    /// Room for so many queues; nothing is kept where no stream is acknowledged by the application.
+    /// Room for the stream queues of a shard; nothing is kept where no stream is acknowledged by the application.
     pub(crate) fn of(queues: usize) -> Self {
         Self {
             open: FxHashMap::default(),

@@ -12,7 +12,7 @@ use muster_model::{DeviceId, Micros, StreamId};
 /// A message that the schedule wants now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueMessage {
-    /// Of which stream.
+    /// Its stream.
     pub stream: StreamId,
     /// From whom.
     pub device: DeviceId,

@@ -10,7 +10,7 @@ use muster_platform::{Announcement, Dialect, Directory, Uplink};
 
 use crate::client::Client;
 
-/// One fleet, as far as one shard carries it.
+/// The part of a fleet that one shard carries.
 #[derive(Debug)]
 pub struct Class<C> {
     /// Its devices by formula.
@@ -67,7 +67,7 @@ pub struct ClassStream {
 pub enum Kind {
     /// The devices' own.
     Uplink,
-    /// The devices' own, each of which asks for a command.
+    /// The devices' own; each asks for a command.
     Query {
         /// Time that a device waits for a command once the platform has taken the query.
         ttd: Micros,
@@ -104,11 +104,11 @@ pub enum Qos {
 /// Party whose answer ends an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Nobody's: being sent does.
+    /// No party: a message ends once it is sent.
     None,
     /// The protocol's.
     Transport,
-    /// The application's; the protocol's is counted beside it.
+    /// The application; the protocol's answer is counted too.
     Application {
         /// True if its time-out begins anew with each acknowledgement that the device gets.
         slides: bool,

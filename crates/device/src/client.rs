@@ -1,4 +1,4 @@
-//! The settings by which the sessions of a fleet are opened.
+//! Settings of a fleet's sessions.
 
 use muster_load::Names;
 use muster_model::{DeviceId, Micros};
@@ -34,7 +34,7 @@ impl<C> Client<C> {
     }
 }
 
-/// Links with names of their own.
+/// Links that are not named by their devices.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     /// Their names, by the number of the link in its fleet from 0.

@@ -95,7 +95,7 @@ impl Connects {
             .min()
     }
 
-    /// Number of ramps by which links connect; they are numbered from 0.
+    /// Number of ramps; they are numbered from 0.
     pub fn ramps(&self) -> usize {
         self.classes.len()
     }

@@ -13,7 +13,7 @@ pub enum Route {
     /// The handshake's that is under way: records in the clear carry no connection id, so that
     /// there may be one at a time.
     Handshake,
-    /// Nobody's: it is no record, or of keys without a connection id.
+    /// No link: it is no record, or of keys without a connection id.
     Nobody,
 }
 

@@ -1,4 +1,4 @@
-//! The fleets of a shard, and the formulas by which their links, devices and messages are placed.
+//! The fleets of a shard, and the formulas that place their links, devices and messages.
 
 use std::ops::Range;
 

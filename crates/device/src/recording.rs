@@ -66,7 +66,7 @@ impl<S: Sink> Recording<S> {
         self.sink.attempt(attempt);
     }
 
-    /// Counts here what is told there.
+    /// Counts a command and passes it to the sink.
     pub(crate) fn command(&mut self, stream: StreamId, command: Command) {
         self.account.command(stream).count(&command);
         self.sink.command(&command);

@@ -30,7 +30,7 @@ use crate::token::Token;
 pub enum Transport {
     /// A stream of bytes.
     Stream,
-    /// Datagrams, each of which is whole or lost.
+    /// Datagrams; each is whole or lost.
     Datagrams,
 }
 
@@ -171,7 +171,7 @@ pub trait Session: Debug + Default {
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a Self::State>, sum: &mut LinkAccount);
 }
 
-/// Sessions of which several may share a socket.
+/// Sessions that may share sockets.
 pub trait SharedSockets: Session {
     /// The number of sockets that links share.
     fn sockets(&self) -> u32;
@@ -254,7 +254,7 @@ pub enum Event<'a> {
     Answered {
         token: Token,
         reply: Reply<'a>,
-        /// True if the answer came in a message of its own.
+        /// True if the answer came in a separate message.
         is_separate: bool,
     },
     /// The platform refused a message.

@@ -63,7 +63,7 @@ pub struct ShardPlan<C> {
     pub account: Account,
     /// Reader of received messages; needed if a stream is of kind `receive`.
     pub listener: Option<Listener>,
-    /// The fleets, as far as this shard carries them.
+    /// The parts of fleets that this shard carries.
     pub classes: Vec<(Class<C>, Ramp)>,
 }
 

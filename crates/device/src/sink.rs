@@ -3,7 +3,7 @@
 use muster_measure::Counts;
 use muster_model::{Attempt, Command, LinkFact, LinkId, Micros, Reception, StreamId};
 
-/// Hears of every final message and every change of a link, once.
+/// Receives every final message and every change of a link, once.
 pub trait Sink {
     /// A message reached its final state.
     fn attempt(&mut self, attempt: &Attempt);

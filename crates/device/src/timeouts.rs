@@ -29,7 +29,7 @@ struct Waiting {
 }
 
 impl Timeouts {
-    /// Nothing waits. The plan has so many streams.
+    /// No message waits; `streams` are those of the plan.
     pub(crate) fn new(streams: usize) -> Self {
         Self {
             streams: vec![Waiting::default(); streams],

@@ -1,4 +1,4 @@
-//! The messages of a shard from due to final, and all that is told of them.
+//! The messages of a shard from due to final, and all reports of them.
 //!
 //! It knows no link beyond its number: whether one is up, and what its session forgets, is the
 //! shard's affair.
@@ -295,7 +295,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         ready.min_by_key(|id| self.messages.get(*id).due)
     }
 
-    /// The socket has a message, in a packet of so many bytes.
+    /// The socket has a message, in a packet of `bytes` bytes.
     #[inline]
     pub(crate) fn hand_out(&mut self, id: SlotId, now: Micros, bytes: usize) {
         let slot = self.messages.get(id);

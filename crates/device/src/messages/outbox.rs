@@ -9,7 +9,7 @@ pub(crate) struct Outbox {
     pub(super) flight: Chain,
     /// To be sent again on a resumed session, before anything new.
     pub(super) again: Chain,
-    /// The message of which the kernel holds a part.
+    /// The message that the kernel holds a part of.
     pub(super) writing: Writing,
     /// Messages without an answer by design that were sent since the peer sent its last packet.
     last_sent: u32,

@@ -1,4 +1,4 @@
-//! CoAP: requests of links over datagrams, on sockets of their own and on shared ones.
+//! CoAP: requests of links over datagrams, on unshared and on shared sockets.
 //!
 //! It owns what lies between a message and its answer: copies of datagrams, blocks of bodies, and
 //! whose exchange a datagram on a shared socket is about.
@@ -44,7 +44,7 @@ const PING: coap::Ticket = coap::Ticket { slot: 0, name: 0 };
 /// The session of one link.
 #[derive(Debug)]
 pub enum CoapState {
-    /// An endpoint of its own.
+    /// An endpoint for this link alone.
     Own(coap::Client),
     /// One endpoint with all links of its socket.
     Shared(SocketSlot),
@@ -121,7 +121,7 @@ impl Session for Coap {
         self.woken(at, &event?, out)
     }
 
-    /// The deadline of a link with a socket of its own; that of a shared socket is asked for apart.
+    /// The deadline of a link that shares no socket; that of a shared socket is asked for apart.
     #[inline]
     fn deadline(_settings: &CoapSettings, state: &CoapState) -> Option<Micros> {
         match state {

@@ -50,7 +50,7 @@ pub struct MqttState {
 enum Step {
     /// The filters of the link are subscribed to.
     Subscribing,
-    /// The platform is told of the devices.
+    /// The link announces its devices to the platform.
     Announcing(Announced),
 }
 

@@ -8,7 +8,7 @@ use crate::messages::WriteBlock;
 use crate::session::{Session, Transport};
 use crate::sink::Sink;
 
-/// Hash input of the jitter of a back-off, beside the number of failures.
+/// Hash input of the jitter of a back-off, in addition to the number of failures.
 const JITTER: u64 = 0x1000;
 
 impl<P: Session, S: Sink> Shard<P, S> {

@@ -1,4 +1,4 @@
-//! The end of a run: what is still open is walked and told.
+//! The end of a run: everything that is still open gets its final state.
 
 use muster_model::{ConnectFailure, Micros, ShedCause};
 

@@ -221,7 +221,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         place.request = request;
     }
 
-    /// The final word on a reply: told, and its slot given back.
+    /// Reports the final state of a reply and gives its slot back.
     pub(super) fn finalise_reply(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
         let slot = self.messages.get(id);
         let (stream, request) = (slot.stream, slot.request);

@@ -16,7 +16,7 @@ use crate::sink::Sink;
 pub struct Listener {
     /// Reads the ids back.
     pub reader: Reader,
-    /// Tells when the messages were due.
+    /// Instants at which the messages were due.
     pub due_times: DueTimes,
 }
 

@@ -258,7 +258,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.messages.retry(queue, id);
     }
 
-    /// The final word on a message: told, and its slot given back.
+    /// Reports the final state of a message and gives its slot back.
     #[inline]
     pub(super) fn finalise(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
         let slot = self.messages.get(id);

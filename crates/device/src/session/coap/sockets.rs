@@ -47,7 +47,7 @@ impl Bank {
 pub(super) struct Sockets {
     /// By class.
     banks: Vec<Bank>,
-    /// By socket; none where each link is an endpoint of its own.
+    /// By socket; none where each link is an endpoint.
     endpoints: Vec<Option<coap::SharedClient>>,
 }
 

@@ -17,7 +17,7 @@ const ANNOUNCEMENTS_MAX: u32 = 64;
 /// The progress of a link's announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Announced {
-    /// The place of the first device that was not told of, among those of the link.
+    /// Place of the first device that was not announced, among the link's devices.
     next: u32,
     /// Number of announcements that the platform has not answered.
     open: u32,
