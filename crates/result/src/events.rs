@@ -56,12 +56,13 @@ pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<Event> {
 
 /// The refusals of consumers among the incidents.
 pub(crate) fn refusals(incidents: &[Incidents]) -> Vec<ConsumerRefusal> {
-    let refusals = incidents
-        .iter()
-        .filter_map(|incident| match &incident.diagnostic {
-            Diagnostic::ConsumerRefused(refusal) => Some(refusal.clone()),
-            _ => None,
-        });
+    let refusals = incidents.iter().filter_map(|incident| {
+        if let Diagnostic::ConsumerRefused(refusal) = &incident.diagnostic {
+            Some(refusal.clone())
+        } else {
+            None
+        }
+    });
     refusals.collect()
 }
 

@@ -160,7 +160,7 @@ impl Platform {
         }
     }
 
-    pub(crate) fn answer(&mut self, link: u32, session: u32, answer: Answer, queue: &mut Queue) {
+    pub(crate) fn answer(&mut self, link: u32, session: u32, answer: &Answer, queue: &mut Queue) {
         let end = &mut self.ends[link as usize];
         if end.session != session || end.is_mute {
             return;

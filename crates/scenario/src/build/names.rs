@@ -145,7 +145,7 @@ impl Wording {
                 let what = format!("{first} and {second} have the same {what}, {same}");
                 id.wrong(what, self.twice);
             }
-            other => id.wrong(other.to_string(), self.other),
+            NameTableError::TooLarge | _ => id.wrong(error.to_string(), self.other),
         }
     }
 }

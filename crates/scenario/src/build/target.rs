@@ -121,9 +121,9 @@ fn gateway(
 ) -> Option<PlatformKind> {
     let list = view.list("devices");
     let protocol = |at: usize| endpoints.get(at).map(|it| it.scheme.protocol());
-    for at in 1..list.len() {
+    for (at, item) in list.iter().enumerate() {
         if (0..at).any(|before| protocol(before) == protocol(at)) {
-            return list[at].refuse(
+            return item.refuse(
                 "the embedded gateway listens on one address for each protocol",
                 "keep one address",
             );

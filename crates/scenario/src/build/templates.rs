@@ -221,7 +221,11 @@ impl Variables<'_> {
             let mut names = template.names();
             template.columns().next().is_some() || (is_listed && names.any(|(it, _)| it == "id"))
         });
-        let row = uses_row.then(|| self.line(place)).unwrap_or_default();
+        let row = if uses_row {
+            self.line(place)
+        } else {
+            String::new()
+        };
         let index = u64::from(self.index.0) + u64::from(place);
         format!(" of device {index}{row}")
     }

@@ -25,7 +25,7 @@ impl World {
                 link,
                 session,
                 answer,
-            } => platform.answer(link, session, answer, queue),
+            } => platform.answer(link, session, &answer, queue),
             Event::Acknowledge { link, answered } => platform.acknowledge(link, &answered, queue),
             Event::Copy(copy) => self.surface(copy),
             Event::Mail(copy) => platform.route(&copy, queue),

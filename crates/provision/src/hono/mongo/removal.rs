@@ -95,7 +95,7 @@ impl Sorted {
             never,
             ..
         } = self;
-        journal.note_all(Did::Refused, kind, without_ids(&others))?;
+        journal.note_all(Did::Refused, kind, without_ids(others))?;
         for keys in [ours, went, gone, never] {
             journal.note_all(Did::Removed, kind, without_ids(&keys))?;
         }
