@@ -18,11 +18,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Sizes, names, English, headers, stray marks, characters, paths and links.
-    Tidy {
-        /// Lists also the violations that are still allowed in this crate.
-        #[arg(long, value_name = "CRATE")]
-        list: Option<String>,
-    },
+    Tidy,
     /// Layers, purity and the map of the crates.
     Layers,
     /// Writes the tables of the conformance pages from the tests' doc comments.
@@ -41,7 +37,7 @@ enum Command {
 fn main() -> Result<ExitCode> {
     let root = project::root();
     let found = match Arguments::parse().command {
-        Command::Tidy { list } => tidy::check(&root, list.as_deref())?,
+        Command::Tidy => tidy::check(&root)?,
         Command::Layers => layers::check(&root)?,
         Command::Conformance => {
             tidy::write_tables(&root)?;

@@ -24,13 +24,13 @@ use crate::Violation;
 use crate::project::{TextFile, relative, text_files};
 use crate::sources::ModuleTree;
 
-/// Checks the whole project, and lists also what is still allowed in the crate `list`.
+/// Checks the whole project.
 ///
 /// # Errors
 /// If a file cannot be read or a Rust file cannot be parsed.
-pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
+pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let files = text_files(root)?;
-    let (mut found, mut english) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     let crates = crate_folders(&files);
     let mut test_only = BTreeSet::new();
     for folder in &crates {
@@ -49,15 +49,11 @@ pub fn check(root: &Path, list: Option<&str>) -> Result<Vec<Violation>> {
             if let Some(parsed) = parsed.filter(|_| !for_tests) {
                 types.add(&file.path, &parsed);
             }
-            english.extend(english::check(&file.path, &file.text, for_tests));
+            found.extend(english::check(&file.path, &file.text, for_tests));
         }
     }
-    let listed =
-        |violation: &Violation| list.is_some_and(|name| english::crate_of(&violation.file) == name);
-    found.extend(english.iter().filter(|one| listed(one)).cloned());
-    found.extend(english::settle(&english, allowed::CRATES));
     found.extend(types.check(allowed::TYPES));
-    found.extend(sentences::check(&files, allowed::PAGES));
+    found.extend(sentences::check(&files));
     found.extend(check_links(&files, |path| root.join(path).exists()));
     found.extend(conformance::check(&files));
     found.sort();

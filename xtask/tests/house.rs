@@ -15,7 +15,7 @@ fn layers_and_purity_hold() -> Result<()> {
 
 #[test]
 fn the_project_is_tidy() -> Result<()> {
-    demand_none(&tidy::check(&project::root(), None)?);
+    demand_none(&tidy::check(&project::root())?);
     Ok(())
 }
 
@@ -53,7 +53,7 @@ fn a_project_that_breaks_every_rule_of_tidiness_is_told_of_each() -> Result<()> 
         "word ".repeat(30)
     );
     write(root.path(), "docs/x.md", &prose)?;
-    let rules: BTreeSet<&str> = tidy::check(root.path(), None)?
+    let rules: BTreeSet<&str> = tidy::check(root.path())?
         .iter()
         .map(|found| found.rule)
         .collect();

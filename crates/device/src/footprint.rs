@@ -27,7 +27,7 @@ pub const COAP_LINK_BYTES: usize =
 /// User memory in bytes of one stream on a link at rest: the queue of what waits.
 pub const STREAM_QUEUE_BYTES: usize = size_of::<StreamQueue>();
 
-/// User memory in bytes of one device of a closed stream beside that: its state, and its place
+/// User memory in bytes that one device of a closed stream adds to that: its state, and its place
 /// among those that wait for their period or are ready.
 pub const CLOSED_LOOP_BYTES: usize =
     size_of::<ClosedDevice>() + size_of::<(Micros, u32)>() + size_of::<u32>();

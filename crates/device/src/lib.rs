@@ -3,8 +3,8 @@
 //! Layer 4. In the straight line this stands between the schedule and the protocol session. A
 //! [`Shard`] holds the links of one core and all they share: the pool of messages on their way,
 //! the agenda of what is due, the account of what the sessions did. The driver (an epoll loop, or
-//! the simulator) tells it what the sockets did and when. It must never know a socket, a clock, a
-//! file, or what is judged of what it tells.
+//! the simulator) reports to it what the sockets did and when. It must never know a socket, a clock,
+//! a file, or what is judged of its reports.
 
 mod acknowledged;
 mod agenda;

@@ -47,7 +47,7 @@ pub(crate) struct Forgotten<K> {
 }
 
 impl<K: Copy + PartialEq> Messages<K> {
-    /// No message, of a plan with so many streams, and never more than `limit`.
+    /// An empty pool for a plan with `streams` streams, bounded by `limit` messages.
     pub(crate) fn new(limit: u32, streams: usize) -> Self {
         Self {
             slots: Slots::new(limit),
@@ -164,8 +164,8 @@ impl<K: Copy + PartialEq> Messages<K> {
         std::iter::successors(self.first_queued(queue), |id| self.slots.after(*id))
     }
 
-    /// The first message of a queue behind so many that never went out; what is tried again was sent,
-    /// and waits.
+    /// The first message of a queue behind the given number of messages that never went out. A
+    /// message that is tried again was sent, and waits.
     pub(crate) fn unsent_beyond(&self, queue: usize, count: usize) -> Option<SlotId> {
         let waiting = self.waiting(queue);
         let mut unsent = waiting.filter(|id| self.slots.get(*id).sent.is_none());
@@ -286,7 +286,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         }
     }
 
-    /// Takes an attempt out of everything it stands in, whatever its stage.
+    /// Removes an attempt from all chains that hold it, at any stage.
     #[inline]
     pub(crate) fn untrack<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);

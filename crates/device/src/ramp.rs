@@ -4,9 +4,9 @@ use muster_model::{Micros, Rate};
 
 /// A ramp of first connects: at a rate, with a bound on handshakes under way.
 ///
-/// Each shard has a ramp of its own for its share of a fleet's links, numbered from 0, with as large
-/// a share of the fleet's rate and bound, so that the total does not depend on how many shards there
-/// are; but no shard with links has a bound below 1, which exceeds a bound below their number.
+/// Each shard has a ramp for its share of a fleet's links, numbered from 0, with as large a share of
+/// the fleet's rate and bound, so that the total does not depend on the number of shards. A shard with
+/// links has a bound of at least 1, so a bound below the number of shards is exceeded.
 #[derive(Debug, Clone)]
 pub struct Ramp {
     rate: Rate,

@@ -85,7 +85,7 @@ impl<S: Sink> Recording<S> {
         self.command(id.stream, Command::Answer(answer));
     }
 
-    /// The final word on a query that was sent, beside that on the message that asked.
+    /// Reports the final state of a query that was sent; the message that asked has its own report.
     pub(crate) fn query(&mut self, attempt: &Attempt, has_command: bool) {
         let outcome = QueryOutcome::of(attempt.outcome).filter(|_| !has_command);
         let query = Query {

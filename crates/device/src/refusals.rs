@@ -21,7 +21,7 @@ pub enum Note {
     LowerQos(String),
     /// The first device whose client id another client seems to use.
     TakenOver(String),
-    /// The platform's reason string of MQTT 5 for a cause by which links ended or were refused: cause and text.
+    /// The cause of links that ended or were refused, with the platform's reason string of MQTT 5.
     ReasonString(String, String),
     /// The first limit of ours that a packet exceeded since the last call.
     Limit(String),
@@ -80,7 +80,7 @@ impl Refusals {
         self.once(Topic::Link(packet, reason), || {
             let (name, why) = (name(), reason.in_words());
             Note::LinkRefused(format!(
-                "device `{name}`: {packet} refused with {why}; others like it are not told"
+                "device `{name}`: {packet} refused with {why}; others like it are not reported"
             ))
         });
     }

@@ -1,6 +1,6 @@
 //! The session of a link: the seam between a shard and the protocols that devices speak.
 //!
-//! A protocol is one implementation of [`Session`] in a folder of its own. It renders what a link
+//! A protocol is one implementation of [`Session`] in one folder. It renders what a link
 //! sends, reads what comes, and reports [`Event`]s; the shard knows no protocol beyond that.
 
 pub(crate) mod coap;

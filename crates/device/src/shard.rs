@@ -23,7 +23,7 @@ use crate::traffic::{Listener, Traffic, TrafficPlan};
 
 /// The pure half of a shard: every link as a state machine, without a socket and a clock.
 ///
-/// The driver tells it what the sockets did and when, writes what it renders, and tells it what
+/// The driver reports what the sockets did and when, writes what the shard renders, and reports what
 /// the kernel took. See [`Shard::render_next`] for the order of calls.
 #[derive(Debug)]
 pub struct Shard<P: Session, S> {

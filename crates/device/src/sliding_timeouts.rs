@@ -30,7 +30,7 @@ struct SlidingQueue {
 }
 
 impl SlidingTimeouts {
-    /// Room for queues with these time-outs, of so many links; nothing is kept where no queue slides.
+    /// Allocates queues with these time-outs for `links` links; none if no time-out slides.
     pub(crate) fn of(timeouts: &[Option<Micros>], links: usize) -> Self {
         if timeouts.iter().all(Option::is_none) {
             return Self::default();

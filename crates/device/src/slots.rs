@@ -1,6 +1,6 @@
 //! The pool of messages that are taken and not yet final.
 //!
-//! A slot stands in at most one chain of its link (waiting or in flight) and in at most one chain
+//! A slot is in at most one chain of its link (waiting or in flight) and in at most one chain
 //! of its stream (by the instant it was sent, which with one time-out per stream is the order in
 //! which they time out). Chains are links between slots, so that no message costs an allocation
 //! once the pool has grown to its greatest use.
@@ -9,7 +9,7 @@ use muster_model::{DeviceId, Micros, StreamId};
 
 use crate::generator_delay::DelayAtAdmission;
 
-/// The chains that a slot stands in, and its neighbours in each.
+/// Chains of a slot; it keeps its neighbours in each.
 const OF_LINK: usize = 0;
 const OF_WAITING: usize = 1;
 const BEFORE: usize = 0;
@@ -82,7 +82,7 @@ pub(crate) struct Slot<K> {
     pub(crate) resent: bool,
     /// Tries so far that failed and are tried again.
     pub(crate) tries: u8,
-    /// True if it stands in its stream's chain of messages that wait for an answer.
+    /// True if it is in its stream's chain of messages that wait for an answer.
     pub(crate) is_watched: bool,
     /// True if that chain is the one of queries that the platform has taken.
     pub(crate) is_asking: bool,
@@ -240,7 +240,7 @@ impl<K> Slots<K> {
         chain.head = id;
     }
 
-    /// Takes a slot out of the chain of its link that it stands in.
+    /// Removes a slot from the chain of its link.
     #[inline]
     pub(crate) fn unlink(&mut self, chain: &mut Chain, id: SlotId) {
         self.take_out(chain, id, OF_LINK);

@@ -9,13 +9,13 @@ use crate::slots::{SlotId, Slots, Stage};
 pub struct Token(pub(crate) u32);
 
 /// Bits of a token that name the slot; the rest name the stream, so that an answer to a slot that
-/// is long given back still tells which stream it is of.
+/// is long given back still names its stream.
 const SLOT_BITS: u32 = 24;
 /// All of them.
 const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 
-/// The bit that tells a message that nobody waits for from a slot. The bits below it then tell when
-/// the message was due, in milliseconds, so that they repeat after two hours and twenty minutes.
+/// The bit that marks a message whose answer is not awaited, in place of a slot. The bits below it
+/// are then the instant at which it was due, in milliseconds; they repeat after 140 minutes.
 const UNAWAITED: u32 = 1 << (SLOT_BITS - 1);
 
 /// The most slots a shard can have.

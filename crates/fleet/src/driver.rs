@@ -341,8 +341,11 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             match written {
                 Written::Whole => self.shard.traffic_mut().written(link, io.fresh_now()),
                 Written::Held => C::hold(self, io, link, key),
-                other if C::unwritten(self, io, link, other) => {}
-                _ => break,
+                Written::Busy | Written::Exhausted | Written::Refused | Written::Lost => {
+                    if !C::unwritten(self, io, link, written) {
+                        break;
+                    }
+                }
             }
         }
         self.shard.shed_excess(link, io.now());

@@ -165,7 +165,7 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
 
     #[test]
     fn the_first_device_of_a_fleet_and_cause_is_named() {
-        let rest = "others like it are not told";
+        let rest = "others like it are not reported";
         let refused = |name: &str| {
             let why = "CONNECT refused with 0x87 (not authorized)";
             event(DEVICE_REFUSED, &format!("device `{name}`: {why}; {rest}"))

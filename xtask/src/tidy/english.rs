@@ -1,7 +1,5 @@
 //! Plain English and standard names: openings of doc comments, phrases, words of identifiers.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -9,14 +7,11 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{ItemFn, ItemMod, LitStr};
 
-use super::allowed::Allowance;
 use crate::Violation;
 use crate::sources::is_test_only;
 
 /// The rules of this module.
 pub(super) const RULES: [&str; 3] = ["opening", "phrase", "name"];
-/// Rules that crates may still break, as often as `allowed.rs` says.
-const LISTED: [&str; 2] = [RULES[1], RULES[2]];
 
 /// Beginnings that no doc comment may have: each announces a clause (`_` is a space).
 const OPENINGS: [&str; 27] = [
@@ -154,38 +149,6 @@ pub(super) fn check(path: &str, text: &str, test_only: bool) -> Vec<Violation> {
         checked.tokens(tokens);
     }
     checked.found
-}
-
-/// Compares the violations of all crates with what is allowed, and returns what differs.
-pub(super) fn settle(found: &[Violation], allowed: &[Allowance]) -> Vec<Violation> {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for violation in found {
-        *counts
-            .entry((crate_of(&violation.file), violation.rule))
-            .or_default() += 1;
-    }
-    let listed = |violation: &&Violation| {
-        let name = crate_of(&violation.file);
-        LISTED.contains(&violation.rule) && allowed.iter().any(|entry| entry.name == name)
-    };
-    let mut wrong: Vec<Violation> = found
-        .iter()
-        .filter(|violation| !listed(violation))
-        .cloned()
-        .collect();
-    for entry in allowed {
-        for (rule, allowed) in LISTED.into_iter().zip(entry.counts) {
-            let count = counts.get(&(entry.name, rule)).copied().unwrap_or(0);
-            let remedy = match count.cmp(&allowed) {
-                Ordering::Equal => continue,
-                Ordering::Greater => "list them with `xtask tidy --list CRATE`, mend yours",
-                Ordering::Less => "lower the allowance in allowed.rs",
-            };
-            let what = format!("{count} violations, {allowed} allowed: {remedy}");
-            wrong.push(Violation::new(entry.name, 0, rule, what));
-        }
-    }
-    wrong
 }
 
 /// Returns the crate of a path below the root.
@@ -435,20 +398,5 @@ mod tests {
         assert!(rules("src/x.rs", "//! A.\nfn teller() { Screwed }", false).is_empty());
         let test = "//! A.\n#[cfg(test)]\nmod tests {\n    fn is_told() {}\n}";
         assert!(rules("src/x.rs", test, false).is_empty());
-    }
-
-    #[test]
-    fn an_allowance_is_met_exactly() {
-        let found = |count| vec![Violation::new("crates/a/src/x.rs", 1, "name", "w"); count];
-        let allowed = Allowance {
-            name: "a",
-            counts: [0, 2],
-        };
-        assert!(settle(&found(2), &[allowed]).is_empty());
-        assert_eq!(settle(&found(3), &[allowed]).len(), 1);
-        assert_eq!(settle(&found(1), &[allowed]).len(), 1);
-        let opening = [Violation::new("crates/a/src/x.rs", 1, "opening", "w")];
-        assert!(settle(&opening, &[allowed]).contains(&opening[0]));
-        assert_eq!(settle(&found(2), &[]), found(2));
     }
 }

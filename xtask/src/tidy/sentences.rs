@@ -8,41 +8,19 @@ const RULE: &str = "sentence-length";
 /// Words of a page's sentences, on average.
 const WORDS: usize = 18;
 
-/// Checks every page; `allowed` pages must still be too long, so that the list only shrinks.
-pub(super) fn check(files: &[TextFile], allowed: &[&str]) -> Vec<Violation> {
-    let pages = files
-        .iter()
-        .filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"));
-    let mut found: Vec<Violation> = pages
-        .filter_map(|page| judge(page, allowed.contains(&page.path.as_str())))
-        .collect();
-    let gone = allowed
-        .iter()
-        .filter(|page| files.iter().all(|file| file.path != **page));
-    found.extend(gone.map(|page| {
-        Violation::new(
-            page,
-            0,
-            RULE,
-            "no such page: strike it from PAGES in allowed.rs",
-        )
-    }));
-    found
+/// Checks every page.
+pub(super) fn check(files: &[TextFile]) -> Vec<Violation> {
+    let is_page = |file: &&TextFile| file.path.starts_with("docs/") && file.path.ends_with(".md");
+    files.iter().filter(is_page).filter_map(judge).collect()
 }
 
-fn judge(page: &TextFile, allowed: bool) -> Option<Violation> {
+fn judge(page: &TextFile) -> Option<Violation> {
     let (words, sentences) = count(&page.text);
-    let long = words > WORDS * sentences;
-    let what = match (long, allowed) {
-        (true, false) => {
-            format!("{words} words in {sentences} sentences: at most {WORDS} each on average")
-        }
-        (false, true) => {
-            "sentences are short enough: strike the page from PAGES in allowed.rs".into()
-        }
-        _ => return None,
-    };
-    Some(Violation::new(&page.path, 0, RULE, what))
+    (words > WORDS * sentences).then(|| {
+        let what =
+            format!("{words} words in {sentences} sentences: at most {WORDS} each on average");
+        Violation::new(&page.path, 0, RULE, what)
+    })
 }
 
 /// Counts words and sentences outside code, tables, headings and comments.
@@ -121,15 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_short_enough_or_listed_but_not_both() {
+    fn the_sentences_of_a_page_have_a_bound() {
         let page = |words: usize| TextFile {
             path: "docs/x.md".into(),
             text: "word ".repeat(words),
         };
-        assert!(check(&[page(18)], &[]).is_empty());
-        assert_eq!(check(&[page(19)], &[]).len(), 1);
-        assert!(check(&[page(19)], &["docs/x.md"]).is_empty());
-        assert_eq!(check(&[page(18)], &["docs/x.md"]).len(), 1);
-        assert_eq!(check(&[], &["docs/x.md"]).len(), 1);
+        assert!(check(&[page(18)]).is_empty());
+        assert_eq!(check(&[page(19)]).len(), 1);
     }
 }

@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::sink::Sink;
 
 impl<P: Session, S: Sink> Shard<P, S> {
-    /// Tells the final state of everything that is still open; nothing is sent or connected any
+    /// Reports the final state of everything that is still open; nothing is sent or connected any
     /// more. What came due and was never taken is shed as `untaken`.
     pub fn finish(&mut self, now: Micros, untaken: ShedCause) {
         self.connects.end();

@@ -80,8 +80,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Renders the next message that may go on a link into `out`; false if none may.
     ///
     /// The driver writes `out` and then calls [`Traffic::written`], [`Traffic::held`] or
-    /// [`Traffic::gathered`], and after `written` asks again. What [`SharedSockets::take_further`] tells of is
-    /// no message's first datagram, and is told by its own calls.
+    /// [`Traffic::gathered`], and after `written` asks again. Datagrams of
+    /// [`SharedSockets::take_further`] are no message's first, and have calls for themselves.
     ///
     /// [`SharedSockets::take_further`]: crate::SharedSockets::take_further
     /// [`Traffic::written`]: crate::Traffic::written

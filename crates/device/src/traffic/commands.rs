@@ -117,7 +117,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         });
     }
 
-    /// Tells of a copy of a command, which is for `whose` where it names no device; its id, if it is the
+    /// Reports a copy of a command, which is for `whose` where it names no device; its id, if it is the
     /// first copy of a command of this run for a device of the link.
     fn commanded(
         &mut self,
@@ -173,8 +173,8 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         Some(stamp)
     }
 
-    /// The reply to a command waits like any other message, unless there is no room for it; `request`
-    /// tells what its slot keeps of the command.
+    /// Queues the reply to a command like any other message, unless there is no room for it; `request`
+    /// is what its slot keeps of the command.
     fn reply_to(
         &mut self,
         link: u32,

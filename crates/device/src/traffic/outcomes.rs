@@ -13,7 +13,7 @@ use crate::token::{Token, stream_of};
 
 /// QoS 2 exchanges that the platform has accepted (PUBREC) and not completed (PUBCOMP).
 ///
-/// The attempt is final with PUBREC. Completion is counted beside it, and a run waits for it as long as
+/// The attempt is final with PUBREC. Completion is counted separately, and a run waits for it as long as
 /// it waits for an answer.
 #[derive(Debug, Default)]
 pub(super) struct Completing {
@@ -206,7 +206,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         }
     }
 
-    /// Tells the final state of all that is open on a link, where `obstacle` kept back what waits.
+    /// Reports the final state of all that is open on a link, where `obstacle` kept back what waits.
     pub(crate) fn finish_link(&mut self, link: u32, now: Micros, obstacle: ShedCause) {
         if let Some(id) = self.messages.outbox(link).written() {
             self.messages.untrack(&self.fleets, id);

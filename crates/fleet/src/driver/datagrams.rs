@@ -195,9 +195,11 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
             return io.write(key, &self.out);
         };
         let message = Gathered::Message(link);
-        match self.sockets.gather(io, slot.socket, message, &self.out) {
-            Written::Whole => Written::Held,
-            other => other,
+        let written = self.sockets.gather(io, slot.socket, message, &self.out);
+        if written == Written::Whole {
+            Written::Held
+        } else {
+            written
         }
     }
 

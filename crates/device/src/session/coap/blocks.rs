@@ -109,8 +109,8 @@ impl Coap {
         self.answered(at, &whole)
     }
 
-    /// Asks for the next block of an answer, or sends that of a body. What came may have been
-    /// acknowledged, which is a datagram of its own: then the block goes with the next call.
+    /// Asks for the next block of an answer, or sends that of a body. If what came was
+    /// acknowledged in a separate datagram, the block goes with the next call.
     pub(super) fn request_block(
         &mut self,
         at: &mut Context<'_, Self>,

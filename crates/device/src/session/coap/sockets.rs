@@ -144,7 +144,7 @@ impl Sockets {
 /// The exchanges of one link.
 #[derive(Debug)]
 pub(super) enum Exchanges<'a> {
-    /// On a socket of its own, or in a session of its own on a shared one.
+    /// On a separate socket, or in a separate session on a shared one.
     Own(&'a mut coap::Client),
     /// On a socket that is one endpoint with all its links; its index there.
     Shared(&'a mut coap::SharedClient, u32),

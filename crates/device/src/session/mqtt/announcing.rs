@@ -24,7 +24,7 @@ pub(super) struct Announced {
 }
 
 impl Mqtt {
-    /// The link has all that it needs: it is ready, or first tells of its devices.
+    /// Makes a link ready, or first announces its devices.
     pub(super) fn announce<'a>(
         &mut self,
         at: &mut Context<'_, Self>,
@@ -39,8 +39,7 @@ impl Mqtt {
         self.announce_more(at, out)
     }
 
-    /// Tells of as many devices as may wait for an answer; once all are answered for, the link is
-    /// ready.
+    /// Announces as many devices as may wait for an answer; once all are answered, the link is ready.
     pub(super) fn announce_more<'a>(
         &mut self,
         at: &mut Context<'_, Self>,
@@ -129,7 +128,7 @@ impl Mqtt {
             let place = next.saturating_sub(*open);
             class.directory.render_name(DeviceId(first + place), &mut device);
             format!(
-                "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not told",
+                "link `{}`: the announcement of device `{device}` on `{}` was not answered within {}. {}; others like it are not reported",
                 class.name_of(id),
                 announced.map_or("", |it| it.topic),
                 class.client.handshake_timeout,

@@ -89,7 +89,7 @@ pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
         class.directory.render_name(device, &mut of_device);
         class.render_filters(device, &of_device, (&mut filters, &mut qos));
         format!(
-            "link `{name}`: SUBSCRIBE to `{}` was not answered within {}; others like it are not told",
+            "link `{name}`: SUBSCRIBE to `{}` was not answered within {}; others like it are not reported",
             filters.join("`, `"),
             class.client.handshake_timeout
         )

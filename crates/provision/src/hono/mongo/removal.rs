@@ -97,7 +97,7 @@ impl Sorted {
         } = self;
         journal.note_all(Did::Refused, kind, without_ids(others))?;
         for keys in [ours, went, gone, never] {
-            journal.note_all(Did::Removed, kind, without_ids(&keys))?;
+            journal.note_all(Did::Removed, kind, without_ids(keys))?;
         }
         let removed = (ours.len() + went.len()) as u64;
         let cleared = removed + gone.len() as u64;
