@@ -185,7 +185,7 @@ impl Mongo {
                 let one = vec![self.writer.tenant(tenant)];
                 let made = things([tenant.to_owned()].into_iter(), &one);
                 self.make((TENANT, &made), (TENANTS, one), journal, work.watch)?;
-                journal.note_all(Did::Created, TENANT, with_ids(made))?;
+                journal.note_all(Did::Created, TENANT, with_ids(&made))?;
             }
         }
         work.done(|summary| summary.ensured(TENANT, 1, u64::from(!is_there)));
@@ -279,7 +279,7 @@ impl Mongo {
             return Ok(());
         }
         self.pacer.wait(watch)?;
-        journal.note_all(Did::Creating, kind, with_ids(&made))?;
+        journal.note_all(Did::Creating, kind, with_ids(made))?;
         let inserted = self.insert(collection, &documents);
         if let Err(error) = &inserted {
             let keys: Vec<String> = made.iter().map(|(key, _)| key.clone()).collect();
