@@ -154,7 +154,9 @@ impl<P: SharedSockets, L: DatagramLines> Sockets<P, L> for DatagramSockets<P::Ke
     }
 
     fn forget(driver: &mut Driver<P, L, Self>, link: u32) {
-        driver.leave_shared(link);
+        if let Some(slot) = driver.shard.slot_of(link) {
+            driver.sockets.shaken(slot.socket, link, false);
+        }
         driver.sockets.held.remove(&link);
     }
 

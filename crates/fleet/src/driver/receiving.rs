@@ -82,7 +82,7 @@ fn a_shared_socket_that_is_granted_less_than_it_asks_for_is_told_with_both_numbe
         assert_eq!(io.receive_buffer(key), Some(wanted.min(most)), "{links}");
         assert_eq!(tells_less(&mut rig, (wanted, most)), most < wanted);
         let (shards, io) = rig.shard.parts();
-        shards.drivers[0].ask_for_buffer(io, key, TOO_MUCH);
+        shards.drivers[0].reports.ask_for_buffer(io, key, TOO_MUCH);
         assert!(tells_less(&mut rig, (TOO_MUCH, most)));
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use muster_conduct::{Diagnostic, Dispatch, Progress, RecordingSink};
 use muster_device::{Note, Session, Shard};
 use muster_model::Micros;
-use muster_net::Io;
+use muster_net::{Io, Key};
 use muster_plan::Plan;
 use muster_protocol::layer::LayerError;
 
@@ -130,6 +130,19 @@ impl Reports {
     pub(super) fn note(&mut self, diagnostic: Diagnostic) {
         if !self.diagnostics.contains(&diagnostic) {
             self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Asks for room for a burst of answers at a shared socket, and reports if the kernel granted less.
+    pub(super) fn ask_for_buffer(&mut self, io: &mut Io, key: Key, wanted: usize) {
+        io.set_receive_buffer(key, wanted);
+        let granted = io.receive_buffer(key).unwrap_or(wanted);
+        if granted < wanted {
+            let text = format!(
+                "a shared socket asked for a receive buffer of {wanted} bytes and was granted {granted}: \
+                 raise `net.core.rmem_max`"
+            );
+            self.note(Diagnostic::ReceiveBuffer(text));
         }
     }
 

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use muster_conduct::Diagnostic;
-use muster_device::{Further, Route, SharedSockets, SocketSlot};
+use muster_device::{Connects, Further, Route, SharedSockets, SocketSlot};
 use muster_model::Micros;
 use muster_net::{Closed, Io, Key, TimerId, Written};
 use muster_plan::shared_receive_buffer;
@@ -99,6 +98,28 @@ impl<K> DatagramSockets<K> {
         self.shared[socket as usize].is_queued = true;
         self.queues[ramp].push_back(socket);
     }
+
+    /// A ramp that has room for a socket in its queue.
+    fn ramp_with_room(&self, connects: &Connects) -> Option<usize> {
+        let mut queues = (0..).zip(&self.queues);
+        let found = queues.find(|(ramp, queue)| !queue.is_empty() && connects.has_room(*ramp));
+        found.map(|(ramp, _)| ramp)
+    }
+
+    /// Lets the next handshake of a socket begin if that of `link` was under way and has ended.
+    pub(super) fn shaken(&mut self, at: u32, link: u32, has_succeeded: bool) {
+        let socket = &mut self.shared[at as usize];
+        if socket.shaking != Some(link) {
+            return;
+        }
+        socket.shaking = None;
+        if has_succeeded {
+            socket.stale_handshakes.succeeded();
+        } else {
+            socket.stale_handshakes.failed();
+        }
+        self.ready.push(at);
+    }
 }
 
 impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
@@ -131,7 +152,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
             Ok(key) => {
                 io.set_tag(key, self.tags.socket(socket));
                 let wanted = shared_receive_buffer(self.shard.session().slots_of(socket));
-                self.ask_for_buffer(io, key, wanted);
+                self.reports.ask_for_buffer(io, key, wanted);
                 self.sockets.shared[socket as usize].key = Some(key);
                 true
             }
@@ -142,37 +163,16 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         }
     }
 
-    /// Asks for room for a burst of answers, and reports if the kernel granted less.
-    pub(super) fn ask_for_buffer(&mut self, io: &mut Io, key: Key, wanted: usize) {
-        io.set_receive_buffer(key, wanted);
-        let granted = io.receive_buffer(key).unwrap_or(wanted);
-        if granted < wanted {
-            let text = format!(
-                "a shared socket asked for a receive buffer of {wanted} bytes and was granted {granted}: \
-                 raise `net.core.rmem_max`"
-            );
-            self.reports.note(Diagnostic::ReceiveBuffer(text));
-        }
-    }
-
     /// Opens links whose sockets wait, while fewer handshakes are under way than may be. It goes before
     /// the turns of further links, which would wait behind them.
     pub(super) fn use_room(&mut self, io: &mut Io) {
-        while let Some(ramp) = self.ramp_with_room() {
+        while let Some(ramp) = self.sockets.ramp_with_room(self.shard.connects()) {
             let Some(socket) = self.sockets.queues[ramp].pop_front() else {
                 return;
             };
             self.sockets.shared[socket as usize].is_queued = false;
             self.open_waiting(io, socket);
         }
-    }
-
-    /// A ramp that has room for a socket in its queue.
-    fn ramp_with_room(&self) -> Option<usize> {
-        let mut queues = (0..).zip(&self.sockets.queues);
-        let found =
-            queues.find(|(ramp, queue)| !queue.is_empty() && self.shard.connects().has_room(*ramp));
-        found.map(|(ramp, _)| ramp)
     }
 
     /// Does what the turn's end is for: opens links whose sockets are free, and sends what was
@@ -196,7 +196,7 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
             }
         }
         let is_work_left = !self.sockets.ready.is_empty() || !self.sockets.gathered.is_empty();
-        is_work_left || self.ramp_with_room().is_some()
+        is_work_left || self.sockets.ramp_with_room(self.shard.connects()).is_some()
     }
 
     fn open_waiting(&mut self, io: &mut Io, at: u32) {
@@ -246,7 +246,9 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
             return;
         };
         self.link_received(io, link, bytes);
-        self.look_at_handshake(socket);
+        if L::is_open(&self.each[link as usize]) {
+            self.sockets.shaken(socket, link, true);
+        }
     }
 
     /// The socket's message ids and tokens identify the link.
@@ -259,30 +261,6 @@ impl<P: SharedSockets, L: DatagramLines> Driver<P, L, DatagramSockets<P::Key>> {
         match link {
             Some(link) => self.go_on(io, link),
             None => self.arm_socket(io, socket),
-        }
-    }
-
-    /// Lets the next handshake begin if the one under way has succeeded.
-    fn look_at_handshake(&mut self, at: u32) {
-        let socket = &mut self.sockets.shared[at as usize];
-        let Some(link) = socket.shaking else { return };
-        if L::is_open(&self.each[link as usize]) {
-            socket.shaking = None;
-            socket.stale_handshakes.succeeded();
-            self.sockets.ready.push(at);
-        }
-    }
-
-    /// A link leaves its socket to the others.
-    pub(super) fn leave_shared(&mut self, link: u32) {
-        let Some(slot) = self.shard.slot_of(link) else {
-            return;
-        };
-        let socket = &mut self.sockets.shared[slot.socket as usize];
-        if socket.shaking == Some(link) {
-            socket.shaking = None;
-            socket.stale_handshakes.failed();
-            self.sockets.ready.push(slot.socket);
         }
     }
 
