@@ -20,7 +20,7 @@ use muster_transport::{
 
 use crate::Writers;
 
-/// Name of HTTP over TLS (RFC 7301): a server that speaks more than HTTP wants to know.
+/// Name of HTTP over TLS (RFC 7301), which a server of several protocols requires.
 const HTTP: &str = "http/1.1";
 
 /// Setting that a link or a backend cannot use.
@@ -47,11 +47,13 @@ pub enum LayersError {
 /// Makes the driver of the links of a share of a plan that speak a protocol; the writer receives every fact.
 type Links = fn(&Plan, Slice, Option<Box<dyn FactWriter>>) -> Result<MakeDriver, LayersError>;
 
-/// The protocols of devices, and the drivers of their links: a further protocol is a further line.
-static PROTOCOLS: [(Protocol, Links); 2] = [
-    (Protocol::Mqtt, streams::<Mqtt>),
-    (Protocol::Coap, datagrams::<Coap>),
-];
+/// The drivers of a protocol's links.
+const fn links_of(protocol: Protocol) -> Links {
+    match protocol {
+        Protocol::Mqtt => streams::<Mqtt>,
+        Protocol::Coap => datagrams::<Coap>,
+    }
+}
 
 /// Makes the drivers of a share of a plan's links, one for each protocol of its fleets. Certificates and
 /// keys are read at once.
@@ -63,12 +65,12 @@ pub fn link_drivers(
     slice: Slice,
     writer: Writers<'_>,
 ) -> Result<Vec<MakeDriver>, LayersError> {
-    let is_used = |protocol| {
+    let is_used = |protocol: &Protocol| {
         let mut fleets = plan.fleets.iter();
-        fleets.any(|fleet| fleet.client.protocol() == protocol)
+        fleets.any(|fleet| fleet.client.protocol() == *protocol)
     };
-    let used = PROTOCOLS.iter().filter(|(protocol, _)| is_used(*protocol));
-    used.map(|(_, links)| links(plan, slice, writer()))
+    let used = Protocol::ALL.into_iter().filter(is_used);
+    used.map(|protocol| links_of(protocol)(plan, slice, writer()))
         .collect()
 }
 
@@ -113,7 +115,7 @@ fn spec_of(plan: &Plan, protocol: Protocol) -> ClientSpec {
     spec(&endpoints, &plan.platform.tls, plan.seed)
 }
 
-/// By whom servers are judged, and what links show of themselves.
+/// Trust anchors for servers, and the certificates of links.
 fn link_certificates(
     plan: &Plan,
     slice: Slice,

@@ -11,9 +11,9 @@ use crate::{ConsumerRefusal, Progress};
 /// Interval between two reports of a thread.
 pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
 
-/// Dispatches of one thread that may wait for the one who conducts: a minute of them, so that a
-/// disk that stands still for seconds reaches no device. Beyond it the thread waits as well, and
-/// says so by [`Diagnostic::unheard`].
+/// Dispatches of one thread that may wait for the conductor: a minute of them, so that a disk that
+/// stands still for seconds reaches no device. Beyond it the thread waits as well, and reports
+/// [`Diagnostic::unheard`].
 pub const DISPATCHES_MAX: usize = (60_000_000 / DISPATCH_EVERY.get()) as usize;
 
 /// News of one thread, sent some times a second.

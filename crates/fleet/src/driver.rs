@@ -9,7 +9,7 @@ use muster_net::{Closed, ConnectError, Handler, Io, Key, ListenerId, TimerId, Wr
 use muster_protocol::layer::Ended;
 
 use crate::classes::{ShardError, ShardSpec};
-use crate::shards::LinkDriver;
+use crate::link_driver::LinkDriver;
 use crate::tags::{Owner, Tags};
 
 mod datagrams;
@@ -37,8 +37,8 @@ pub(crate) use sockets::Sockets;
 pub(crate) use streams::StreamSockets;
 use targets::Targets;
 
-/// Messages taken in one turn before the sockets are looked at again: at about 6 us a write this
-/// keeps an answer waiting for less than half a millisecond.
+/// Messages that a driver takes in one turn before the sockets are looked at again: at about 6 us a
+/// write this keeps an answer waiting for less than half a millisecond a driver.
 const DUE_PER_TURN: u32 = 64;
 /// A timer that is set so far ahead does not run out in the same turn: more than a tick of the loop's
 /// wheel.

@@ -3,8 +3,6 @@
 //! It routes the events of sockets and timers to the driver they belong to, passes orders on to all
 //! drivers, and sends their records to the conductor as one dispatch.
 
-use std::fmt::Debug;
-
 use muster_conduct::{DISPATCH_EVERY, Diagnostic, Dispatch, FactWriter, Order};
 use muster_device::{Session, SharedSockets};
 use muster_model::Micros;
@@ -12,19 +10,8 @@ use muster_net::{Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, Mailbox
 
 use crate::classes::{ShardError, ShardSpec};
 use crate::driver::{DatagramLines, DatagramSockets, Driver, Lines, Sockets, StreamSockets};
+use crate::link_driver::LinkDriver;
 use crate::tags::{DRIVERS_MAX, place_of};
-
-/// The driver of a shard, whose links speak one protocol.
-pub trait LinkDriver: Handler + Debug {
-    /// Carries out an order.
-    fn obey(&mut self, io: &mut Io, order: Order);
-
-    /// Returns the records since the last dispatch.
-    fn dispatch(&mut self, io: &mut Io, now: Micros) -> Box<Dispatch>;
-
-    /// Returns all that the shard leaves behind, once it has finished.
-    fn hand_over(&mut self, io: &mut Io) -> Box<Dispatch>;
-}
 
 /// Makes the driver at a place of a loop, on the thread of the loop.
 pub type MakeDriver =
@@ -121,7 +108,7 @@ impl<D: LinkDriver + ?Sized> Handler for Shards<D> {
     }
 
     fn accepted(&mut self, io: &mut Io, key: Key, _listener: ListenerId) {
-        // A shard listens on nothing; whatever came is none of its business.
+        // A shard opens no listener.
         io.close(key);
     }
 
@@ -177,7 +164,8 @@ impl<D: LinkDriver + ?Sized> Shards<D> {
             driver.obey(io, order);
         }
         if let Order::Finish = order {
-            self.dispatch(io, io.now());
+            let now = io.fresh_now();
+            self.dispatch(io, now);
             let last = self.united(|driver| driver.hand_over(io));
             let _ = self.mailbox.post(last);
             self.is_over = true;
