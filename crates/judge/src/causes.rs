@@ -37,16 +37,23 @@ pub struct LinkCause {
 /// Further words for causes, known to the caller alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hints {
+    /// Words for the links of each fleet, at the index of its id.
+    pub fleets: Vec<FleetHints>,
+    /// The first device that was refused, with its place, by fleet and cause.
+    pub first_refused: BTreeMap<(String, String), String>,
+    /// Reasons why consumers never came up, where that ended the run.
+    pub consumers: Vec<LinkCause>,
+}
+
+/// Words for the links of a fleet, by the protocol of the addresses that they connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FleetHints {
     /// The likely reason why a peer hangs up in the handshake, as the end of a sentence.
     pub closed_in_handshake: String,
     /// The likely reason why a peer answers in another protocol, as the end of a sentence.
     pub other_protocol: String,
     /// True if a peer that does not know a device leaves its handshake without an answer, as over DTLS.
     pub is_refused_in_silence: bool,
-    /// The first device that was refused, with its place, by fleet and cause.
-    pub first_refused: BTreeMap<(String, String), String>,
-    /// Reasons why consumers never came up, where that ended the run.
-    pub consumers: Vec<LinkCause>,
 }
 
 /// The end of a try to connect, or of a link that had come up.
@@ -80,7 +87,7 @@ impl LinkEnd {
     }
 
     /// The key of the scenario that decides over it.
-    fn key(self, fleet: &str, hints: &Hints) -> String {
+    fn key(self, fleet: &str, hints: &FleetHints) -> String {
         match self {
             Self::Failed(ConnectFailure::TimedOut) if hints.is_refused_in_silence => {
                 format!("platform.devices, fleet.{fleet}.credential and fleet.{fleet}.connect")
@@ -131,6 +138,7 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     let causes = causes(FleetId(u8::try_from(at).ok()?), evidence);
     let (first, _) = causes.first().copied().filter(|_| missing > 0)?;
     let fleet = fleet_name(at, evidence);
+    let hints = evidence.hints.fleets.get(at).cloned().unwrap_or_default();
     let (count, of) = (figure::count(missing), figure::count(links.wanted));
     let whose = match evidence.summary.fleets.len() {
         1 => String::new(),
@@ -142,16 +150,16 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
         let device = device.flatten().unwrap_or_default();
         let hint = match end {
-            LinkEnd::Failed(ConnectFailure::TimedOut) if evidence.hints.is_refused_in_silence => {
+            LinkEnd::Failed(ConnectFailure::TimedOut) if hints.is_refused_in_silence => {
                 ", as if the platform did not know the identity or the key"
             }
             // Where others came up, the port speaks the protocol.
             _ if is_partly_up => "",
-            LinkEnd::Failed(ConnectFailure::Closed) => &evidence.hints.closed_in_handshake,
-            LinkEnd::Failed(ConnectFailure::Malformed) => &evidence.hints.other_protocol,
+            LinkEnd::Failed(ConnectFailure::Closed) => &hints.closed_in_handshake,
+            LinkEnd::Failed(ConnectFailure::Malformed) => &hints.other_protocol,
             LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
         };
-        let (words, see) = (said(end, evidence), end.key(&fleet, evidence.hints));
+        let (words, see) = (said(end, evidence), end.key(&fleet, &hints));
         format!("{words}{device}{hint}; see {see}")
     };
     let ended: u64 = causes.iter().map(|(_, count)| count).sum();
@@ -178,7 +186,7 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
         )
     };
     Some(LinkCause {
-        see: first.key(&fleet, evidence.hints),
+        see: first.key(&fleet, &hints),
         fleet,
         backend: None,
         count: missing,

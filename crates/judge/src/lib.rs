@@ -46,7 +46,7 @@ mod warnings;
 
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
-pub use causes::{Hints, LinkCause};
+pub use causes::{FleetHints, Hints, LinkCause};
 pub use delivery::UnknownDelivery;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, StreamRole, holds};
 pub use health::{

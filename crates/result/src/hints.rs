@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
-use muster_judge::{Hints, LinkCause};
+use muster_judge::{FleetHints, Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
 use muster_plan::{FleetPlan, Plan, Scheme, Security};
 use muster_report::Event;
@@ -28,11 +28,17 @@ pub(crate) fn hints(
         Some(Ending::ConsumersUnreachable) => consumers(plan, refusals),
         Some(_) | None => Vec::new(),
     };
-    let security = Security::of_devices(plan.platform.scheme());
+    let of_fleet = |fleet| {
+        let scheme = plan.scheme_of(fleet);
+        let security = Security::of_devices(scheme);
+        FleetHints {
+            closed_in_handshake: security.hint_on_silence(),
+            other_protocol: security.hint_on_nonsense(),
+            is_refused_in_silence: scheme == Scheme::Coaps,
+        }
+    };
     Hints {
-        closed_in_handshake: security.hint_on_silence(),
-        other_protocol: security.hint_on_nonsense(),
-        is_refused_in_silence: plan.platform.scheme() == Scheme::Coaps,
+        fleets: plan.fleets.iter().map(of_fleet).collect(),
         first_refused: first_refused(plan, events),
         consumers,
     }
@@ -175,7 +181,29 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
         let key = ("b".to_owned(), "rejected-0x87".to_owned());
         let only = BTreeMap::from([(key, "`b-00000001`".to_owned())]);
         assert_eq!(hints.first_refused, only);
-        assert!(hints.closed_in_handshake.contains("`mqtt://`"), "{hints:?}");
+        let [first, _] = &hints.fleets[..] else {
+            panic!("two fleets");
+        };
+        assert!(first.closed_in_handshake.contains("`mqtt://`"), "{first:?}");
+    }
+
+    #[test]
+    fn hints_go_by_the_addresses_of_each_fleets_protocol() {
+        let text = "
+name: x
+platform: { kind: gateway, dialect: hono, devices: [ \"mqtts://127.0.0.1:0\", \"coaps://127.0.0.1:0\" ] }
+fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant: t, streams: [] } ]
+";
+        let source = Source {
+            name: "x.yaml",
+            text,
+        };
+        let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
+        let fleets = hints(&plan, &[], &[], Some(Ending::Planned)).fleets;
+        let silent: Vec<bool> = fleets.iter().map(|it| it.is_refused_in_silence).collect();
+        assert_eq!(silent, [false, true]);
+        assert!(fleets[0].closed_in_handshake.contains("`mqtt://`"));
+        assert_eq!(fleets[1].closed_in_handshake, "");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! From rules to one result: none before invalid before fail before pass.
 
 use muster_judge::{
-    Allowance, Consequence, Ending, Incident, IncidentKind, Latency, LinkCause, Percentile,
-    RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop, StopIf,
-    StopTrigger, Unevaluated,
+    Allowance, Consequence, Ending, FleetHints, Incident, IncidentKind, Latency, LinkCause,
+    Percentile, RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop,
+    StopIf, StopTrigger, Unevaluated,
 };
 use muster_measure::{Phase, WindowDelta, WindowKey};
 use muster_model::{
@@ -142,7 +142,11 @@ fn a_cause_names_the_first_device_and_the_likely_scheme() {
     let device = "`m-343` (meters.csv:345)".to_owned();
     run.hints.first_refused = [(of("others"), "`o-1`".to_owned()), (of("meters"), device)].into();
     let hint = "; a port without TLS does that: if it is one, write `mqtt://`";
-    run.hints.closed_in_handshake = hint.to_owned();
+    let closed = FleetHints {
+        closed_in_handshake: hint.to_owned(),
+        ..FleetHints::default()
+    };
+    run.hints.fleets = vec![closed.clone()];
     assert!(
         !run.judged().causes[0].text.contains("m-343"),
         "all of them"
@@ -156,8 +160,11 @@ fn a_cause_names_the_first_device_and_the_likely_scheme() {
         (ConnectFailure::Malformed, "malformed"),
     ] {
         let mut run = ended_without_a_link(&[(failure, 100)]);
-        run.hints.closed_in_handshake = hint.to_owned();
-        run.hints.other_protocol = hint.to_owned();
+        let other_protocol = hint.to_owned();
+        run.hints.fleets = vec![FleetHints {
+            other_protocol,
+            ..closed.clone()
+        }];
         let text = &run.judged().causes[0].text;
         assert!(text.contains(&format!("({name}){hint}; see ")), "{text}");
         run.links.up_at_start = 99;
@@ -171,7 +178,10 @@ fn silence_points_to_the_credential_where_a_refusal_is_silent() {
     let mut run = ended_without_a_link(&[(ConnectFailure::TimedOut, 100)]);
     let see = |run: &Run| run.judged().causes.remove(0).see;
     assert_eq!(see(&run), "platform.devices and fleet.meters.connect");
-    run.hints.is_refused_in_silence = true;
+    run.hints.fleets = vec![FleetHints {
+        is_refused_in_silence: true,
+        ..FleetHints::default()
+    }];
     let all = "platform.devices, fleet.meters.credential and fleet.meters.connect";
     assert_eq!(see(&run), all);
     let text = format!(
