@@ -19,7 +19,8 @@ const BEHIND: Micros = Micros::from_secs(15);
 /// target that is overloaded, -0.14 to -0.10 for one that copes, and no border.
 const STRONG: f64 = 0.5;
 
-/// The figures by name; empty where the dialect has none, or a run was killed.
+/// The figures by name; empty where the dialect has none for the devices of the plan, or a run was
+/// killed.
 pub(crate) fn published(
     plan: &Plan,
     schedules: &[Arc<StreamSchedule>],
@@ -32,6 +33,7 @@ pub(crate) fn published(
     };
     match plan.platform.dialect().published_figures {
         PublishedFigures::None => BTreeMap::new(),
+        PublishedFigures::BySlot if !plan.fleets.iter().any(hono::speaks_coap) => BTreeMap::new(),
         PublishedFigures::BySlot => {
             let figures = hono::figures(plan, identity.slots(), summary);
             let value = serde_json::to_value(figures).unwrap_or_default();

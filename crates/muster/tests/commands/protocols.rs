@@ -28,6 +28,10 @@ fn a_run_of_mqtt_and_coap_delivers_the_messages_of_both_and_its_ledger_closes() 
     assert_eq!(said.code, 0, "{said:?}");
     let result = json(&folder.path().join("out/result.json"));
     assert_eq!(result["links"]["connected"], 40);
+    // The published test's devices speak CoAP.
+    let published = &result["published"]["hono"];
+    assert_eq!(published["publishedTelemetryCount"], 200);
+    assert_eq!(published["numClientSuccessfulConnects"], 20);
     assert_eq!(result["ledger"]["uplink"]["residue"], 0);
     for stream in ["publishers/telemetry", "meters/telemetry"] {
         let ledger = &result["ledger"]["by_stream"][stream]["ledger"];

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_measure::{CommandLedger, Ledger, LinkLedger, SlotTimes, Summary};
-use muster_plan::{Plan, StreamKind};
+use muster_plan::{FleetPlan, Plan, StreamKind};
+use muster_platform::Protocol;
 use muster_report::{HonoClasses, HonoFigures, SlotFigures};
 
 /// The published name of what ended without an answer.
@@ -31,7 +32,7 @@ struct ClassCounts {
     times: SlotTimes,
 }
 
-/// The figures of a run; over a whole run, as published.
+/// The figures of the devices that speak CoAP, as the published test's do; over a whole run.
 pub(super) fn figures(plan: &Plan, slots: &[SlotTimes], summary: &Summary) -> HonoFigures {
     let classes = [
         Class::Telemetry,
@@ -70,16 +71,28 @@ pub(super) fn figures(plan: &Plan, slots: &[SlotTimes], summary: &Summary) -> Ho
         runtime_in_minutes: minutes(plan),
         in_flight_at_stop,
         not_issued,
-        ..connects(&summary.run.links)
+        ..connects(plan, summary)
     }
 }
 
-fn connects(links: &LinkLedger) -> HonoFigures {
-    let own = links.connect_failures.get(OWN).copied().unwrap_or_default();
+/// True if the devices of a fleet are such as the published test has.
+pub(super) fn speaks_coap(fleet: &FleetPlan) -> bool {
+    fleet.client.protocol() == Protocol::Coap
+}
+
+fn connects(plan: &Plan, summary: &Summary) -> HonoFigures {
+    let sum = |count: fn(&LinkLedger) -> u64| -> u64 {
+        let fleets = plan.fleets.iter().filter(|fleet| speaks_coap(fleet));
+        fleets
+            .map(|fleet| count(&summary.fleets[fleet.id.index()].links))
+            .sum()
+    };
+    let own = sum(|links| links.connect_failures.get(OWN).copied().unwrap_or_default());
     HonoFigures {
-        num_client_successful_connects: links.connected,
-        num_client_disconnects: links.disconnects.values().sum(),
-        num_client_connect_failure_clients: links.connect_failures.values().sum::<u64>() - own,
+        num_client_successful_connects: sum(|links| links.connected),
+        num_client_disconnects: sum(|links| links.disconnects.values().sum()),
+        num_client_connect_failure_clients: sum(|links| links.connect_failures.values().sum())
+            - own,
         num_client_exception_while_opening: own,
         ..HonoFigures::default()
     }
@@ -92,7 +105,8 @@ fn minutes(plan: &Plan) -> u64 {
 
 fn class_counts(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Class) -> ClassCounts {
     let mut counts = ClassCounts::default();
-    for (_, stream) in plan.streams() {
+    let streams = plan.streams().filter(|(fleet, _)| speaks_coap(fleet));
+    for (_, stream) in streams {
         let at = stream.id.index();
         let scope = &summary.streams[at];
         let command = scope.command.as_ref().map(|command| &command.ledger);
