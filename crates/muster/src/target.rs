@@ -204,7 +204,7 @@ impl Target {
         let processes = gateway_processes(plan, needs, descriptors)?;
         let management = management(plan, processes)?;
         let northbound = northbound(plan)?;
-        let own = own_tls(plan, addresses.devices[0].1.ip())?;
+        let own = own_tls(plan, &addresses.devices)?;
         let scheme = plan.platform.scheme_of(Protocol::Mqtt);
         let config = GatewayConfig {
             threads: gateway_threads(processes),

@@ -443,9 +443,8 @@ fn header(
 /// The check of certificates, if there were any.
 fn tls(plan: &Plan) -> Option<serde_json::Value> {
     let schemes = || plan.platform.endpoints.iter().map(|it| it.scheme);
-    let is_secure = |scheme: &Scheme| scheme.is_tls() || scheme.is_dtls();
-    let scheme = schemes().find(is_secure);
-    let scheme = scheme.unwrap_or_else(|| plan.platform.scheme());
+    // That of TLS, whatever the order of the addresses, before that of DTLS.
+    let scheme = schemes().min_by_key(|scheme| (!scheme.is_tls(), !scheme.is_dtls()))?;
     // Who shares a key with the server looks at no certificate.
     let mut fleets = plan.fleets.iter();
     let looks = |fleet: &FleetPlan| {

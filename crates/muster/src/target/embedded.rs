@@ -1,6 +1,7 @@
 //! The embedded gateway's listeners, keys and certificate, from the plan.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use anyhow::Result;
 use muster_conduct::directory;
@@ -36,7 +37,10 @@ pub(super) fn listening(
         coaps: scheme.is_dtls().then_some(GatewayDtls {
             connection_id: true,
             secret: None,
-            certificate: own,
+            certificate: own.map(|tls| GatewayTls {
+                needs_client_cert: tls.client_ca.is_some(),
+                ..tls
+            }),
         }),
         users: shared_keys(plan),
         ..GatewayConfig::default()
@@ -89,7 +93,7 @@ fn shared_keys(plan: &Plan) -> Vec<User> {
 }
 
 /// The embedded gateway's certificate, made for this run, which then trusts it.
-pub(super) fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayTls>> {
+pub(super) fn own_tls(plan: &mut Plan, devices: &[DeviceAddress]) -> Result<Option<GatewayTls>> {
     let shares_no_key = |fleet: &FleetPlan| {
         let is_secured = plan.scheme_of(fleet).is_dtls();
         is_secured && !matches!(fleet.credential, Credential::Psk { .. })
@@ -99,10 +103,12 @@ pub(super) fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayT
     if !endpoints.any(|endpoint| endpoint.scheme.is_tls()) && !is_dtls {
         return Ok(None);
     }
-    let host = plan.platform.endpoints[0].host_name().to_owned();
+    let endpoints = plan.platform.endpoints.iter();
+    let hosts = endpoints.map(|endpoint| endpoint.host_name().to_owned());
+    let listen = devices.iter().map(|(_, address)| address.ip().to_string());
     let server_name = plan.platform.tls.server_name.clone();
-    let names = [Some(host), Some(listen.to_string()), server_name];
-    let made = throwaway(&names.into_iter().flatten().collect::<Vec<_>>())?;
+    let names: BTreeSet<String> = hosts.chain(listen).chain(server_name).collect();
+    let made = throwaway(&names.into_iter().collect::<Vec<_>>())?;
     let ca = PemFile {
         name: made.ca.name.clone(),
         text: made.ca.text().to_vec(),
@@ -118,6 +124,6 @@ pub(super) fn own_tls(plan: &mut Plan, listen: IpAddr) -> Result<Option<GatewayT
         key: text(made.key.text()),
         client_ca: client_ca.map(|ca| text(&ca.text)),
         // Over TLS consumers come to the same address, and show none.
-        needs_client_cert: is_dtls && client_ca.is_some(),
+        needs_client_cert: false,
     }))
 }

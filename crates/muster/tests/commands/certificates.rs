@@ -135,6 +135,32 @@ fn each_device_shows_its_certificate_and_resumes_its_own_session_where_it_is_tol
     }
 }
 
+/// Only devices over DTLS show certificates: those of MQTT and the consumers come in without one, by
+/// the name of their own address.
+#[test]
+fn devices_with_certificates_over_dtls_keep_nobody_out_over_tls() {
+    let text = scenario("tls: { client-ca: ca.pem }", CERTIFICATE)
+        .replace(
+            "[ 'coaps://127.0.0.1:0' ]",
+            "[ 'coaps://127.0.0.1:0', 'mqtts://localhost:0' ]",
+        )
+        .replace(
+            "  - name: meters\n",
+            "  - { name: publishers, protocol: mqtt, count: 10, tenant: t1, streams: [ { rate: 50/s } ] }\n  \
+             - name: meters\n    protocol: coap\n",
+        );
+    let (folder, _) = folder(&text, unchanged);
+    let (result, _) = ran(folder.path());
+    assert_eq!(result["links"]["connected"], 20);
+    for stream in ["publishers/telemetry", "meters/telemetry"] {
+        let ledger = &result["ledger"]["by_stream"][stream]["ledger"];
+        assert_eq!(ledger["arrived"], 100, "{stream}");
+    }
+    let tls = &result["environment"]["tls"];
+    assert_eq!(tls["scheme"], "mqtts");
+    assert_eq!(tls["session_resumption"], true);
+}
+
 #[test]
 fn devices_share_a_socket_whatever_they_prove_themselves_by() {
     for (credential, subjects) in [(CERTIFICATE, 10), ("credential: { kind: none }", 0)] {
