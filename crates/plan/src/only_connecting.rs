@@ -32,12 +32,13 @@ impl Plan {
         plan
     }
 
-    /// This plan with the first links of each fleet alone, at most `most`; no two share a socket.
+    /// This plan with the first links of each fleet alone, at most as many as `most` says of its
+    /// protocol; no two share a socket.
     #[must_use]
-    pub fn with_first_links(mut self, most: u32) -> Self {
+    pub fn with_first_links(mut self, most: impl Fn(Protocol) -> u32) -> Self {
         let (mut first_device, mut first_link) = (0, 0);
         for fleet in &mut self.fleets {
-            fleet.links = fleet.links.min(most);
+            fleet.links = fleet.links.min(most(fleet.client.protocol()));
             fleet.devices = fleet
                 .devices
                 .min(fleet.links.saturating_mul(fleet.devices_per_link));

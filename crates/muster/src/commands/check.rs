@@ -132,7 +132,11 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
     if !plan.fleets.iter().all(is_reached) {
         return Ok(code);
     }
-    let first = reached.clone().with_first_links(targets.len() as u32);
+    let targets_of = |protocol| {
+        let of_it = targets.iter().filter(|(of, _)| *of == protocol);
+        of_it.count() as u32
+    };
+    let first = reached.clone().with_first_links(targets_of);
     let targets = &targets[..];
     let links = Connecting {
         plan: &first,
