@@ -109,10 +109,10 @@ impl Plan {
         fleets.map(FleetPlan::sockets).sum()
     }
 
-    /// The scheme of the addresses that the devices of a fleet connect to.
+    /// The scheme of the addresses that the devices of a fleet connect to: its protocol has some.
     pub fn scheme_of(&self, fleet: &FleetPlan) -> Scheme {
         let scheme = self.platform.scheme_of(fleet.client.protocol());
-        scheme.unwrap_or_else(|| self.platform.scheme())
+        scheme.unwrap_or(Scheme::Mqtt)
     }
 
     /// Every stream with its fleet, in the order of `StreamId`.

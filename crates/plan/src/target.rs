@@ -64,12 +64,6 @@ impl PlatformPlan {
         let first = self.endpoints_of(protocol).next();
         first.map(|endpoint| endpoint.scheme)
     }
-
-    /// The scheme of the first address of the devices.
-    pub fn scheme(&self) -> Scheme {
-        let first = self.endpoints.first();
-        first.map_or(Scheme::Mqtt, |endpoint| endpoint.scheme)
-    }
 }
 
 /// One northbound account: what the business application sees.
