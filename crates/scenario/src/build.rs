@@ -210,11 +210,13 @@ fn fleets(
     let is_embedded = platform.text_of("kind") == "gateway";
     let mut next = Next::default();
     let mut fleets = Vec::new();
+    let mut spoken = Vec::new();
     for (number, view) in views.iter().enumerate() {
         let Ok(id) = u8::try_from(number).map(FleetId) else {
             return view.refuse("this is the 257th fleet", "at most 256 fleets");
         };
         let scheme = transport::scheme_of(&platform, view)?;
+        spoken.push(scheme.protocol());
         let context = fleet::FleetContext {
             id,
             dialect,
@@ -233,6 +235,7 @@ fn fleets(
         next = after(view, &next)?;
         fleets.push(built);
     }
+    transport::all_are_spoken(&platform, &spoken)?;
     names_differ(&views);
     let fleets: Option<Vec<FleetPlan>> = fleets.into_iter().collect();
     let fleets = fleets?;

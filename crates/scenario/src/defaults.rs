@@ -273,8 +273,8 @@ struct Traffic {
     carries_ids: bool,
     /// True if all of them surface northbound.
     surfaces: bool,
-    /// The newest version of MQTT that a device speaks.
-    version: &'static str,
+    /// The newest version of MQTT that a device speaks; 5 where none speaks MQTT.
+    version: String,
     /// True if the devices have an address of the application's protocol.
     publishes: bool,
 }
@@ -308,9 +308,10 @@ impl Traffic {
                 .collect()
         });
         let prefix = common.map_or_else(|| OWN.to_owned(), |levels| levels.concat());
+        let first = schemes(root).next().unwrap_or(Scheme::Mqtt).protocol();
         let of_fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
-        let mut versions = of_fleets.filter_map(|fleet| fleet.get("client"));
-        let is_old = |client: &Node| text(client, "version") == "3.1.1";
+        let of_mqtt = of_fleets.filter(|fleet| protocol_of(fleet, first) == Protocol::Mqtt);
+        let versions = of_mqtt.filter_map(|fleet| Some(text(fleet.get("client")?, "version")));
         let carries_id = |stream: &&Node| text(stream, "carrier") != "none";
         Self {
             filter: match is_surfacing {
@@ -320,7 +321,7 @@ impl Traffic {
             qos: qos.to_owned(),
             carries_ids: streams.is_empty() || streams.iter().any(carries_id),
             surfaces: is_surfacing,
-            version: if versions.all(is_old) { "3.1.1" } else { "5" },
+            version: versions.max().unwrap_or("5").to_owned(),
             publishes: schemes(root).any(|it| it.protocol().is_applications),
         }
     }
@@ -399,7 +400,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         }
         default_text(backend, "filter", traffic.filter.clone());
         default(backend, "qos", &traffic.qos);
-        default_text(backend, "version", traffic.version.to_owned());
+        default_text(backend, "version", traffic.version.clone());
     }
 }
 

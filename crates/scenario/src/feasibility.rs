@@ -247,7 +247,7 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
             ports.push(PortNeed {
                 endpoint: endpoint.clone(),
                 connections: more,
-                from: sources(plan),
+                from: sources(plan, endpoint.scheme.protocol()),
             });
         }
     };
@@ -265,12 +265,14 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
     ports
 }
 
-/// Source addresses of the devices; that which the kernel picks for fleets that name none is one.
-fn sources(plan: &Plan) -> Option<u32> {
-    let mut named: Vec<_> = plan.fleets.iter().flat_map(|of| &of.connect.from).collect();
+/// Source addresses of the devices of a protocol; that which the kernel picks for fleets that name none is one.
+fn sources(plan: &Plan, protocol: Protocol) -> Option<u32> {
+    let is_of = |of: &&muster_plan::FleetPlan| of.client.protocol() == protocol;
+    let fleets = || plan.fleets.iter().filter(is_of);
+    let mut named: Vec<_> = fleets().flat_map(|of| &of.connect.from).collect();
     named.sort_unstable();
     named.dedup();
-    let has_unnamed = plan.fleets.iter().any(|of| of.connect.from.is_empty());
+    let has_unnamed = fleets().any(|of| of.connect.from.is_empty());
     (!named.is_empty()).then(|| named.len() as u32 + u32::from(has_unnamed))
 }
 

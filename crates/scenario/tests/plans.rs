@@ -1672,3 +1672,44 @@ fn sizes_below_the_stamp_are_drawn_again_and_said() {
         "rate: 9/s, carrier: property, payload: { size: { log-normal: { median: 5, p99: 10 } } }";
     assert_eq!(with_stream(free).warnings, []);
 }
+
+/// A plan of a fleet over MQTT and one over CoAP, with further keys of each.
+fn of_two_protocols(mqtt: &str, coap: &str) -> Plan {
+    plan(&format!(
+        "name: t\nplatform: {{ dialect: hono, devices: [ 'mqtt://127.0.0.1:0', 'coap://127.0.0.1:0' ] }}\nfleet:\n\
+         - {{ {mqtt}, streams: [ {{ rate: 1/s }} ] }}\n\
+         - {{ name: g, protocol: coap, {coap}, streams: [ {{ rate: 1/s }} ] }}\n"
+    ))
+}
+
+#[test]
+fn a_backend_speaks_the_newest_version_of_the_fleets_that_speak_mqtt() {
+    let version = |plan: Plan| plan.backends[0].mqtt().unwrap().version;
+    let old = of_two_protocols("client: { version: 3.1.1 }", "count: 1");
+    assert_eq!(version(old), Version::V311);
+    assert_eq!(
+        version(of_two_protocols("count: 1", "count: 1")),
+        Version::V5
+    );
+}
+
+#[test]
+fn source_addresses_are_counted_for_each_protocol() {
+    let plan = of_two_protocols(
+        "connect: { from: [ 127.0.0.2 ] }",
+        "connect: { from: [ 127.0.0.3, 127.0.0.4 ] }",
+    );
+    let from = needs(&plan).ports.into_iter().map(|need| need.from);
+    assert_eq!(from.collect::<Vec<_>>(), [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_user_name_of_hono_has_the_tenant_by_default() {
+    let password = "credential: { kind: password, secret: x }, tenant: t1";
+    let plan = of_two_protocols(password, "count: 1");
+    assert!(
+        plan.resolved.contains(r#""user":"${id}@${tenant}""#),
+        "{}",
+        plan.resolved
+    );
+}

@@ -32,13 +32,21 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
 
 /// Checks what Hono takes over MQTT. The embedded gateway knows a device there by its topic alone.
 fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
-    if view.text_of("kind") == "command" {
-        let what = "devices of hono take commands over CoAP only";
-        return view.refuse_at(
-            "kind",
-            what,
-            "give the fleet `protocol: coap`, or remove it",
-        );
+    match view.text_of("kind") {
+        "command" => {
+            let what = "devices of hono take commands over CoAP only";
+            let help = "give the fleet `protocol: coap`, or remove it";
+            return view.refuse_at("kind", what, help);
+        }
+        "receive" => {
+            let what = "devices of hono subscribe to nothing but commands";
+            return view.refuse_at("kind", what, "remove the stream");
+        }
+        "event" if view.text_of("qos") == "0" => {
+            let what = "Hono takes no event at QoS 0";
+            return view.refuse_at("qos", what, "use `qos: 1`, or `kind: telemetry`");
+        }
+        _ => {}
     }
     let topic = view.get("topic")?;
     if is_embedded && Dialect::Hono.surface(topic.text()) != topic.text() {

@@ -6,6 +6,7 @@ use muster_plan::{
 use muster_platform::Protocol;
 
 use super::target;
+use crate::endpoint;
 use crate::view::View;
 
 pub(super) fn tls(view: &View<'_>) -> Option<TlsPlan> {
@@ -81,8 +82,9 @@ pub(super) fn one_scheme_a_protocol(views: &[View<'_>], endpoints: &[Endpoint]) 
         let first = same.find(|scheme| scheme.protocol() == protocol)?;
         if endpoint.scheme != first {
             let (other, first) = (endpoint.scheme.name(), first.name());
-            let what = format!("`{other}` and `{first}`: all devices connect in one way");
-            return view.refuse(what, "one scheme for all addresses, or a scenario for each");
+            let what =
+                format!("`{other}` and `{first}`: all addresses of one protocol have one scheme");
+            return view.refuse(what, "one scheme for both, or a scenario for each");
         }
     }
     Some(())
@@ -105,6 +107,20 @@ pub(super) fn scheme_of(platform: &View<'_>, fleet: &View<'_>) -> Option<Scheme>
     found
 }
 
+/// Checks that some fleet speaks the protocol of each address.
+pub(super) fn all_are_spoken(platform: &View<'_>, spoken: &[Protocol]) -> Option<()> {
+    for item in platform.list("devices") {
+        // An address that cannot be read is refused elsewhere.
+        let scheme = endpoint::read(item.text()).ok().map(|it| it.scheme);
+        if let Some(scheme) = scheme.filter(|it| !spoken.contains(&it.protocol())) {
+            let name = scheme.protocol().name.to_lowercase();
+            let help = format!("give one `protocol: {name}`, or remove the address");
+            return item.refuse(format!("no fleet speaks `{name}`"), &help);
+        }
+    }
+    Some(())
+}
+
 /// Keys of TLS stand only where somebody speaks it.
 pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>) -> Option<()> {
     let is_any = |scheme: Scheme| scheme.is_tls() || scheme.is_dtls();
@@ -119,8 +135,9 @@ pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>
 pub(super) fn fits_datagrams(view: &View<'_>, schemes: &[Scheme]) -> Option<()> {
     let mut of_streams = ["version", "alpn"].into_iter();
     let stray = of_streams.find_map(|key| Some((key, view.written(key)?)));
-    let is_dtls = schemes.iter().all(|scheme| scheme.is_dtls());
-    match stray.filter(|_| is_dtls) {
+    let is_dtls = schemes.iter().any(|scheme| scheme.is_dtls());
+    let is_tls = schemes.iter().any(|scheme| scheme.is_tls());
+    match stray.filter(|_| is_dtls && !is_tls) {
         None => Some(()),
         Some((key, stray)) => {
             let what = format!("`{key}` has no meaning over `{}`", Scheme::Coaps.name());

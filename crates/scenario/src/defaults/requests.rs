@@ -22,7 +22,7 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
         _ if fleet.get("gateway").is_some() => Who::Gateway,
         _ => Who::Device,
     };
-    if kind == "psk"
+    if matches!(kind, "psk" | "password")
         && let Some(credential) = fleet.get_mut("credential")
     {
         default_text(credential, "user", requests.login.to_owned());

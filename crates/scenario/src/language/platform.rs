@@ -11,7 +11,7 @@ object! { pub(super) PLATFORM:
     key("dialect", Kind::Word(DIALECTS), "The dialect of the reference gateway").of(&[Owner::Gateway]),
     key("devices",
         Kind::Either(&[Kind::List(&Kind::Url(DEVICE_SCHEMES)), Kind::Url(DEVICE_SCHEMES)]),
-        "Address or addresses where devices connect; for names with several addresses see `addresses`"),
+        "Address or addresses where devices connect, those of one protocol with one scheme; for names with several addresses see `addresses`"),
     key("addresses", words!("first", "all"),
         "For a name with several addresses: the first that answers, or all that answer, alternately").or("first"),
     key("tls", map(&TLS),
