@@ -52,8 +52,8 @@ impl TargetMonitor {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
-    use std::time::Duration;
 
     use super::*;
     use crate::thread_cpu_us;
@@ -70,14 +70,16 @@ mod tests {
 
     #[test]
     fn a_process_that_was_killed_is_gone() {
-        // It waits for an input that never comes.
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn();
-        let child = child.as_mut().expect("cat is everywhere");
+        let mut command = Command::new("cat");
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("cat is everywhere");
+        // Once it has answered it is `cat`, with memory; then it waits for an input that never comes.
+        let mut input = child.stdin.take().expect("it is piped");
+        input.write_all(b"x").expect("it reads");
+        let mut output = child.stdout.take().expect("it is piped");
+        output.read_exact(&mut [0]).expect("it writes");
         let mut monitor = TargetMonitor::open(child.id()).expect("it is alive");
-        // Until it is `cat`, it may have no memory that it calls its own.
-        while monitor.sample().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        assert!(monitor.sample().is_some());
         child.kill().expect("it is ours");
         child.wait().expect("it was started");
         assert_eq!(monitor.sample(), None);

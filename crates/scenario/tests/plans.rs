@@ -14,7 +14,7 @@ use muster_plan::{
     SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
-    Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Uplink, UplinkScratch,
+    Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
 };
 use muster_protocol::coap::Transmission;
 use muster_protocol::mqtt::{Qos, Version};
@@ -1701,6 +1701,20 @@ fn source_addresses_are_counted_for_each_protocol() {
     );
     let from = needs(&plan).ports.into_iter().map(|need| need.from);
     assert_eq!(from.collect::<Vec<_>>(), [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_check_opens_as_many_links_of_a_fleet_as_its_protocol_has_addresses() {
+    let plan = of_two_protocols("count: 10", "count: 10");
+    let first = plan.with_first_links(|protocol| match protocol {
+        Protocol::Mqtt => 3,
+        Protocol::Coap => 1,
+    });
+    let links = first
+        .fleets
+        .iter()
+        .map(|fleet| (fleet.first_link.0, fleet.links));
+    assert_eq!(links.collect::<Vec<_>>(), [(0, 3), (3, 1)]);
 }
 
 #[test]
