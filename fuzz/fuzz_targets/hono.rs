@@ -1,12 +1,12 @@
-//! Any parts as a request to Hono's server end, and as an answer to its device: both readers end,
-//! do not panic, what is taken names its device, and where a reply goes is what came.
+//! Any parts as a request to Hono's server end, and as an answer to its device, over CoAP and HTTP: both
+//! readers end, do not panic, what is taken names its device, and over CoAP where a reply goes is what came.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use muster_platform::{
     Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Peer, Protocol,
-    ReplyPath, Status, Wanted,
+    ReplyPath, Requests, Segments, Status, Wanted,
 };
 
 const HONO: Dialect = Dialect::Hono;
@@ -20,17 +20,23 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').take(12)
 }
 
-fn request(flags: u8, text: &str) {
+/// The parts of a header that a part of a text is.
+fn header(part: &str) -> Option<(&str, &str)> {
+    part.strip_prefix('!')?.split_once('=')
+}
+
+fn request(requests: &Requests, flags: u8, text: &str) {
     let method = [Method::Post, Method::Put, Method::Other][usize::from(flags % 3)];
     let mut came = Incoming::new(method, flags & 8 != 0, text.as_bytes());
     if flags & 32 != 0 {
         came.payload = b"";
     }
-    parts(text).for_each(|part| match part.strip_prefix('?') {
-        Some(parameter) => came.parameter(parameter),
-        None => came.segment(part),
+    came.content_type = (flags & 64 != 0).then_some("application/json");
+    parts(text).for_each(|part| match (part.strip_prefix('?'), header(part)) {
+        (Some(parameter), _) => came.parameter(parameter),
+        (None, Some((name, value))) => came.header(name, value),
+        (None, None) => came.segment(part),
     });
-    let requests = HONO.requests(Protocol::Coap);
     let (peer, mut topic) = ((flags & 16 != 0).then_some(&PEER), String::new());
     match (requests.read)(&came, peer, &mut topic) {
         Wanted::Upload(upload) => {
@@ -46,10 +52,13 @@ fn request(flags: u8, text: &str) {
             let mut handed = HandedCommand::default();
             if (requests.hand)(upload.manner, &command, &mut handed).is_ok() {
                 let mut reply = ReplyPath::default();
-                let changed = Status::new(2, 4);
-                let read = (requests.answered)(changed, &mut handed.fields(), b"", &mut reply);
+                let (yes, asked) = (requests.commanded, Segments::of("telemetry"));
+                let fields = &mut handed.fields();
+                let read = (requests.answered)(yes, fields, b"", asked, &mut reply);
                 assert!(matches!(read, Answered::Command(_)));
-                assert_eq!(reply.is_empty(), id.is_empty());
+                // A segment of a path, as which an id replies, has a bound.
+                assert!(!id.is_empty() || reply.is_empty());
+                assert!(id.is_empty() || id.len() > 250 || !reply.is_empty());
             }
         }
         Wanted::Reply(_) => {
@@ -67,12 +76,13 @@ fn read(status: u8, text: &str) {
             None => Field::PathSegment(part),
         })
     };
-    let mut path = ReplyPath::default();
-    let status = Status::of_coap(status);
+    let (mut path, asked) = (ReplyPath::default(), Segments::of(""));
+    let status = Status(u16::from(status) * 4);
     match (HONO.requests(Protocol::Coap).answered)(
         status,
         &mut fields(),
         text.as_bytes(),
+        asked,
         &mut path,
     ) {
         Answered::Command(_) => {
@@ -87,13 +97,31 @@ fn read(status: u8, text: &str) {
     }
 }
 
+/// The same over HTTP, where headers and the path of the request say where a reply goes.
+fn read_headers(requests: &Requests, status: u8, text: &str) {
+    let mut path = ReplyPath::default();
+    let status = Status(u16::from(status) * 4);
+    let (asked, headers) = text.split_once('\n').unwrap_or((text, ""));
+    let headers = parts(headers).filter_map(header);
+    let mut fields = headers.map(|(name, value)| Field::Header(name, value));
+    let asked = Segments::of(asked);
+    match (requests.answered)(status, &mut fields, text.as_bytes(), asked, &mut path) {
+        Answered::Command(_) => assert!(matches!(path.len(), 0 | 3 | 5)),
+        Answered::Accepted => assert!(status.is_yes() && path.is_empty()),
+        Answered::Rejected(code) => assert!(code == status && path.is_empty()),
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let [flags, rest @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(rest) else {
         return;
     };
-    request(*flags, text);
+    let http = HONO.http.as_ref().expect("Hono speaks it");
+    request(HONO.requests(Protocol::Coap), *flags, text);
+    request(http, *flags, text);
     read(*flags, text);
+    read_headers(http, *flags, text);
     let _ = ((HONO.server.command)(text), Identity::parse(text));
     let headers = text.split('&').filter_map(|pair| pair.split_once('='));
     let mut headers = headers.map(|(name, value)| (name, value.as_bytes()));

@@ -37,12 +37,12 @@ use crate::waiter::QueryRef;
 
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {
-    status: Status::new(4, 0),
+    status: Status(400),
     why: "the path or a parameter is not UTF-8",
 };
 /// A device that the gateway does not know.
 const UNKNOWN: Refusal = Refusal {
-    status: Status::new(4, 4),
+    status: Status(404),
     why: "the device is not registered",
 };
 
@@ -277,8 +277,7 @@ impl Coap {
         let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
         let ttd = ttd.as_deref().map(|ttd| ("ttd", ttd));
         let publish = Publish {
-            // What is confirmable travels on at least once.
-            qos: match incoming.is_confirmable {
+            qos: match upload.is_at_least_once {
                 true => Qos::AtLeastOnce,
                 false => Qos::AtMostOnce,
             },
@@ -344,7 +343,8 @@ impl Coap {
 
     /// Answers no to an uplink, with a code as in HTTP.
     fn refuse_upload(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, code: u16) {
-        let status = Status::of_http(code).unwrap_or(Refusal::UNAVAILABLE.status);
+        // A misbehaviour may have a code that CoAP has no room for.
+        let status = Code::of_status(code).map_or(Refusal::UNAVAILABLE.status, |_| Status(code));
         let why = "refused on purpose";
         if self.decline(ctx, to, &Refusal { status, why }) {
             ctx.counts().rejected.more();
@@ -368,7 +368,7 @@ impl Coap {
         let options = fields.iter().zip(&values);
         let mut options: Vec<Opt<'_>> = options.filter_map(option).collect();
         options.sort_by_key(|option| option.number);
-        let code = Code::new(content.status.class, content.status.detail);
+        let code = Code::of_status(content.status.0).unwrap_or(Code::SERVICE_UNAVAILABLE);
         let reply = Reply::new(code, &options, content.body);
         self.endpoint.respond(ctx, to, &reply, 1)
     }
@@ -413,7 +413,7 @@ fn number(field: &Field<'_>) -> Uint {
             Uint::of(u32::from(format.unwrap_or(content_format::OCTET_STREAM)))
         }
         Field::MaxAge(seconds) => Uint::of(*seconds),
-        Field::PathSegment(_) | Field::Parameter(_) => Uint::of(0),
+        Field::PathSegment(_) | Field::Parameter(_) | Field::Header(..) => Uint::of(0),
     }
 }
 
@@ -427,6 +427,7 @@ fn option<'a>((field, number): (&Field<'a>, &'a Uint)) -> Option<Opt<'a>> {
             content_format::of_media_type(media_type)?;
             Opt::new(OptionNumber::CONTENT_FORMAT, number)
         }
+        Field::Header(..) => return None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Eclipse Hono: its protocol adapters, southbound over CoAP, and over MQTT without commands.
+//! Eclipse Hono: its protocol adapters, southbound over CoAP and HTTP, and over MQTT without commands.
 //!
 //! A device uploads with POST on `telemetry` or `event` (short: `t`, `e`) what is its own by its
 //! credentials; a gateway, or a device without credentials, with PUT on `telemetry/<tenant>/<device>`,
@@ -26,6 +26,7 @@
 mod commands;
 mod counters;
 mod ditto;
+mod http;
 mod identity;
 mod kafka;
 mod meanings;
@@ -43,7 +44,7 @@ pub use requests::{Endpoint, Who};
 use muster_model::{Micros, Promise};
 
 use crate::kafka::Kafka;
-use crate::request::RequestLimits;
+use crate::request::{RequestLimits, Status};
 use crate::spec::{
     Application, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
     PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Requests, Server, Spec, UplinkTopic,
@@ -51,6 +52,9 @@ use crate::spec::{
 
 /// The tenant that Hono's own examples have.
 pub const DEFAULT_TENANT: &str = "DEFAULT_TENANT";
+
+/// The answer of the adapter of CoAP to all that it takes.
+const CHANGED: Status = Status(204);
 
 pub(crate) static HONO: Spec = Spec {
     name: "hono",
@@ -86,7 +90,7 @@ pub(crate) static HONO: Spec = Spec {
     server: Server {
         acceptance: 204,
         refusal: 503,
-        // A code as in HTTP that CoAP can carry.
+        // A code that CoAP can carry too.
         is_refusal: |code| matches!(code / 100, 4 | 5) && code % 100 < 32,
         command: northbound::command,
         handover: Handover::InAnswer,
@@ -111,12 +115,15 @@ pub(crate) static HONO: Spec = Spec {
         uplink: requests::ask,
         reply: commands::ask_reply,
         answered: commands::answered,
+        accepted: CHANGED,
+        commanded: CHANGED,
         hint: meanings::hint,
         handshake_hint: meanings::HANDSHAKE_HINT,
         read: server::read,
         unfit: server::unfit,
         hand: server::hand,
     }),
+    http: Some(http::REQUESTS),
     ..PLAIN
 };
 

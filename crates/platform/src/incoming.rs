@@ -6,6 +6,8 @@ use crate::request::{Field, Method, ReplyPath, Status};
 const SEGMENTS_MAX: usize = 5;
 /// Parameters that are kept; what stands behind them is not looked at.
 const PARAMETERS_MAX: usize = 8;
+/// Headers that are kept. A client may send many more: pass those that a dialect reads.
+const HEADERS_MAX: usize = 8;
 
 /// A received request, put together from its parts. It borrows all of them.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,7 @@ pub struct Incoming<'a> {
     /// All that came, kept or not.
     count: usize,
     parameters: [&'a str; PARAMETERS_MAX],
+    headers: [(&'a str, &'a str); HEADERS_MAX],
 }
 
 /// Sender of a request, by its credentials.
@@ -55,6 +58,8 @@ pub struct Upload<'a> {
     pub gateway: Option<&'a str>,
     /// The media type, as it surfaces.
     pub content_type: Option<&'a str>,
+    /// True if it travels on at least once.
+    pub is_at_least_once: bool,
     /// Whole seconds for which the device waits for a command; none if it wants none.
     pub ttd_s: Option<u32>,
     /// The manner in which a command is addressed in the answer.
@@ -103,27 +108,43 @@ impl Manner {
 /// The fields of an answer besides a command; used again for every answer.
 #[derive(Debug, Default)]
 pub struct HandedCommand {
+    /// The parameter that names the command; empty where headers do.
     pub(crate) parameter: String,
     pub(crate) path: ReplyPath,
     pub(crate) content_type: &'static str,
+    /// Headers by their names, in their order; one without a value is left out.
+    pub(crate) headers: [(&'static str, String); HANDED_HEADERS],
 }
 
+/// Headers that a command may have: its name, its id and its device.
+const HANDED_HEADERS: usize = 3;
+
 impl HandedCommand {
-    /// Returns the fields of an answer besides the code, which is 2.04, and the body, which is the command's.
+    /// Returns the fields of an answer besides the code and the body, which is the command's.
     pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         let path = self.path.segments().map(Field::PathSegment);
-        let parameter = Field::Parameter(&self.parameter);
-        path.chain([parameter, Field::ContentType(self.content_type)])
+        let parameter = (!self.parameter.is_empty()).then_some(Field::Parameter(&self.parameter));
+        let headers = self.headers.iter().filter(|(_, value)| !value.is_empty());
+        let headers = headers.map(|(name, value)| Field::Header(name, value));
+        let content_type = Field::ContentType(self.content_type);
+        path.chain(parameter).chain(headers).chain([content_type])
+    }
+
+    /// Forgets all fields and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.path.clear();
+        self.parameter.clear();
+        self.headers.iter_mut().for_each(|(_, value)| value.clear());
     }
 }
 
-/// Seconds that a device must stay silent after 5.03.
+/// Seconds that a device must stay silent after a refusal for now.
 const RETRY_AFTER_S: u32 = 2;
 
 impl Refusal {
     /// No message is taken for now; the device is to be silent for two seconds.
     pub const UNAVAILABLE: Self = Self {
-        status: Status::new(5, 3),
+        status: Status(503),
         why: "no credit available",
     };
 
@@ -138,7 +159,7 @@ impl Refusal {
 }
 
 impl<'a> Incoming<'a> {
-    /// A request without a path and without parameters.
+    /// A request without a path, parameters and headers.
     pub const fn new(method: Method, is_at_least_once: bool, payload: &'a [u8]) -> Self {
         Self {
             method,
@@ -148,6 +169,7 @@ impl<'a> Incoming<'a> {
             segments: [""; SEGMENTS_MAX],
             count: 0,
             parameters: [""; PARAMETERS_MAX],
+            headers: [("", ""); HEADERS_MAX],
         }
     }
 
@@ -167,6 +189,14 @@ impl<'a> Incoming<'a> {
         }
     }
 
+    /// Appends a header, whose name may have letters of any case.
+    pub fn header(&mut self, name: &'a str, value: &'a str) {
+        let mut places = self.headers.iter_mut();
+        if let Some(place) = places.find(|(name, _)| name.is_empty()) {
+            *place = (name, value);
+        }
+    }
+
     /// Returns how many segments its path has.
     pub const fn segments(&self) -> usize {
         self.count
@@ -176,6 +206,13 @@ impl<'a> Incoming<'a> {
     pub(crate) fn at(&self, place: usize) -> Option<&'a str> {
         let segment = self.segments.get(place).copied();
         segment.filter(|segment| !segment.is_empty())
+    }
+
+    /// Returns the value of a header.
+    pub(crate) fn header_value(&self, name: &str) -> Option<&'a str> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(of, _)| of.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| *value)
     }
 
     /// Returns the value of a parameter, or nothing where it stands alone.
@@ -198,7 +235,7 @@ mod tests {
     fn a_refusal_for_now_asks_for_two_seconds_of_silence() {
         let text = Field::ContentType("text/plain");
         let fields = |refusal: Refusal| refusal.fields().collect::<Vec<_>>();
-        let (status, why) = (Status::new(4, 4), "");
+        let (status, why) = (Status(404), "");
         assert_eq!(fields(Refusal::UNAVAILABLE), [text, Field::MaxAge(2)]);
         assert_eq!(fields(Refusal { status, why }), [text]);
     }
@@ -225,5 +262,10 @@ mod tests {
             (None, None)
         );
         (0..99).for_each(|_| came.parameter("more"));
+        came.header("QoS-Level", "1");
+        (0..99).for_each(|_| came.header("more", "2"));
+        assert_eq!(came.header_value("qos-level"), Some("1"));
+        assert_eq!(came.header_value("more"), Some("2"));
+        assert_eq!(came.header_value("hono-ttd"), None);
     }
 }

@@ -80,14 +80,14 @@ pub use payload::NamedPayload;
 pub use protocol::{Protocol, ProtocolSpec};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
-    Answered, Asking, Field, Fields, Method, OPTIONS_MAX, ReplyPath, Request, RequestLimits,
-    SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
+    Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
+    SEGMENTS_MAX, Segments, Status,
 };
 pub use server::{DevicePublish, Reply};
 pub use spec::{
     Announcement, Application, Default, Defaults, Handover, ManagementApi, Promises,
-    PublishedFigures, Publishing, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX, Server, Spec,
-    Subscription, SurfaceReply, UplinkTopic,
+    PublishedFigures, Publishing, ReadAnswer, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX, Server,
+    Spec, Subscription, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use muster_model::{Micros, Reason};
+use muster_model::Micros;
 
 use crate::command::CommandCopy;
 
@@ -14,8 +14,6 @@ use crate::command::CommandCopy;
 pub const SEGMENT_MAX: usize = 255;
 /// Segments of a path at the most.
 pub const SEGMENTS_MAX: usize = 21;
-/// Options of a request of CoAP at the most: the segments of its path, its content's type and two parameters.
-pub const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
 /// Most segments of the path of a reply.
 const REPLY_SEGMENTS_MAX: usize = 8;
 
@@ -69,6 +67,8 @@ pub struct Request<'a> {
     pub query: &'a str,
     /// The payload's media type; none if the request names none.
     pub content_type: Option<&'a str>,
+    /// Further headers, with names in lower case. They are for protocols that have headers.
+    pub headers: &'a [(&'a str, &'a str)],
     /// True if the protocol must send it until it is acknowledged.
     pub is_at_least_once: bool,
     /// The body.
@@ -170,55 +170,20 @@ impl ReplyPath {
     }
 }
 
-/// The code of an answer, by class and detail: 5.03 of CoAP is class 5 and detail 3, as is 503 of HTTP.
+/// The code of an answer, as of HTTP. A protocol with other codes has one that stands for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Status {
-    /// 2 is yes.
-    pub class: u8,
-    /// Below 32 where CoAP carries it (RFC 7252 section 3).
-    pub detail: u8,
-}
+pub struct Status(pub u16);
 
 impl Status {
-    /// The code of that class and detail.
-    pub const fn new(class: u8, detail: u8) -> Self {
-        Self { class, detail }
-    }
-
     /// Returns true for success.
     pub const fn is_yes(self) -> bool {
-        self.class == 2
-    }
-
-    /// The byte that CoAP carries (RFC 7252 section 3).
-    pub const fn coap(self) -> u8 {
-        self.class << 5 | (self.detail & 0x1f)
-    }
-
-    /// The code of CoAP's byte.
-    pub const fn of_coap(code: u8) -> Self {
-        Self::new(code >> 5, code & 0x1f)
-    }
-
-    /// The code of a status of HTTP; none if CoAP has no room for it.
-    pub const fn of_http(status: u16) -> Option<Self> {
-        let (class, detail) = (status / 100, status % 100);
-        if class < 8 && detail < 32 {
-            Some(Self::new(class as u8, detail as u8))
-        } else {
-            None
-        }
-    }
-
-    /// The refusal as CoAP has it.
-    pub const fn coap_reason(self) -> Reason {
-        Reason::Coap(self.coap())
+        self.0 / 100 == 2
     }
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:02}", self.class, self.detail)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -232,9 +197,11 @@ pub enum Field<'a> {
     Parameter(&'a str),
     /// The media type of the body (CoAP's Content-Format).
     ContentType(&'a str),
-    /// For how many seconds it stands (CoAP's Max-Age): after a 5.03 the client is to be silent for as
-    /// long.
+    /// For how many seconds it stands (CoAP's Max-Age, HTTP's Retry-After): after a refusal for now the client
+    /// is to be silent for as long.
     MaxAge(u32),
+    /// A header of HTTP: its name in lower case, and its value.
+    Header(&'a str, &'a str),
 }
 
 /// All fields of an answer.
@@ -266,14 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn a_code_prints_as_coap_does_and_fits_its_byte() {
-        let unavailable = Status::new(5, 3);
-        assert_eq!(unavailable.to_string(), "5.03");
-        assert_eq!(unavailable.coap(), 0xa3);
-        assert_eq!(Status::of_coap(0x84), Status::new(4, 4));
-        assert_eq!(Status::of_http(503), Some(unavailable));
-        assert_eq!((Status::of_http(499), Status::of_http(1_200)), (None, None));
-        assert!(Status::of_coap(0x44).is_yes() && !unavailable.is_yes());
+    fn a_code_prints_as_http_does_and_200_to_299_are_a_yes() {
+        assert_eq!(Status(503).to_string(), "503");
+        for (code, is_yes) in [(199, false), (200, true), (299, true), (300, false)] {
+            assert_eq!(Status(code).is_yes(), is_yes, "{code}");
+        }
     }
 
     proptest! {

@@ -60,6 +60,8 @@ pub struct Spec {
     pub(crate) mqtt: Option<Publishing>,
     /// The ends over CoAP; none where devices do not speak it.
     pub(crate) coap: Option<Requests>,
+    /// The ends over HTTP; none where devices do not speak it.
+    pub http: Option<Requests>,
 }
 
 /// API that creates devices on a platform.
@@ -218,7 +220,11 @@ pub struct Requests {
     pub reply: for<'a> fn(&'a ReplyPath, u16, &'a [u8], &'a mut String) -> Request<'a>,
     /// Reads an answer to a device. Where a command comes with it that wants a reply, the path of the
     /// reply goes into the last argument; else that is empty afterwards.
-    pub answered: for<'a> fn(Status, Fields<'_, 'a>, &'a [u8], &mut ReplyPath) -> Answered<'a>,
+    pub answered: ReadAnswer,
+    /// The code of a yes.
+    pub accepted: Status,
+    /// The code of a yes that brings a command.
+    pub commanded: Status,
     /// The meaning of a refusal on this platform, and what to look at; none where the code says it all.
     pub hint: fn(Status) -> Option<&'static str>,
     /// A further place to look at where a handshake is not answered, as the end of a sentence; empty where the
@@ -233,6 +239,11 @@ pub struct Requests {
     /// cannot be handed over.
     pub hand: fn(Manner, &Commanded<'_>, &mut HandedCommand) -> Result<(), &'static str>,
 }
+
+/// Reads an answer by its code, its fields, its body and the path of the request, which may be empty where no
+/// command can come. The path of the command's reply goes into the last argument.
+pub type ReadAnswer =
+    for<'a> fn(Status, Fields<'_, 'a>, &'a [u8], Segments<'_>, &mut ReplyPath) -> Answered<'a>;
 
 /// The business application's end: commands it issues, and what comes back.
 #[derive(Debug)]
@@ -343,6 +354,7 @@ pub(crate) const PLAIN: Spec = Spec {
     server: PLAIN_SERVER,
     mqtt: None,
     coap: None,
+    http: None,
 };
 
 /// An unknown topic.
@@ -375,7 +387,7 @@ pub(crate) const PLAIN_PUBLISHING: Publishing = Publishing {
     downlink: |_, _| Downlink::Other,
 };
 
-const NO_RESOURCES: &str = "this platform has no resources over CoAP";
+const NO_RESOURCES: &str = "this platform has no resources over this protocol";
 
 /// Resources that messages are posted to as they are, and a server that has none.
 pub(crate) const PLAIN_REQUESTS: Requests = Requests {
@@ -387,6 +399,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         path: Segments::of(asking.path),
         query: "",
         content_type: asking.content_type,
+        headers: &[],
         is_at_least_once: asking.is_at_least_once,
         payload: asking.payload,
     },
@@ -395,18 +408,21 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         path: to.segments(),
         query: "",
         content_type: None,
+        headers: &[],
         is_at_least_once: true,
         payload,
     },
-    answered: |status, _, _, _| match status.is_yes() {
+    answered: |status, _, _, _, _| match status.is_yes() {
         true => Answered::Accepted,
         false => Answered::Rejected(status),
     },
+    accepted: Status(204),
+    commanded: Status(204),
     hint: |_| None,
     handshake_hint: "",
     read: |_, _, _| {
         Wanted::Refused(Refusal {
-            status: Status::new(4, 4),
+            status: Status(404),
             why: NO_RESOURCES,
         })
     },

@@ -200,7 +200,7 @@ fn a_refused_query_keeps_its_code() {
     let world = world(Peer::Answers(Code::NOT_FOUND), "", "");
     let run = Run::of(world, Micros::from_secs(300));
     run.all_queries_ended_as(QueryOutcome::Rejected(Reason::Coap(0x84)));
-    let hint = (Dialect::Hono.requests(Protocol::Coap).hint)(Status::of_coap(0x84));
+    let hint = (Dialect::Hono.requests(Protocol::Coap).hint)(Status(404));
     assert!(hint.is_some());
 }
 

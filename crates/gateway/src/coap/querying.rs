@@ -1,7 +1,7 @@
 //! Requests that wait for a command, and commands that go to them.
 
 use muster_model::Micros;
-use muster_platform::{Commanded, HandedCommand, Protocol, Status, Upload};
+use muster_platform::{Commanded, HandedCommand, Protocol, Upload};
 
 use super::queries::Query;
 use super::request::{PeerRef, RequestRef};
@@ -123,7 +123,7 @@ impl Coap {
             return Err((MALFORMED, why));
         }
         let content = Content {
-            status: Status::new(2, 4),
+            status: requests.commanded,
             fields: handed.fields().collect(),
             body: &message.payload,
         };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::requests::{COMMAND_STATUS, method};
 use crate::command::{CommandCopy, CommandScratch, Replying, named};
-use crate::request::{Answered, Field, Fields, ReplyPath, Request, Status};
+use crate::request::{Answered, Field, Fields, ReplyPath, Request, Segments, Status};
 
 /// Names the command in an answer.
 pub(super) const COMMAND: &str = "hono-command=";
@@ -21,6 +21,7 @@ pub(super) fn answered<'a>(
     status: Status,
     fields: Fields<'_, 'a>,
     payload: &'a [u8],
+    _: Segments<'_>,
     reply: &mut ReplyPath,
 ) -> Answered<'a> {
     reply.clear();
@@ -38,7 +39,7 @@ pub(super) fn answered<'a>(
                 }
                 is_kept &= reply.push(segment);
             }
-            Field::ContentType(_) | Field::MaxAge(_) => {}
+            Field::ContentType(_) | Field::MaxAge(_) | Field::Header(..) => {}
         }
     }
     if !status.is_yes() {
@@ -81,6 +82,7 @@ pub(super) fn ask_reply<'a>(
         path: to.segments(),
         query,
         content_type: Some(JSON),
+        headers: &[],
         is_at_least_once: true,
         payload,
     }
@@ -92,7 +94,9 @@ mod tests {
     use crate::command::tests::stamp;
     use crate::request::Method;
 
-    const CHANGED: Status = Status::new(2, 4);
+    const CHANGED: Status = Status(204);
+    /// The path of a request, which an answer of CoAP does not need.
+    const ASKED: Segments<'static> = Segments::of("");
 
     /// The body of a command of Muster's.
     fn body() -> Vec<u8> {
@@ -118,7 +122,8 @@ mod tests {
             (&["cr", "t1", "ns:d-2", "0/\u{e4} &"], Method::Put),
         ] {
             let (body, mut reply) = (body(), ReplyPath::default());
-            let Answered::Command(copy) = answered(CHANGED, &mut fields(path), &body, &mut reply)
+            let Answered::Command(copy) =
+                answered(CHANGED, &mut fields(path), &body, ASKED, &mut reply)
             else {
                 panic!("a command came on {path:?}");
             };
@@ -138,7 +143,7 @@ mod tests {
         for path in [&["c"][..], &["command", "", "d-2"]] {
             let (body, mut reply) = (body(), ReplyPath::default());
             reply.push("left over");
-            let came = answered(CHANGED, &mut fields(path), &body, &mut reply);
+            let came = answered(CHANGED, &mut fields(path), &body, ASKED, &mut reply);
             assert!(matches!(came, Answered::Command(_)), "{path:?}");
             assert!(reply.is_empty(), "{path:?}");
         }
@@ -148,15 +153,15 @@ mod tests {
     #[test]
     fn the_parameter_tells_a_command_and_not_the_code() {
         let mut reply = ReplyPath::default();
-        for status in [CHANGED, Status::new(2, 5)] {
+        for status in [CHANGED, Status(205)] {
             let mut none = [Field::PathSegment("cr"), Field::MaxAge(2)].into_iter();
-            let came = answered(status, &mut none, b"", &mut reply);
+            let came = answered(status, &mut none, b"", ASKED, &mut reply);
             assert_eq!(came, Answered::Accepted);
-            let command = answered(status, &mut fields(&["c"]), b"", &mut reply);
+            let command = answered(status, &mut fields(&["c"]), b"", ASKED, &mut reply);
             assert_eq!(command, Answered::Command(CommandCopy::UNREADABLE));
         }
-        for status in [Status::new(4, 4), Status::new(5, 3)] {
-            let came = answered(status, &mut fields(&["cr", "1"]), b"", &mut reply);
+        for status in [Status(404), Status(503)] {
+            let came = answered(status, &mut fields(&["cr", "1"]), b"", ASKED, &mut reply);
             assert_eq!(came, Answered::Rejected(status));
             assert!(reply.is_empty());
         }

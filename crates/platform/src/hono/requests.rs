@@ -80,6 +80,7 @@ pub(super) fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a>
         path,
         query,
         content_type: asking.content_type.filter(|_| !is_empty),
+        headers: &[],
         is_at_least_once: asking.is_at_least_once,
         payload: asking.payload,
     }

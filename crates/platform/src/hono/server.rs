@@ -8,15 +8,15 @@ use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upl
 use crate::request::{Method, Status};
 
 /// The media type of a message without a body, which only asks for a command.
-const EMPTY_NOTIFICATION: &str = "application/vnd.eclipse-hono-empty-notification";
+pub(super) const EMPTY_NOTIFICATION: &str = "application/vnd.eclipse-hono-empty-notification";
 /// Seconds for which a device may wait for a command; Hono's own default for a tenant.
 const TTD_MAX_S: u32 = 60;
 
-const BAD_REQUEST: Status = Status::new(4, 0);
-const UNAUTHORIZED: Status = Status::new(4, 1);
-const FORBIDDEN: Status = Status::new(4, 3);
-const NOT_FOUND: Status = Status::new(4, 4);
-const METHOD_NOT_ALLOWED: Status = Status::new(4, 5);
+pub(super) const BAD_REQUEST: Status = Status(400);
+pub(super) const UNAUTHORIZED: Status = Status(401);
+pub(super) const FORBIDDEN: Status = Status(403);
+pub(super) const NOT_FOUND: Status = Status(404);
+pub(super) const METHOD_NOT_ALLOWED: Status = Status(405);
 
 /// Takes over a command to a device that asked in that manner; the error says why it cannot be handed over.
 pub(super) fn hand(
@@ -24,9 +24,8 @@ pub(super) fn hand(
     command: &Commanded<'_>,
     out: &mut HandedCommand,
 ) -> Result<(), &'static str> {
+    out.clear();
     out.content_type = JSON;
-    out.path.clear();
-    out.parameter.clear();
     out.parameter.extend([COMMAND, command.name]);
     let words = match command.correlation_id {
         Some(_) => REPLY_WORDS,
@@ -68,12 +67,12 @@ const PARAMETER_MAX: usize = 255;
 const FLAG: char = '2';
 
 /// The id of a command as its device sees it.
-fn request_id(correlation_id: &str) -> String {
+pub(super) fn request_id(correlation_id: &str) -> String {
     format!("{FLAG}{:02x}{correlation_id}", correlation_id.len())
 }
 
 /// The correlation id in a request id.
-fn correlation_id(request_id: &str) -> Option<&str> {
+pub(super) fn correlation_id(request_id: &str) -> Option<&str> {
     let (flag, rest) = request_id.split_at_checked(1)?;
     (flag == "2").then_some(())?;
     let (length, rest) = rest.split_at_checked(2)?;
@@ -82,7 +81,7 @@ fn correlation_id(request_id: &str) -> Option<&str> {
     (rest.len() == length && length > 0).then_some(rest)
 }
 
-const fn refused(status: Status, why: &'static str) -> Refusal {
+pub(super) const fn refused(status: Status, why: &'static str) -> Refusal {
     Refusal { status, why }
 }
 
@@ -117,22 +116,31 @@ fn upload<'a>(
     if endpoint == Endpoint::Event && !came.is_at_least_once {
         return Err(refused(BAD_REQUEST, "an event has to be confirmable"));
     }
-    let (asker, gateway) = match peer {
-        None => (Asker::Nobody, None),
-        Some(peer) if *peer == of => (Asker::Itself, None),
-        Some(peer) => (Asker::Gateway, Some(peer.device)),
-    };
+    let (asker, gateway) = asker(of, peer);
     let ttd_s = came.parameter_value(TTD).and_then(|text| text.parse().ok());
     Ok(Upload {
         tenant: of.tenant,
         device: of.device,
         gateway,
         content_type: content_type(came)?,
-        ttd_s: ttd_s
-            .filter(|ttd_s| *ttd_s > 0)
-            .map(|ttd_s: u32| ttd_s.min(TTD_MAX_S)),
+        is_at_least_once: came.is_at_least_once,
+        ttd_s: ttd_s.and_then(granted_ttd_s),
         manner: Manner { is_short, asker },
     })
+}
+
+/// Returns who asks for a device, and the gateway if it is one.
+pub(super) fn asker<'a>(of: Peer<'_>, peer: Option<&Peer<'a>>) -> (Asker, Option<&'a str>) {
+    match peer {
+        None => (Asker::Nobody, None),
+        Some(peer) if *peer == of => (Asker::Itself, None),
+        Some(peer) => (Asker::Gateway, Some(peer.device)),
+    }
+}
+
+/// Returns for how many seconds a device waits that asks for that many; none if it does not wait.
+pub(super) fn granted_ttd_s(ttd_s: u32) -> Option<u32> {
+    (ttd_s > 0).then(|| ttd_s.min(TTD_MAX_S))
 }
 
 /// A body has to be of its type: none where the message says that it is empty, and only there.
@@ -181,14 +189,18 @@ fn reply<'a>(
 fn whose<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
     match came.method {
         Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
-        Method::Put => named(came, peer),
+        Method::Put => named([came.at(1), came.at(2)], peer),
         Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
     }
 }
 
-fn named<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
+/// Returns the tenant and the device of a path; an empty tenant is that of the credentials.
+pub(super) fn named<'a>(
+    [tenant, device]: [Option<&'a str>; 2],
+    peer: Option<&Peer<'a>>,
+) -> Result<Peer<'a>, Refusal> {
     let own = peer.map(|peer| peer.tenant);
-    let (Some(tenant), Some(device)) = (came.at(1).or(own), came.at(2)) else {
+    let (Some(tenant), Some(device)) = (tenant.or(own), device) else {
         return Err(refused(NOT_FOUND, "the path has to name tenant and device"));
     };
     if own.is_some_and(|own| own != tenant) {
@@ -208,7 +220,7 @@ mod tests {
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, OutboundCommand};
     use crate::hono::{commands, northbound, requests};
-    use crate::request::{Answered, Asking, ReplyPath, Request, SEGMENT_MAX};
+    use crate::request::{Answered, Asking, ReplyPath, Request, SEGMENT_MAX, Segments};
 
     const PEER: Peer<'static> = Peer {
         tenant: "t1",
@@ -253,7 +265,7 @@ mod tests {
     fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
         match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status,
-            Wanted::Upload(_) | Wanted::Reply(_) => Status::new(2, 4),
+            Wanted::Upload(_) | Wanted::Reply(_) => Status(204),
         }
     }
 
@@ -279,12 +291,9 @@ mod tests {
     }
 
     /// Asserts the codes that answer these requests.
-    fn are_answered<const N: usize>(
-        peer: Option<&Peer<'_>>,
-        cases: [(Incoming<'static>, &str); N],
-    ) {
+    fn are_answered<const N: usize>(peer: Option<&Peer<'_>>, cases: [(Incoming<'static>, u16); N]) {
         for (came, expected) in cases {
-            assert_eq!(status(&came, peer).to_string(), expected, "{came:?}");
+            assert_eq!(status(&came, peer), Status(expected), "{came:?}");
         }
     }
 
@@ -297,19 +306,19 @@ mod tests {
         are_answered(
             None,
             [
-                (put(own), "2.04"),
-                (non(put("t/t1/dev1")), "2.04"),
-                (put("e/t1/dev1"), "2.04"),
-                (non(put("event/t1/dev1")), "4.00"),
-                (bare(put(own)), "4.00"),
-                (saying(put(own), "empty"), "4.00"),
-                (saying(bare(put(own)), "empty"), "2.04"),
-                (untyped(put(own)), "2.04"),
-                (saying(put(own), "hono-ttd=abc"), "2.04"),
-                (post("telemetry"), "4.01"),
-                (get, "4.05"),
-                (put("nosuch/t1/dev1"), "4.04"),
-                (put("telemetry//dev1"), "4.04"),
+                (put(own), 204),
+                (non(put("t/t1/dev1")), 204),
+                (put("e/t1/dev1"), 204),
+                (non(put("event/t1/dev1")), 400),
+                (bare(put(own)), 400),
+                (saying(put(own), "empty"), 400),
+                (saying(bare(put(own)), "empty"), 204),
+                (untyped(put(own)), 204),
+                (saying(put(own), "hono-ttd=abc"), 204),
+                (post("telemetry"), 401),
+                (get, 405),
+                (put("nosuch/t1/dev1"), 404),
+                (put("telemetry//dev1"), 404),
             ],
         );
     }
@@ -320,17 +329,17 @@ mod tests {
         are_answered(
             Some(&PEER),
             [
-                (post("telemetry"), "2.04"),
-                (put("telemetry//dev2"), "2.04"),
-                (put("telemetry/t1/dev2"), "2.04"),
-                (put("telemetry/t2/dev2"), "4.03"),
-                (put("telemetry"), "4.04"),
-                (done(put("command_response//dev1/xyz")), "4.00"),
-                (put("command_response//dev1/203abc"), "4.00"),
-                (done(post("cr/203abc")), "2.04"),
-                (done(non(post("cr/203abc"))), "4.00"),
-                (done(post("cr/204abc")), "4.00"),
-                (saying(post("cr/203abc"), "hono-cmd-status=600"), "4.00"),
+                (post("telemetry"), 204),
+                (put("telemetry//dev2"), 204),
+                (put("telemetry/t1/dev2"), 204),
+                (put("telemetry/t2/dev2"), 403),
+                (put("telemetry"), 404),
+                (done(put("command_response//dev1/xyz")), 400),
+                (put("command_response//dev1/203abc"), 400),
+                (done(post("cr/203abc")), 204),
+                (done(non(post("cr/203abc"))), 400),
+                (done(post("cr/204abc")), 400),
+                (saying(post("cr/203abc"), "hono-cmd-status=600"), 400),
             ],
         );
     }
@@ -386,8 +395,14 @@ mod tests {
                 assert_eq!(hand(manner(path, peer), &command, &mut handed), Ok(()));
 
                 let mut reply = ReplyPath::default();
-                let (changed, fields) = (Status::new(2, 4), &mut handed.fields());
-                let came_back = commands::answered(changed, fields, &issued.payload, &mut reply);
+                let (changed, fields) = (Status(204), &mut handed.fields());
+                let came_back = commands::answered(
+                    changed,
+                    fields,
+                    &issued.payload,
+                    Segments::of(path),
+                    &mut reply,
+                );
                 let Answered::Command(copy) = came_back else {
                     panic!("{path}: {came_back:?}");
                 };

@@ -86,6 +86,21 @@ impl Code {
         self.0 & 0x1f
     }
 
+    /// The status of HTTP with the same digits: 503 for 5.03.
+    pub const fn status(self) -> u16 {
+        self.digit() as u16 * 100 + self.detail() as u16
+    }
+
+    /// The code with the digits of a status of HTTP; none if it has no room for them.
+    pub const fn of_status(status: u16) -> Option<Self> {
+        let (digit, detail) = (status / 100, status % 100);
+        if digit < 8 && detail < 32 {
+            Some(Self::new(digit as u8, detail as u8))
+        } else {
+            None
+        }
+    }
+
     /// Returns its class.
     pub const fn class(self) -> Class {
         match (self.digit(), self.detail()) {
@@ -165,6 +180,17 @@ mod tests {
             Some("service unavailable")
         );
         assert_eq!(Code::new(4, 30).meaning(), None);
+    }
+
+    #[test]
+    fn a_status_with_two_digits_below_32_is_a_code() {
+        for code in (0..=u8::MAX).map(Code) {
+            assert_eq!(Code::of_status(code.status()), Some(code));
+        }
+        assert_eq!(Code::SERVICE_UNAVAILABLE.status(), 503);
+        for status in [432, 499, 800, 1_200] {
+            assert_eq!(Code::of_status(status), None, "{status}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Datagrams that come to a link that speaks CoAP, and its timers.
 
 use muster_model::{Cause, Outcome, Reason};
-use muster_platform::{Answered, Field, Protocol, Status};
+use muster_platform::{Answered, Field, Protocol, Segments, Status};
 use muster_protocol::coap::{
     Again, ClientEvent, Code, Failure, Opt, OptionNumber, Response, Ticket, content_format,
 };
@@ -82,18 +82,19 @@ impl Coap {
         token: Token,
         code: Option<Code>,
     ) -> Option<Event<'a>> {
-        let status = Status::of_coap(code.unwrap_or(Code::EMPTY).0);
+        let code = code.unwrap_or(Code::EMPTY);
+        let (status, reason) = (Status(code.status()), Reason::Coap(code.0));
         if status.is_yes() {
             self.stray += 1;
             return None;
         }
         let hint = (at.class.dialect.requests(Protocol::Coap).hint)(status);
         let text = hint.unwrap_or("nobody waits for the answers to these messages");
-        at.refusals.note(status.coap_reason(), text.as_bytes());
+        at.refusals.note(reason, text.as_bytes());
         Some(Event::RefusedUnawaited {
             stream: stream_of(token),
             due: due_of(token, at.now),
-            reason: status.coap_reason(),
+            reason,
         })
     }
 
@@ -105,15 +106,17 @@ impl Coap {
     ) -> Event<'a> {
         let token = Token(response.ticket.name);
         let requests = at.class.dialect.requests(Protocol::Coap);
-        let status = Status::of_coap(response.code.0);
+        let status = Status(response.code.status());
         let mut fields = response.options.iter().filter_map(field);
         let path = &mut at.messages.scratch.reply_path;
         let is_separate = response.is_separate;
-        let reply = match (requests.answered)(status, &mut fields, response.payload, path) {
+        // An answer names the path of a reply itself.
+        let asked = Segments::of("");
+        let reply = match (requests.answered)(status, &mut fields, response.payload, asked, path) {
             Answered::Accepted => Reply::Accepted,
             Answered::Command(copy) => Reply::Command(copy),
             Answered::Rejected(status) => {
-                let reason = status.coap_reason();
+                let reason = Reason::Coap(response.code.0);
                 let hint = (requests.hint)(status).map(str::as_bytes);
                 at.refusals.note(reason, hint.unwrap_or(response.payload));
                 Reply::Rejected(reason)

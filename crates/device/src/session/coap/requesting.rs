@@ -1,7 +1,7 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Asking, Method, OPTIONS_MAX, Protocol, Request, UplinkScratch};
+use muster_platform::{Asking, Method, Protocol, Request, SEGMENTS_MAX, UplinkScratch};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Uint, content_format,
 };
@@ -13,6 +13,8 @@ use crate::reply_paths::ReplyPaths;
 use crate::session::{Context, Further, Outgoing, Unsent};
 use crate::token::{Token, unawaited};
 
+/// Options of a request at the most: the segments of its path, its content's type and two parameters.
+const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
 /// For so long it is known whose a refusal is that nobody waits for.
 const UNAWAITED: Micros = Micros::from_secs(5);
 
