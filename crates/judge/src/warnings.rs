@@ -91,6 +91,8 @@ pub enum WarningKind {
     CountersDiffer,
     /// The growth of the platform's own counters is not known.
     CountersUnread,
+    /// A server that receives the run's metrics lacks some of them.
+    MetricsLost,
     /// A thread of the generator used 85 % of a CPU, in over 5 % of seconds.
     Cpu,
     /// A thread of the generator waited for a CPU for 10 %, in over 5 % of seconds.

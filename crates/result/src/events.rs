@@ -19,6 +19,9 @@ pub const CLOCKS_APART: &str = "clocks-apart";
 /// The event of counters of the platform whose growth is not known.
 pub const COUNTERS_UNREAD: &str = "counters-unread";
 
+/// The event of metrics that a server outside lacks.
+pub const METRICS_LOST: &str = "metrics-lost";
+
 /// Events that last until the consumer is back.
 const CONSUMER_AWAY: &str = "consumer-away";
 const CONSUMER_LOST: &str = "consumer-lost";
@@ -45,7 +48,7 @@ const SOME_OF: u64 = 20;
 
 /// The incidents of a run as events, in their order.
 pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<Event> {
-    let mut events: Vec<Event> = incidents.iter().map(of_incident).collect();
+    let mut events: Vec<Event> = incidents.iter().map(event_of).collect();
     for (at, incident) in incidents.iter().enumerate() {
         if let Diagnostic::ConsumerBack(name) = &incident.diagnostic {
             end(&mut events[..at], name, incident.at);
@@ -80,7 +83,7 @@ fn end(events: &mut [Event], name: &str, at: Micros) {
 }
 
 /// An incident of the generator or its consumers as an event.
-fn of_incident(incident: &Incidents) -> Event {
+pub fn event_of(incident: &Incidents) -> Event {
     let since = if let Diagnostic::ConsumerLost { since, .. } = &incident.diagnostic {
         incident.at.min(*since)
     } else {
@@ -143,6 +146,7 @@ pub(crate) fn warnings(events: &[Event]) -> Vec<Warning> {
             LOWER_QOS => WarningKind::LowerQos,
             TAKEN_OVER => WarningKind::TakenOver,
             COUNTERS_UNREAD => WarningKind::CountersUnread,
+            METRICS_LOST => WarningKind::MetricsLost,
             _ => continue,
         };
         if !known.insert((&event.kind, &event.detail)) {
@@ -323,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_list_that_was_cut_is_no_limit_of_the_generator() {
-        let event = of_incident(&Incidents {
+        let event = event_of(&Incidents {
             at: Micros::from_secs(9),
             diagnostic: Diagnostic::NotListed(7),
         });
@@ -423,7 +427,7 @@ mod tests {
     #[test]
     fn a_change_of_topics_is_one_warning_with_the_time_at_which_it_was_noticed_first() {
         let change = |s, diagnostic| {
-            of_incident(&Incidents {
+            event_of(&Incidents {
                 at: Micros::from_secs(s),
                 diagnostic,
             })

@@ -16,7 +16,7 @@ pub mod series;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
 pub use counters::NotedCounter;
-pub use events::{CLOCKS_APART, COUNTERS_UNREAD};
+pub use events::{CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, event_of};
 pub use live::{
-    Fixed, Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles, View,
+    Fixed, Health, LAG_S, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles, View,
 };

@@ -23,7 +23,7 @@ use slos::{Moment, SloWatch};
 pub use standing::{Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles};
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
-const LAG_S: u32 = 2;
+pub const LAG_S: u32 = 2;
 /// Seconds of windows that the live view remembers: the one that is shown, those after it, and
 /// one more for a process whose news are late.
 const REMEMBERED_S: u32 = LAG_S + 2;
