@@ -47,7 +47,7 @@ const fn with_io(name: &'static str, layer: u8) -> Room {
 }
 
 /// Every crate of the workspace, in the order of the straight line.
-pub const ROOMS: [Room; 26] = [
+pub const ROOMS: [Room; 27] = [
     pure("model", 0),
     pure("load", 1),
     pure("protocol", 1),
@@ -70,6 +70,7 @@ pub const ROOMS: [Room; 26] = [
     with_io("agent", 7),
     with_io("cluster", 8),
     with_io("dashboard", 8),
+    with_io("metrics", 8),
     with_io("muster", 9),
     Room {
         name: "sim",
