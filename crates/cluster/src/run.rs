@@ -34,6 +34,8 @@ pub trait Observer {
     fn windows(&mut self, delta: &WindowDelta) -> bool;
     /// A process reported its health.
     fn process_sample(&mut self, agent: usize, sample: &ProcessSample);
+    /// Something happened to the generator or its consumers.
+    fn incident(&mut self, incident: &Incidents);
     /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
 }
@@ -191,6 +193,7 @@ impl Run {
     }
 
     fn receive(&mut self, agent: usize, news: News, observer: &mut dyn Observer) {
+        let known = self.data.incidents.len();
         match news {
             News::Dispatch(dispatch) => {
                 if !observer.windows(&dispatch.windows) {
@@ -205,6 +208,9 @@ impl Run {
                 self.data.afterlives.push(*afterlife);
             }
             News::Lost(why) => self.lose(agent, why),
+        }
+        for incident in &self.data.incidents[known..] {
+            observer.incident(incident);
         }
     }
 

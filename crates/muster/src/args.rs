@@ -1,6 +1,7 @@
 //! The command line.
 
 mod import;
+mod metrics;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use muster_gateway::Dialect;
 use muster_model::Micros;
 
 pub(crate) use self::import::{ImportArgs, ImportFrom, SapArgs};
+pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
 use crate::wall_clock;
 
 /// Load tests for IoT platforms: follows every message to its final state and gives a verdict.
@@ -123,6 +125,7 @@ impl RunArgs {
             buffers: 64,
             lose_copy: None,
             every: None,
+            metrics: MetricsArgs::default(),
         }
     }
 }
@@ -193,6 +196,8 @@ pub(crate) struct RunArgs {
     /// SLOs that only the end of the run decides, such as loss, are not among them.
     #[arg(long, value_name = "TIME", value_parser = every, conflicts_with = "quiet")]
     pub(crate) every: Option<Micros>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 }
 
 #[derive(Debug, Args)]

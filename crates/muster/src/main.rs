@@ -20,6 +20,7 @@ mod sockets;
 mod target;
 mod users;
 mod wall_clock;
+mod watched;
 mod watcher;
 
 use std::process::ExitCode;

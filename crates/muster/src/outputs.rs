@@ -1,4 +1,4 @@
-//! The outputs of a run, opened before it begins.
+//! The outputs of a run, opened before it begins and written at its end.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
 use muster_plan::Plan;
+use muster_report::{Report, html, text};
 
 use crate::args::RunArgs;
 use crate::folder::Folder;
-use crate::wall_clock;
+use crate::{outcome, wall_clock};
+
+/// Width of the summary in characters.
+const WIDTH: usize = 100;
 
 /// Opens all that is written, so that what can go wrong does so before the run. It comes last of
 /// all that may be refused, so that a run which is refused leaves nothing behind.
@@ -71,4 +75,41 @@ pub(crate) fn result_folder(plan: &Plan, ending: &str) -> PathBuf {
     };
     let name: String = plan.name.chars().map(plain).collect();
     Path::new("results").join(format!("{name}-{ending}"))
+}
+
+/// Writes `result.json` and what belongs to it; what cannot be written is an error of the last words.
+pub(crate) fn write_result(
+    args: &RunArgs,
+    folder: &mut Folder,
+    report: &Report,
+    gateway_account: Option<&str>,
+) {
+    let json = report.to_json();
+    folder.write("result.json", &json);
+    folder.write("report.html", &html(report));
+    if let Some(account) = gateway_account {
+        folder.write("gateway.json", account);
+    }
+    if let Some(path) = &args.json
+        && let Err(error) = std::fs::write(path, &json)
+    {
+        outcome::remark(&format!(
+            "error: failed to write {}: {error}",
+            path.display()
+        ));
+    }
+}
+
+/// The last words: the summary and where the report is; what of the result is missing is an error.
+pub(crate) fn last_words(report: &Report, folder: &mut Folder, unread: Option<&String>) -> String {
+    if let Some(unread) = unread {
+        folder.broken.get_or_insert_with(|| unread.clone());
+    }
+    if let Some(broken) = &folder.broken {
+        outcome::remark(&format!(
+            "error: the result is not complete: failed to {broken}"
+        ));
+    }
+    let page = folder.path().join("report.html");
+    format!("{}report: {}", text(report, WIDTH), page.display())
 }

@@ -1,12 +1,13 @@
-//! The observer of a run for the user: keeps its records, and shows its state.
+//! The observer of a run for the user: keeps its records, shows its state, and exports its figures.
 
 use std::io::IsTerminal;
 
 use muster_cluster::Observer;
-use muster_conduct::{ProcessSample, Standing};
+use muster_conduct::{Incidents, ProcessSample, Standing};
 use muster_measure::{Record, WindowDelta};
+use muster_metrics::Exporter;
 use muster_model::Micros;
-use muster_result::{Fixed, Live, Note, View, encoded};
+use muster_result::{Fixed, Live, Note, View, encoded, event_of};
 
 use crate::args::RunArgs;
 use crate::folder::Folder;
@@ -17,6 +18,7 @@ pub(crate) struct Watcher {
     folder: Folder,
     screen: Option<Screen>,
     shows_lines: bool,
+    exporter: Option<Exporter>,
     view: View,
     last: Option<Live>,
     has_timeline: bool,
@@ -25,20 +27,26 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// A watcher that writes to the folder. Without `--quiet` it shows the state of the run, with `--every`
     /// in short lines.
-    pub(crate) fn new(folder: Folder, fixed: Fixed, args: &RunArgs) -> Self {
+    pub(crate) fn new(
+        folder: Folder,
+        fixed: Fixed,
+        exporter: Option<Exporter>,
+        args: &RunArgs,
+    ) -> Self {
         let screen = (!args.quiet).then(|| Screen::open(args.every)).flatten();
         Self {
             folder,
             shows_lines: args.every.is_some() || !std::io::stdout().is_terminal(),
             screen,
+            exporter,
             view: View::new(fixed),
             last: None,
             has_timeline: false,
         }
     }
 
-    /// Gives the terminal back, and the folder; where lines are shown, also how the run stood.
-    pub(crate) fn end(self) -> (Folder, Option<Live>) {
+    /// Gives the terminal back, the folder, and the exporter; where lines are shown, also how the run stood.
+    pub(crate) fn end(self) -> (Folder, Option<Exporter>, Option<Live>) {
         if let Some(screen) = self.screen {
             screen.end();
         }
@@ -48,13 +56,16 @@ impl Watcher {
             let down = live.links.wanted.saturating_sub(live.links.up);
             live.links.failures = self.view.failing(down);
         }
-        (self.folder, last)
+        (self.folder, self.exporter, last)
     }
 }
 
 impl Observer for Watcher {
     fn windows(&mut self, delta: &WindowDelta) -> bool {
         self.view.add(delta);
+        if let Some(exporter) = &mut self.exporter {
+            exporter.add(delta);
+        }
         self.folder
             .record(&Record::Windows(Box::new(delta.clone())))
     }
@@ -65,14 +76,28 @@ impl Observer for Watcher {
         self.view.process_sample(agent, sample);
     }
 
+    fn incident(&mut self, incident: &Incidents) {
+        if let Some(exporter) = &mut self.exporter {
+            exporter.annotate(&event_of(incident));
+        }
+    }
+
     fn standing(&mut self, standing: &Standing) {
         if !self.has_timeline && standing.timeline.origin < Micros::MAX {
             self.has_timeline = true;
             self.folder
                 .record(&Record::Event(encoded(&Note::Timeline(standing.timeline))));
         }
+        let exporter = self.exporter.as_mut();
+        let exporter = exporter.filter(|exporter| exporter.is_due(standing.now));
+        if self.screen.is_none() && exporter.is_none() {
+            return;
+        }
+        let live = self.view.live(standing);
+        if let Some(exporter) = exporter {
+            exporter.show(&live);
+        }
         if let Some(screen) = &self.screen {
-            let live = self.view.live(standing);
             self.last = Some(live.clone());
             screen.show(live);
         }

@@ -12,7 +12,7 @@ use crate::args::RunArgs;
 use crate::commands::run::{Done, once};
 use crate::outputs::default_folder;
 use crate::scenario_file::Loaded;
-use crate::{folder, outcome};
+use crate::{folder, outcome, watched};
 
 /// Runs a scenario `times` times, one after the other; the exit code is that of the worst run.
 pub(crate) fn repeat(
@@ -34,6 +34,7 @@ pub(crate) fn repeat(
         let done = once(&args_of(args, &out, number), loaded, interrupted)?;
         runs.push(reported(args, number, &done));
         write(args, &out, &summed_up(loaded, times, &runs))?;
+        watched::end(done.exporter, args, interrupted);
     }
     let repeat = summed_up(loaded, times, &runs);
     outcome::say(&repeat.text());

@@ -12,13 +12,14 @@ use muster_cluster::{
 use muster_conduct::{Part, Timetable, Trial, timetable};
 use muster_dashboard::Plain;
 use muster_measure::{Ledger, Record};
+use muster_metrics::{Exporter, Outlets};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{
     Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, Scheme, TlsPlan,
 };
-use muster_report::{Report, RunResult, html, text};
+use muster_report::{Report, RunResult};
 use muster_result::{Archive, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
@@ -32,10 +33,9 @@ use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::target::Target;
 use crate::watcher::Watcher;
-use crate::{beginning, control_channel, outcome, outputs, signals, sockets, target, wall_clock};
-
-/// Width of the summary in characters.
-const WIDTH: usize = 100;
+use crate::{
+    beginning, control_channel, outcome, outputs, signals, sockets, target, wall_clock, watched,
+};
 
 /// The outcome of one run.
 pub(crate) struct Done {
@@ -44,6 +44,8 @@ pub(crate) struct Done {
     result: RunResult,
     /// The last words.
     pub(crate) summary: String,
+    /// Export of the run's figures: servers may still read the result.
+    pub(crate) exporter: Option<Exporter>,
 }
 
 impl Done {
@@ -53,6 +55,7 @@ impl Done {
             report: None,
             result: RunResult::None,
             summary: format!("NONE  {}\n  {why}", plan.name),
+            exporter: None,
         }
     }
 
@@ -70,6 +73,7 @@ impl Done {
                 "INVALID  {}\n  interrupted {when}: no message was due, and there is no result",
                 plan.name
             ),
+            exporter: None,
         }
     }
 
@@ -90,7 +94,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8> {
     }
     let done = once(args, &loaded, &interrupted)?;
     outcome::say(&done.summary);
-    Ok(done.outcome().exit_code())
+    let code = done.outcome().exit_code();
+    watched::end(done.exporter, args, &interrupted);
+    Ok(code)
 }
 
 /// One run.
@@ -101,6 +107,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let processes = processes(args, &needs, descriptors);
     clock_of(args)?;
     check_part(args, &plan)?;
+    let outlets = watched::open(args)?;
     let shortage = shortage_of(part_of(args), &needs);
     if !shortage.is_empty() {
         return Ok(Done::infeasible(&plan, &shortage.join("\n  ")));
@@ -141,6 +148,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         counters,
         clock: clock_of(args)?,
         line,
+        outlets,
     };
     run.go(args, loaded, processes, interrupted)
 }
@@ -164,6 +172,7 @@ struct Ready {
     counters: Option<CounterWatch>,
     clock: Clock,
     line: Option<ControlChannel>,
+    outlets: Outlets,
 }
 
 impl Ready {
@@ -184,6 +193,7 @@ impl Ready {
             counters,
             clock,
             line,
+            outlets,
         } = self;
         let spread = spread(args, processes, clock, &target);
         let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
@@ -196,28 +206,26 @@ impl Ready {
         let mut agents = agents(&plan, &spread, facts.as_ref())?;
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
-        let mut watcher = Watcher::new(folder, fixed, args);
-        let (data, line) = carry_out(
-            &mut agents,
-            timetable,
-            &plan.rules,
-            clock,
-            Surroundings {
-                interrupted,
-                observer: &mut watcher,
-                channel: line,
-            },
-        );
+        let exporter = watched::start(outlets, &plan, &spread, target.name());
+        let mut watcher = Watcher::new(folder, fixed, exporter, args);
+        let surroundings = Surroundings {
+            interrupted,
+            observer: &mut watcher,
+            channel: line,
+        };
+        let (data, line) = carry_out(&mut agents, timetable, &plan.rules, clock, surroundings);
         drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
-        let (mut folder, last) = watcher.end();
+        let (mut folder, mut exporter, last) = watcher.end();
         let of_line = control_channel::noted(line.as_ref(), &header, data.end);
+        let lacks = watched::lacks(exporter.as_ref(), data.end);
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(of_line);
         archive.events.extend(noted.events);
         archive.events.extend(of_devices.into_iter().flatten());
+        archive.events.extend(lacks);
         archive.add_counted(counted);
         if let Some(Err(missing)) = facts.map(FactsLog::close) {
             outcome::remark(&format!("warning: --facts lacks {missing}"));
@@ -226,15 +234,17 @@ impl Ready {
             folder.record(&record);
         }
         let report = archive.report()?;
-        write_result(args, &mut folder, &report, noted.account.as_deref());
+        outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
+        exporter.iter_mut().for_each(|it| it.show_result(&report));
         if let Some(live) = last {
             outcome::say(&last_line(live, &report.ledger.uplink));
         }
-        let summary = last_words(&report, &mut folder, archive.unread.as_ref());
+        let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
         Ok(Done {
             result: report.verdict.result,
             report: Some(report),
             summary,
+            exporter,
         })
     }
 }
@@ -257,20 +267,6 @@ fn last_line(mut live: Live, uplink: &Ledger) -> String {
     live.messages.arrived = uplink.arrivals.arrived;
     live.messages.lost = uplink.arrivals.lost;
     Plain::last_line(live)
-}
-
-/// The last words: the summary and where the report is; what of the result is missing is an error.
-fn last_words(report: &Report, folder: &mut Folder, unread: Option<&String>) -> String {
-    if let Some(unread) = unread {
-        folder.broken.get_or_insert_with(|| unread.clone());
-    }
-    if let Some(broken) = &folder.broken {
-        outcome::remark(&format!(
-            "error: the result is not complete: failed to {broken}"
-        ));
-    }
-    let page = folder.path().join("report.html");
-    format!("{}report: {}", text(report, WIDTH), page.display())
 }
 
 fn part_of(args: &RunArgs) -> Part {
@@ -467,26 +463,4 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
             "session_resumption": plan.platform.tls.resumes(scheme),
         })
     })
-}
-
-fn write_result(
-    args: &RunArgs,
-    folder: &mut Folder,
-    report: &Report,
-    gateway_account: Option<&str>,
-) {
-    let json = report.to_json();
-    folder.write("result.json", &json);
-    folder.write("report.html", &html(report));
-    if let Some(account) = gateway_account {
-        folder.write("gateway.json", account);
-    }
-    if let Some(path) = &args.json
-        && let Err(error) = std::fs::write(path, &json)
-    {
-        outcome::remark(&format!(
-            "error: failed to write {}: {error}",
-            path.display()
-        ));
-    }
 }

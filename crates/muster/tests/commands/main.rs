@@ -13,6 +13,7 @@ mod import;
 mod interrupt;
 mod lists;
 mod manual;
+mod metrics;
 mod nobody;
 mod parts;
 mod processes;
