@@ -4,69 +4,39 @@ pub(crate) mod bounds;
 mod endpoint;
 mod guard;
 mod peers;
-mod queries;
-mod querying;
 pub(crate) mod request;
 
-use muster_model::mix;
-use muster_net::{Key, PortUse};
-use muster_platform::{
-    Field, Identity, Incoming, Method, Protocol, Refusal, Status, Upload, Wanted,
-};
+use muster_model::Micros;
+use muster_net::Key;
+use muster_platform::{Field, Incoming, Method, Protocol};
 use muster_protocol::coap::{
     self, Code, Opt, OptionNumber, Reply, ServerEvent, Uint, content_format,
 };
-use muster_protocol::mqtt::{Publish, Qos};
 
 use self::endpoint::Endpoint;
 use self::guard::{Credentials, Secure};
-use self::queries::Queries;
 use self::request::{PeerRef, RequestRef};
-use crate::commands::{commanded, note_undelivered};
+use crate::commands::{Handed, Outgoing};
 use crate::config::GatewayConfig;
-use crate::end::{Datagram, End, Factory, Work};
-use crate::fault::Response;
-use crate::listen_addresses::ListenAddresses;
-use crate::lock::locked;
-use crate::message::{Message, Parcel};
-use crate::shared::Shared;
+use crate::end::{Datagram, End, Factory, Work, choose};
+use crate::listen_addresses::ListenAt;
+use crate::queries::Queries;
+use crate::requests::{self, Asking, Came, Content, RequestEnd};
 use crate::start_error::StartError;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Asker, Origin, Request, Sender, Timer};
+use crate::uplink::{Answer, Request, Sender, Timer};
 use crate::waiter::QueryRef;
 
-/// A path or a parameter that is no text.
-const NO_TEXT: Refusal = Refusal {
-    status: Status(400),
-    why: "the path or a parameter is not UTF-8",
-};
-/// A device that the gateway does not know.
-const UNKNOWN: Refusal = Refusal {
-    status: Status(404),
-    why: "the device is not registered",
-};
+/// Longest wait of an answer for a command before the request is acknowledged; Hono's own default
+/// (`timeoutToAck`).
+const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
 
 /// State of one thread's devices over CoAP.
 #[derive(Debug)]
 struct Coap {
     endpoint: Endpoint,
-    queries: Queries,
+    queries: Queries<RequestRef>,
     credentials: Credentials,
-}
-
-/// An answer of the dialect: its code, its fields and a body.
-#[derive(Debug)]
-struct Content<'a> {
-    status: Status,
-    fields: Vec<Field<'a>>,
-    body: &'a [u8],
-}
-
-/// A request, and the topic that it surfaces on.
-struct Surfaced<'a> {
-    from: PeerRef,
-    incoming: &'a coap::Incoming<'a>,
-    topic: &'a str,
 }
 
 /// Reads the certificates that the ends of all threads share.
@@ -86,21 +56,11 @@ fn sender(socket: Key, peer: PeerRef) -> Sender {
     Sender { socket, peer }
 }
 
-const fn asker(request: RequestRef) -> Asker {
-    let (protocol, request) = (Protocol::Coap, Request::Coap(request));
-    Asker { protocol, request }
-}
-
 impl End for Coap {
-    fn listen(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        port: PortUse,
-        addresses: &mut ListenAddresses,
-    ) -> Result<(), StartError> {
+    fn listen(&mut self, ctx: &mut Ctx<'_>, at: &mut ListenAt<'_>) -> Result<(), StartError> {
         let config = &ctx.shared.config;
         let mut listen = |ctx: &mut Ctx<'_>, scheme| {
-            addresses.listen(scheme, &config.listen, |at| ctx.io.bind_udp(at, port))
+            at.listen(scheme, &config.listen, |at, port| ctx.io.bind_udp(at, port))
         };
         if let Some(socket) = listen(ctx, "coap")? {
             self.endpoint.add_socket(ctx, socket, None);
@@ -133,34 +93,25 @@ impl End for Coap {
     fn due(&mut self, work: &mut Work<'_>, timer: Timer) {
         match timer {
             Timer::Peer(peer) => self.wake_peer(work, peer),
-            Timer::Query(query) => self.query_due(&mut work.ctx, query),
+            Timer::Query(query) => requests::query_due(self, &mut work.ctx, query),
             Timer::Link(_) | Timer::Batch(_) => {}
         }
     }
 
     fn respond(&mut self, work: &mut Work<'_>, request: Request, answer: Answer) {
         if let Request::Coap(request) = request {
-            self.answer(&mut work.ctx, request, answer);
+            requests::answer(self, &mut work.ctx, request, answer);
         }
     }
 
-    fn deliver(&mut self, work: &mut Work<'_>, to: QueryRef, message: &Message) -> bool {
-        let Some(command) = commanded(&work.ctx, message) else {
-            return false;
-        };
-        let answered = self.answer_with(&mut work.ctx, to, &command, message);
-        if let Err((status, why)) = answered {
-            note_undelivered(work, &command, status, why);
-        }
-        answered.is_ok()
+    fn hand_over(&mut self, ctx: &mut Ctx<'_>, to: QueryRef, command: &Outgoing<'_>) -> Handed {
+        requests::hand_over(self, ctx, to, command)
     }
 
     /// Closes a part of the sessions of DTLS; CoAP alone knows no links.
     fn close_share(&mut self, work: &mut Work<'_>, seed: u64, share: f64) {
-        let mut sessions = self.endpoint.sessions();
-        sessions.sort_by_key(|peer| mix(seed, peer.number()));
-        let count = (sessions.len() as f64 * share).round() as usize;
-        for peer in sessions.into_iter().take(count) {
+        let sessions = self.endpoint.sessions();
+        for peer in choose(sessions, seed, share, |peer| peer.number()) {
             work.ctx.counts().closed_links.more();
             self.endpoint.close_session(&mut work.ctx, peer);
         }
@@ -176,7 +127,7 @@ impl Coap {
     fn new(config: &GatewayConfig, credentials: Credentials) -> Self {
         Self {
             endpoint: Endpoint::new(config),
-            queries: Queries::default(),
+            queries: Queries::new(Protocol::Coap),
             credentials,
         }
     }
@@ -207,7 +158,7 @@ impl Coap {
     /// Ends the queries of peers that are gone: commands find nobody.
     fn end_gone(&mut self, ctx: &mut Ctx<'_>) {
         for peer in self.endpoint.take_gone() {
-            self.end_queries(ctx, peer);
+            self.queries.end_of(ctx, peer);
         }
     }
 
@@ -223,167 +174,62 @@ impl Coap {
     }
 
     fn request(&mut self, work: &mut Work<'_>, from: PeerRef, incoming: &coap::Incoming<'_>) {
-        let ctx = &mut work.ctx;
         let name = self.endpoint.peer(from).and_then(|peer| peer.name.clone());
-        let identity = name.as_deref().and_then(Identity::parse);
-        let who = identity.map(|identity| muster_platform::Peer {
-            tenant: identity.tenant,
-            device: identity.auth_id,
-        });
-        let requests = ctx.shared.config.dialect.requests(Protocol::Coap);
-        let mut topic = std::mem::take(&mut ctx.scratch().topic);
-        topic.clear();
-        let wanted = match read(incoming) {
-            None => Wanted::Refused(NO_TEXT),
-            Some(came) => of_known(ctx.shared, (requests.read)(&came, who.as_ref(), &mut topic)),
-        };
-        let request = Surfaced {
-            from,
-            incoming,
-            topic: &topic,
-        };
-        match wanted {
-            Wanted::Upload(upload) => self.upload(work, &request, &upload),
-            Wanted::Reply(_) => self.reply(work, &request),
-            Wanted::Refused(refusal) => {
-                ctx.counts().refused_requests.more();
-                let to = RequestRef::new(from, incoming.pending);
-                self.decline(ctx, to, &refusal);
-            }
-        }
-        work.ctx.scratch().topic = topic;
-    }
-
-    /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
-    fn upload(&mut self, work: &mut Work<'_>, request: &Surfaced<'_>, upload: &Upload<'_>) {
-        let Surfaced { from, incoming, .. } = *request;
-        let ctx = &mut work.ctx;
-        ctx.counts().received.more();
-        if let Some(gateway) = upload.gateway {
-            let mut waiting = locked(&ctx.shared.waiting);
-            waiting.speaks_for(upload.tenant, gateway, upload.device);
-        }
-        let Some(socket) = self.endpoint.peer(from).map(|peer| peer.socket) else {
-            return;
-        };
-        let mut sent = RequestRef::new(from, incoming.pending);
-        if upload.ttd_s.is_some() {
-            sent.query = self.note_query(sent, upload);
-            if sent.query.is_none() {
-                let code = ctx.shared.config.dialect.server.refusal;
-                return self.refuse_upload(ctx, sent, code);
-            }
-        }
-        let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
-        let ttd = ttd.as_deref().map(|ttd| ("ttd", ttd));
-        let publish = Publish {
-            qos: match upload.is_at_least_once {
-                true => Qos::AtLeastOnce,
-                false => Qos::AtMostOnce,
+        let came = Came {
+            request: RequestRef {
+                peer: from,
+                pending: incoming.pending,
             },
-            content_type: upload.content_type,
-            user_properties: ttd.as_slice(),
-            ..Publish::new(request.topic, &incoming.payload)
+            name: name.as_deref(),
+            incoming: read(incoming),
         };
-        let origin = Origin {
-            asker: asker(sent),
-            sender: sender(socket, from),
-            is_answered: incoming.pending.is_confirmable(),
-            is_routed: true,
-            session: None,
-            is_again: false,
-        };
-        if let Some(answer) = work.router.uplink(ctx, &publish, origin) {
-            self.answer(ctx, sent, answer);
-        }
+        requests::take(self, work, &came);
+    }
+}
+
+impl RequestEnd for Coap {
+    type Request = RequestRef;
+
+    const PROTOCOL: Protocol = Protocol::Coap;
+    const POSTPONED_AFTER: Option<Micros> = Some(ACKNOWLEDGED_AFTER);
+
+    fn queries(&mut self) -> &mut Queries<RequestRef> {
+        &mut self.queries
     }
 
-    /// A device's reply to a command: routed as any message, and never treated badly.
-    fn reply(&mut self, work: &mut Work<'_>, request: &Surfaced<'_>) {
-        let ctx = &mut work.ctx;
-        ctx.counts().replies.more();
-        let publish = Publish {
-            qos: Qos::AtLeastOnce,
-            ..Publish::new(request.topic, &request.incoming.payload)
-        };
-        let parcel = Parcel::new(&publish, None);
-        work.router.broker().publish(ctx, parcel);
-        let to = RequestRef::new(request.from, request.incoming.pending);
-        self.endpoint.change(ctx, to, 1);
+    fn sender(&mut self, request: RequestRef) -> Option<Sender> {
+        let peer = self.endpoint.peer(request.peer)?;
+        Some(sender(peer.socket, request.peer))
     }
 
-    /// Answers an uplink.
-    fn answer(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, answer: Answer) {
-        if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
-            (to.query, answer.response)
-        {
-            return self.wait_for_command(ctx, query);
-        }
-        // It is answered otherwise.
-        if let Some(query) = to.query {
-            self.queries.remove(query);
-        }
-        match answer.response {
-            Response::Accept | Response::Garbled | Response::Misnamed => {
-                self.endpoint.change(ctx, to, 1);
-            }
-            Response::AcceptTwice => self.endpoint.change(ctx, to, 2),
-            // An empty ACK announces a separate answer (RFC 7252 section 5.2.2).
-            Response::AcceptLate(by) => {
-                if let Some(pending) = self.endpoint.separate(ctx, to) {
-                    let late = answer.late(asker(RequestRef::new(to.peer, pending)));
-                    ctx.set_alarm(ctx.now() + by, late);
-                }
-            }
-            Response::Reject(code) => self.refuse_upload(ctx, to, code),
-            Response::Silence if to.pending.is_confirmable() => ctx.counts().unanswered.more(),
-            Response::Silence => {}
-        }
+    fn is_answered(request: RequestRef) -> bool {
+        request.pending.is_confirmable()
     }
 
-    /// Answers no to an uplink, with a code as in HTTP.
-    fn refuse_upload(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, code: u16) {
-        // A misbehaviour may have a code that CoAP has no room for.
-        let status = Code::of_status(code).map_or(Refusal::UNAVAILABLE.status, |_| Status(code));
-        let why = "refused on purpose";
-        if self.decline(ctx, to, &Refusal { status, why }) {
-            ctx.counts().rejected.more();
-        }
+    fn name(asking: Asking<RequestRef>) -> Request {
+        Request::Coap(asking)
     }
 
-    /// Answers no; false if that could not be sent.
-    fn decline(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, refusal: &Refusal) -> bool {
-        let content = Content {
-            status: refusal.status,
-            fields: refusal.fields().collect(),
-            body: refusal.why.as_bytes(),
-        };
-        self.respond_with(ctx, to, &content)
+    fn accept(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, copies: u8) {
+        self.endpoint.change(ctx, to, copies);
     }
 
-    /// Sends the answer; returns whether it could be sent.
-    fn respond_with(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, content: &Content<'_>) -> bool {
+    /// An empty ACK announces a separate answer (RFC 7252 section 5.2.2).
+    fn postpone(&mut self, ctx: &mut Ctx<'_>, to: RequestRef) -> Option<RequestRef> {
+        let pending = self.endpoint.separate(ctx, to)?;
+        Some(RequestRef { pending, ..to })
+    }
+
+    fn write(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, content: &Content<'_>) -> bool {
         let fields = &content.fields;
         let values: Vec<Uint> = fields.iter().map(number).collect();
         let options = fields.iter().zip(&values);
         let mut options: Vec<Opt<'_>> = options.filter_map(option).collect();
         options.sort_by_key(|option| option.number);
+        // A misbehaviour may have a code that CoAP has no room for.
         let code = Code::of_status(content.status.0).unwrap_or(Code::SERVICE_UNAVAILABLE);
         let reply = Reply::new(code, &options, content.body);
         self.endpoint.respond(ctx, to, &reply, 1)
-    }
-}
-
-/// Returns the request, or its refusal if the gateway does not know the device.
-fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
-    let (tenant, device) = match &wanted {
-        Wanted::Upload(upload) => (upload.tenant, upload.device),
-        Wanted::Reply(reply) => (reply.tenant, reply.device),
-        Wanted::Refused(_) => return wanted,
-    };
-    match &shared.registered_devices {
-        Some(known) if !known.has(tenant, device) => Wanted::Refused(UNKNOWN),
-        Some(_) | None => wanted,
     }
 }
 

@@ -11,11 +11,50 @@ use crate::mail::Mail;
 use crate::message::{Message, Parcel};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
+use crate::waiter::Waiter;
 
 /// The status, as in HTTP, of a command whose device does not wait.
-pub(crate) const NOBODY_WAITS: u16 = 503;
+const NOBODY_WAITS: u16 = 503;
 /// The status of a command that cannot be sent to any device, or not be put into an answer.
-pub(crate) const MALFORMED: u16 = 400;
+const MALFORMED: u16 = 400;
+
+/// A command on its way into an answer.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) to: Commanded<'a>,
+    pub(crate) payload: &'a [u8],
+}
+
+/// Result of putting a command into an answer.
+pub(crate) type Handed = Result<(), Undelivered>;
+
+/// The reason for which a command comes back: a status as of HTTP, and words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Undelivered {
+    status: u16,
+    why: &'static str,
+}
+
+impl Undelivered {
+    /// No request of the device waits.
+    const NOBODY: Self = Self::unreached("the device does not wait");
+    /// The request of the device has ended meanwhile.
+    pub(crate) const GONE: Self = Self::unreached("the device waits no more");
+    /// The request of the device waits, and no answer can be written to it.
+    pub(crate) const UNANSWERABLE: Self =
+        Self::unreached("the device's request cannot be answered");
+
+    const fn unreached(why: &'static str) -> Self {
+        let status = NOBODY_WAITS;
+        Self { status, why }
+    }
+
+    /// No answer carries the command.
+    pub(crate) const fn malformed(why: &'static str) -> Self {
+        let status = MALFORMED;
+        Self { status, why }
+    }
+}
 
 /// Passes a command on in the form that its device asked for: the number of copies.
 pub(crate) fn route(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) -> usize {
@@ -87,11 +126,9 @@ pub(crate) fn answer_with(work: &mut Work<'_>, message: &Arc<Message>) -> usize 
         return copies;
     }
     if let Some(command) = commanded(&work.ctx, message) {
-        let (status, why) = match unfit(&work.ctx, &command) {
-            Some(why) => (MALFORMED, why),
-            None => (NOBODY_WAITS, "the device does not wait"),
-        };
-        note_undelivered(work, &command, status, why);
+        let why = unfit(&work.ctx, &command);
+        let undelivered = why.map_or(Undelivered::NOBODY, Undelivered::malformed);
+        note_undelivered(work, &command, undelivered);
     }
     0
 }
@@ -106,14 +143,30 @@ fn pass_to_waiter(work: &mut Work<'_>, message: &Arc<Message>) -> Option<usize> 
     }
     let to = locked(&ctx.shared.waiting).hand(command.tenant, command.device)?;
     if to.shard == ctx.index() {
-        let is_answered = work.with(to.protocol, |end, work| {
-            end.deliver(work, to.query, message)
-        });
-        return Some(usize::from(is_answered == Some(true)));
+        return Some(usize::from(hand_over(work, to, message)));
     }
     let message = Arc::clone(message);
     ctx.mail(to.shard, Mail::Command { to, message });
     Some(1)
+}
+
+/// Puts a command into the answer to a request of this thread; if that cannot be, the application gets a
+/// notice. Returns whether the answer was written.
+pub(crate) fn hand_over(work: &mut Work<'_>, to: Waiter, message: &Message) -> bool {
+    let Some(to_device) = commanded(&work.ctx, message) else {
+        return false;
+    };
+    let command = Outgoing {
+        to: to_device,
+        payload: &message.payload,
+    };
+    let handed = work.with(to.protocol, |end, work| {
+        end.hand_over(&mut work.ctx, to.query, &command)
+    });
+    if let Some(Err(undelivered)) = handed {
+        note_undelivered(work, &command.to, undelivered);
+    }
+    handed == Some(Ok(()))
 }
 
 /// Reason for which a command fits no answer, whatever its device speaks.
@@ -121,17 +174,13 @@ fn unfit(ctx: &Ctx<'_>, command: &Commanded<'_>) -> Option<&'static str> {
     (ctx.shared.config.dialect.requests(Protocol::Coap).unfit)(command)
 }
 
-pub(crate) fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {
+fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {
     (ctx.shared.config.dialect.server.command)(&message.topic)
 }
 
 /// Publishes a notice that a command was not delivered, if the dialect has such notices.
-pub(crate) fn note_undelivered(
-    work: &mut Work<'_>,
-    command: &Commanded<'_>,
-    status: u16,
-    why: &str,
-) {
+fn note_undelivered(work: &mut Work<'_>, command: &Commanded<'_>, undelivered: Undelivered) {
+    let Undelivered { status, why } = undelivered;
     let ctx = &mut work.ctx;
     ctx.counts().commands_undelivered.more();
     let mut notice = CommandScratch::default();

@@ -156,8 +156,8 @@ pub struct GatewayConfig {
     /// Times after which its own messages over CoAP are sent again and given up, and for which
     /// copies of requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
-    /// Bytes of the longest payload that it takes over CoAP, whatever it comes in; a longer one is
-    /// refused (4.13). None is the dialect's own, `Server::limits` of its table.
+    /// Bytes of the longest payload that it takes in a request, whatever it comes in; a longer one is
+    /// refused (4.13). None is the dialect's own, `limits` of its requests.
     pub max_payload: Option<u32>,
     /// Bytes of the largest packet that it takes over MQTT, as announced to MQTT 5 clients; none is the
     /// largest of the protocol.
@@ -288,11 +288,10 @@ impl GatewayConfig {
         }
     }
 
-    /// Bytes of the longest payload over CoAP.
-    pub(crate) fn max_payload(&self) -> u32 {
-        let usual = self.dialect.requests(Protocol::Coap).limits;
-        let usual = usual.map(|limits| limits.body);
-        self.max_payload.or(usual).unwrap_or(u32::MAX)
+    /// Bytes of the longest payload over a protocol of requests; none if no limit is known.
+    pub(crate) fn max_payload(&self, protocol: Protocol) -> Option<u32> {
+        let usual = self.dialect.requests(protocol).limits;
+        self.max_payload.or(usual.map(|limits| limits.body))
     }
 
     /// Bytes of the largest packet over MQTT.

@@ -4,12 +4,13 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
-use muster_net::{Key, PortUse};
+use muster_model::mix;
+use muster_net::{Key, ListenerId};
 use muster_platform::Protocol;
 
+use crate::commands::{Handed, Outgoing, Undelivered};
 use crate::config::GatewayConfig;
-use crate::listen_addresses::ListenAddresses;
-use crate::message::Message;
+use crate::listen_addresses::ListenAt;
 use crate::router::Router;
 use crate::start_error::StartError;
 use crate::thread::Ctx;
@@ -32,14 +33,9 @@ pub(crate) trait End: Any + Debug + Send {
     ///
     /// # Errors
     /// [`StartError`] if an address is not to be had.
-    fn listen(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        port: PortUse,
-        addresses: &mut ListenAddresses,
-    ) -> Result<(), StartError>;
+    fn listen(&mut self, ctx: &mut Ctx<'_>, at: &mut ListenAt<'_>) -> Result<(), StartError>;
 
-    fn accepted(&mut self, _work: &mut Work<'_>, _key: Key) {}
+    fn accepted(&mut self, _work: &mut Work<'_>, _key: Key, _at: ListenerId) {}
 
     /// Takes bytes of a connection: the number that is used up.
     fn received(&mut self, _work: &mut Work<'_>, _key: Key, bytes: &mut [u8]) -> usize {
@@ -58,9 +54,9 @@ pub(crate) trait End: Any + Debug + Send {
     /// Answers an uplink.
     fn respond(&mut self, work: &mut Work<'_>, request: Request, answer: Answer);
 
-    /// Puts a command into the answer to a request that waits for one; false if that cannot be.
-    fn deliver(&mut self, _work: &mut Work<'_>, _to: QueryRef, _message: &Message) -> bool {
-        false
+    /// Puts a command into the answer to a request that waits for one.
+    fn hand_over(&mut self, _ctx: &mut Ctx<'_>, _to: QueryRef, _command: &Outgoing<'_>) -> Handed {
+        Err(Undelivered::GONE)
     }
 
     /// Closes a part of the device links, chosen by the seed.
@@ -68,6 +64,18 @@ pub(crate) trait End: Any + Debug + Send {
 
     /// Ends a turn of the loop; `is_last` is true when the gateway stops.
     fn turn(&mut self, work: &mut Work<'_>, is_last: bool);
+}
+
+/// A part of the links of an end, chosen by the seed; `number` identifies each.
+pub(crate) fn choose<T>(
+    mut of: Vec<T>,
+    seed: u64,
+    share: f64,
+    number: impl Fn(&T) -> u64,
+) -> Vec<T> {
+    of.sort_by_key(|link| mix(seed, number(link)));
+    of.truncate((of.len() as f64 * share).round() as usize);
+    of
 }
 
 #[derive(Debug)]

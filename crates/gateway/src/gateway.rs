@@ -9,7 +9,7 @@ use muster_net::{Loop, LoopConfig, PortUse, limits};
 use crate::account::GatewayAccount;
 use crate::config::{GatewayConfig, ManagementConfig};
 use crate::ends;
-use crate::listen_addresses::ListenAddresses;
+use crate::listen_addresses::{ListenAddresses, ListenAt};
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -50,7 +50,11 @@ impl Gateway {
                 (0, _) => PortUse::First,
                 _ => PortUse::Further,
             };
-            shard.listen(io, port, &mut addresses)?;
+            let mut at = ListenAt {
+                addresses: &mut addresses,
+                port,
+            };
+            shard.listen(io, &mut at)?;
             shared.post(index).set_waker(io.waker());
             loops.push(event_loop);
         }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muster_net::ListenError;
+use muster_net::{ListenError, PortUse};
 use serde::{Deserialize, Serialize};
 
-/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, and `management` for the management API.
-/// Port 0 is a free port.
+/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, and `management` for the management
+/// API. Port 0 is a free port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
 
@@ -34,19 +34,30 @@ impl ListenAddresses {
     pub(crate) fn mqtt(&self) -> SocketAddr {
         self.0["mqtt"]
     }
+}
 
+/// The addresses of a gateway while its threads begin to listen.
+#[derive(Debug)]
+pub(crate) struct ListenAt<'a> {
+    /// Addresses that an earlier thread got.
+    pub(crate) addresses: &'a mut ListenAddresses,
+    pub(crate) port: PortUse,
+}
+
+impl ListenAt<'_> {
     /// Listens at the address that an earlier thread got, else at the configured one, if there is one.
     pub(crate) fn listen<T>(
         &mut self,
-        protocol: &str,
-        configured: &Self,
-        listen: impl FnOnce(SocketAddr) -> Result<(T, SocketAddr), ListenError>,
+        scheme: &str,
+        configured: &ListenAddresses,
+        listen: impl FnOnce(SocketAddr, PortUse) -> Result<(T, SocketAddr), ListenError>,
     ) -> Result<Option<T>, ListenError> {
-        let at = self.get(protocol).or(configured.get(protocol));
-        let Some((listener, bound)) = at.map(listen).transpose()? else {
+        let at = self.addresses.get(scheme).or(configured.get(scheme));
+        let Some(at) = at else {
             return Ok(None);
         };
-        self.0.insert(protocol.to_owned(), bound);
+        let (listener, bound) = listen(at, self.port)?;
+        self.addresses.0.insert(scheme.to_owned(), bound);
         Ok(Some(listener))
     }
 }

@@ -4,9 +4,8 @@ pub(crate) mod acknowledging;
 mod publishing;
 pub(crate) mod request;
 
-use muster_net::{Key, PortUse};
+use muster_net::{Key, ListenerId};
 use muster_platform::Protocol;
-use muster_protocol::layer::Ended;
 use muster_protocol::mqtt::{Input, ServerEvent, ServerLimits};
 use muster_transport::Servers;
 
@@ -14,7 +13,7 @@ use self::publishing::Received;
 use crate::broker::links::Link;
 use crate::config::GatewayConfig;
 use crate::end::{End, Factory, Work};
-use crate::listen_addresses::ListenAddresses;
+use crate::listen_addresses::ListenAt;
 use crate::start_error::StartError;
 use crate::thread::Ctx;
 use crate::uplink::{Answer, Asker, Request, Timer};
@@ -50,21 +49,12 @@ const fn asker(request: Request) -> Asker {
 }
 
 impl End for Mqtt {
-    fn listen(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        port: PortUse,
-        addresses: &mut ListenAddresses,
-    ) -> Result<(), StartError> {
-        let configured = &ctx.shared.config.listen;
-        let listen = |at| ctx.io.listen(at, port);
-        if let Some(listener) = addresses.listen("mqtt", configured, listen)? {
-            ctx.add_listener(listener, Protocol::Mqtt);
-        }
+    fn listen(&mut self, ctx: &mut Ctx<'_>, at: &mut ListenAt<'_>) -> Result<(), StartError> {
+        ctx.listen(("mqtt", Protocol::Mqtt), at)?;
         Ok(())
     }
 
-    fn accepted(&mut self, work: &mut Work<'_>, key: Key) {
+    fn accepted(&mut self, work: &mut Work<'_>, key: Key, _at: ListenerId) {
         let link = Link::new(key, &self.limits, self.layers.layer());
         work.router.broker().links().add(&mut work.ctx, link);
     }
@@ -79,9 +69,7 @@ impl End for Mqtt {
 
     fn flushed(&mut self, work: &mut Work<'_>, key: Key) {
         let (ctx, broker) = (&mut work.ctx, work.router.broker());
-        if let Some(link) = broker.links().get(key) {
-            link.wire.is_held = false;
-            broker.links().send(ctx, key);
+        if broker.links().flushed(ctx, key) {
             broker.drain(ctx, key);
             broker.links().throttle(ctx, key);
         }
@@ -128,20 +116,7 @@ fn read(work: &mut Work<'_>, key: Key, bytes: &mut [u8]) -> usize {
     let Some(link) = work.router.broker().links().get(key) else {
         return bytes.len();
     };
-    let was_open = link.wire.is_open();
-    let fed = link.wire.receive(bytes);
-    if !was_open
-        && link.wire.is_open()
-        && let Some(tls) = link.wire.tls()
-    {
-        ctx.counts().tls_handshakes.more();
-        if tls.is_resumed() == Some(true) {
-            ctx.counts().tls_resumed.more();
-        }
-    }
-    if let Some(Ended::Failed(error)) = &fed.end {
-        ctx.shared.account.handshake_failed(&error.to_string());
-    }
+    let fed = link.wire.receive(ctx, bytes);
     let mut input = Input::new(&bytes[..fed.plain]);
     pump(work, key, &mut input);
     let taken = input.consumed();

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use muster_model::Micros;
 use muster_model::behaviour::{CloseLinks, Stall};
-use muster_net::{Closed, Handler, Io, Key, ListenerId, PortUse};
+use muster_net::{Closed, Handler, Io, Key, ListenerId};
 
 use crate::commands;
 use crate::end::{Datagram, End, Ends, Work};
-use crate::listen_addresses::ListenAddresses;
+use crate::listen_addresses::ListenAt;
 use crate::mail::Mail;
 use crate::router::Router;
 use crate::shared::Shared;
@@ -47,16 +47,11 @@ impl Shard {
     ///
     /// # Errors
     /// [`StartError`] if one is not to be had.
-    pub(crate) fn listen(
-        &mut self,
-        io: &mut Io,
-        port: PortUse,
-        addresses: &mut ListenAddresses,
-    ) -> Result<(), StartError> {
+    pub(crate) fn listen(&mut self, io: &mut Io, at: &mut ListenAt<'_>) -> Result<(), StartError> {
         let mut result = Ok(());
         self.work(io).each(|end, work| {
             if result.is_ok() {
-                result = end.listen(&mut work.ctx, port, addresses);
+                result = end.listen(&mut work.ctx, at);
             }
         });
         result
@@ -137,9 +132,7 @@ fn read_mail(work: &mut Work<'_>, mail: Mail) {
         Mail::FirstUplink(at) => ctx.plan_incidents(at),
         Mail::Room => ctx.resume_waiting(),
         Mail::Command { to, message } => {
-            work.with(to.protocol, |end, work| {
-                end.deliver(work, to.query, &message)
-            });
+            commands::hand_over(work, to, &message);
         }
     }
 }
@@ -152,7 +145,7 @@ impl Handler for Shard {
 
     fn accepted(&mut self, io: &mut Io, key: Key, listener: ListenerId) {
         self.thread.accept(key, listener);
-        self.at(io, key, |end, work| end.accepted(work, key));
+        self.at(io, key, |end, work| end.accepted(work, key, listener));
     }
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {

@@ -2,11 +2,12 @@
 //! to other threads, and its sockets.
 
 use muster_model::Micros;
-use muster_net::{Io, Key, ListenerId};
+use muster_net::{Io, Key, ListenError, ListenerId};
 use muster_platform::Protocol;
 use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::account::Counts;
+use crate::listen_addresses::ListenAt;
 use crate::mail::Mail;
 use crate::shared::Shared;
 use crate::uplink::{Alarm, AlarmId, Sender};
@@ -157,9 +158,20 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Notes the protocol of connections that a listener accepts.
-    pub(crate) fn add_listener(&mut self, listener: ListenerId, protocol: Protocol) {
-        self.thread.listeners.push((listener, protocol));
+    /// Listens for connections of a protocol at the address of a scheme, if there is one.
+    ///
+    /// # Errors
+    /// [`ListenError`] if the address is not to be had.
+    pub(crate) fn listen(
+        &mut self,
+        (scheme, protocol): (&str, Protocol),
+        at: &mut ListenAt<'_>,
+    ) -> Result<Option<ListenerId>, ListenError> {
+        let configured = &self.shared.config.listen;
+        let listener = at.listen(scheme, configured, |at, port| self.io.listen(at, port))?;
+        let listener_of = listener.map(|listener| (listener, protocol));
+        self.thread.listeners.extend(listener_of);
+        Ok(listener)
     }
 
     pub(crate) fn add_socket(&mut self, key: Key, protocol: Protocol) {

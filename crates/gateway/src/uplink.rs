@@ -11,6 +11,7 @@ use crate::coap::request::{PeerRef, RequestRef};
 use crate::fault::{Fault, Response};
 use crate::message::Message;
 use crate::mqtt::request::{Asked, PublishRef};
+use crate::requests::Asking;
 use crate::routes::SessionRef;
 use crate::waiter::QueryRef;
 
@@ -21,7 +22,7 @@ pub(crate) enum Request {
     Publish(PublishRef),
     /// A PUBLISH, answered by a message of the application.
     Application(Asked),
-    Coap(RequestRef),
+    Coap(Asking<RequestRef>),
 }
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub(crate) struct Asker {
 }
 
 /// Sender of messages that keep their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Sender {
     pub(crate) socket: Key,
     /// Its number among those of the socket.

@@ -1,68 +1,51 @@
-//! The connections of one thread.
+//! The connections of one thread over MQTT.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use muster_model::{Micros, mix};
-use muster_net::{Io, Key, Written};
+use muster_model::Micros;
+use muster_net::Key;
 use muster_platform::{Dialect, Protocol};
-use muster_protocol::layer::{Fed, Layer, Pipe};
 use muster_protocol::mqtt::{Publish, Refused, Server, ServerLimits, Token, Version, reason};
 use muster_transport::{Any, TlsServer};
 
 use super::session::{Opening, Will};
 use crate::config::Role;
+use crate::connections::{Connection, Connections, OUT_MAX};
+use crate::end::choose;
 use crate::mqtt::request::PublishRef;
 use crate::routes::SessionRef;
-use crate::thread::{Ctx, Pause};
+use crate::thread::Ctx;
 use crate::uplink::{Alarm, AlarmId, Timer};
+use crate::wire::Wire;
 
-/// Most bytes gathered for one write: more would only wait in the kernel.
-const OUT_MAX: usize = 64 * 1024;
-
+/// The connections over MQTT.
 #[derive(Debug, Default)]
-pub(crate) struct Links {
-    /// By the index of the connection's key.
-    all: Vec<Option<Box<Link>>>,
-    /// Links with something to write at the end of the turn.
-    dirty: Vec<Key>,
-    /// Links for whose bytes there was no memory.
-    exhausted: Vec<Key>,
+pub(crate) struct Links(Connections<Link>);
+
+impl Deref for Links {
+    type Target = Connections<Link>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Links {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
 }
 
 impl Links {
     pub(crate) fn add(&mut self, ctx: &mut Ctx<'_>, link: Link) {
         let key = link.key;
-        if self.all.len() <= key.index() {
-            self.all.resize_with(key.index() + 1, || None);
-        }
-        self.all[key.index()] = Some(Box::new(link));
+        self.insert(link);
         self.watch(ctx, key, ctx.now() + Link::CONNECT_TIMEOUT);
-    }
-
-    pub(crate) fn get(&mut self, key: Key) -> Option<&mut Link> {
-        let link = self.all.get_mut(key.index())?.as_deref_mut()?;
-        (link.key == key).then_some(link)
-    }
-
-    pub(super) fn take(&mut self, key: Key) -> Option<Box<Link>> {
-        self.get(key)?;
-        self.all[key.index()].take()
     }
 
     pub(crate) fn session_of(&mut self, key: Key) -> Option<SessionRef> {
         self.get(key)?.session
-    }
-
-    /// Writes what has been gathered for a link, if the kernel takes it.
-    pub(crate) fn send(&mut self, ctx: &mut Ctx<'_>, key: Key) {
-        let Some(link) = self.get(key) else { return };
-        if !link.wire.write(ctx.io, key) {
-            self.exhausted.push(key);
-        }
-    }
-
-    pub(crate) fn mark_dirty(&mut self, key: Key) {
-        self.write(key, |_, _| ());
     }
 
     /// Has the session of a link write, to be sent at the end of the turn; none if the link is gone.
@@ -73,27 +56,8 @@ impl Links {
     ) -> Option<T> {
         let link = self.get(key)?;
         let written = act(&mut link.server, &mut link.wire.out);
-        if !std::mem::replace(&mut link.wire.is_dirty, true) {
-            self.dirty.push(key);
-        }
+        self.mark_dirty(key);
         Some(written)
-    }
-
-    /// Writes what has been gathered for all links; gives those that have to end.
-    pub(crate) fn flush(&mut self, ctx: &mut Ctx<'_>) -> Vec<Key> {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for key in dirty.drain(..) {
-            if let Some(link) = self.get(key) {
-                link.wire.is_dirty = false;
-                self.send(ctx, key);
-            }
-        }
-        self.dirty = dirty;
-        std::mem::take(&mut self.exhausted)
-    }
-
-    pub(crate) fn is_settled(&self) -> bool {
-        self.dirty.is_empty() && self.exhausted.is_empty()
     }
 
     /// Looks after a link at an instant, and from then on when its keep-alive wants it.
@@ -101,13 +65,6 @@ impl Links {
         let alarm = ctx.set_alarm(at, Alarm::End(Protocol::Mqtt, Timer::Link(key)));
         let before = self.get(key).and_then(|link| link.alarm.replace(alarm));
         ctx.cancel_alarm(before);
-    }
-
-    /// Stops reading a client that does not read our answers.
-    pub(crate) fn throttle(&mut self, ctx: &mut Ctx<'_>, key: Key) {
-        let Some(link) = self.get(key) else { return };
-        let is_much = link.wire.is_held && link.wire.out.len() >= OUT_MAX;
-        ctx.set_pause(key, Pause::Output, is_much);
     }
 
     /// Answers an uplink, if it waits for that.
@@ -160,14 +117,9 @@ impl Links {
     /// A part of the device links, chosen by the seed.
     pub(super) fn choose(&self, dialect: Dialect, seed: u64, share: f64) -> Vec<Key> {
         let subscribe = !dialect.publishing().subscriptions.is_empty();
-        let links = self.all.iter().flatten();
-        let mut devices: Vec<Key> = links
-            .filter(|link| link.is_device(subscribe))
-            .map(|link| link.key)
-            .collect();
-        devices.sort_by_key(|key| mix(seed, key.index() as u64));
-        devices.truncate((devices.len() as f64 * share).round() as usize);
-        devices
+        let devices = self.iter().filter(|link| link.is_device(subscribe));
+        let devices = devices.map(|link| link.key).collect();
+        choose(devices, seed, share, |key| key.index() as u64)
     }
 }
 
@@ -230,6 +182,16 @@ pub(crate) struct Batch {
     pub(crate) answers: Vec<Acknowledgement>,
 }
 
+impl Connection for Link {
+    fn key(&self) -> Key {
+        self.key
+    }
+
+    fn wire(&mut self) -> &mut Wire {
+        &mut self.wire
+    }
+}
+
 impl Link {
     /// Longest silence of a connection before its CONNECT.
     pub(crate) const CONNECT_TIMEOUT: Micros = Micros::from_secs(10);
@@ -269,102 +231,5 @@ impl Link {
             self.server.ack(pending, reason, &mut self.wire.out);
         }
         publish.pending.is_some()
-    }
-}
-
-/// The bytes between the socket of a link and its session.
-#[derive(Debug)]
-pub(crate) struct Wire {
-    pipe: Pipe<Any<TlsServer>>,
-    /// Gathered for the next write.
-    pub(crate) out: Vec<u8>,
-    /// Number of bytes at the start of `out` that are as they go over the wire.
-    wrapped: usize,
-    /// The layer has come to its end: the link ends when all before that has been read.
-    pub(crate) has_ended: bool,
-    /// The kernel has not taken the last write whole.
-    pub(crate) is_held: bool,
-    pub(crate) is_dirty: bool,
-}
-
-impl Wire {
-    /// Larger buffers are given back after a burst.
-    const OUT_KEPT: usize = 256 * 1024;
-
-    fn new(layer: Any<TlsServer>) -> Self {
-        let (mut pipe, mut out) = (Pipe::new(layer), Vec::new());
-        pipe.layer.open(&mut out);
-        Self {
-            pipe,
-            out,
-            wrapped: 0,
-            has_ended: false,
-            is_held: false,
-            is_dirty: false,
-        }
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.pipe.layer.is_open()
-    }
-
-    pub(crate) fn tls(&self) -> Option<&TlsServer> {
-        self.pipe.layer.tls()
-    }
-
-    /// Takes bytes through the layer.
-    pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> Fed {
-        self.wrap();
-        let fed = self.pipe.receive(bytes, &mut self.out);
-        self.wrapped = self.out.len();
-        self.has_ended |= fed.end.is_some();
-        fed
-    }
-
-    /// Leaves what the session did not take: how many bytes are used up.
-    pub(crate) fn keep(&mut self, bytes: &mut [u8], fed: &Fed, taken: usize) -> usize {
-        self.pipe.keep(bytes, fed, taken)
-    }
-
-    /// Turns what was gathered into what goes over the wire.
-    fn wrap(&mut self) {
-        self.pipe.layer.wrap(&mut self.out, self.wrapped);
-        self.wrapped = self.out.len();
-    }
-
-    /// Writes what has been gathered, if the kernel takes it; false if the link cannot go on.
-    pub(super) fn write(&mut self, io: &mut Io, key: Key) -> bool {
-        if self.is_held || self.out.is_empty() {
-            return true;
-        }
-        self.wrap();
-        let written = io.write(key, &self.out);
-        match written {
-            Written::Busy | Written::Exhausted => {}
-            // Of one that is lost, `closed` follows. The last is only of datagrams.
-            Written::Whole | Written::Held | Written::Lost | Written::Refused => self.clear(),
-        }
-        self.is_held |= written == Written::Held;
-        written != Written::Exhausted
-    }
-
-    /// Writes the last bytes; a client that does not get them sees the connection end all the same.
-    pub(super) fn close(&mut self, io: &mut Io, key: Key) {
-        if !self.is_held {
-            self.wrap();
-            self.pipe.layer.close(&mut self.out);
-            if !self.out.is_empty() {
-                let _ = io.write(key, &self.out);
-            }
-        }
-        io.finish(key);
-    }
-
-    fn clear(&mut self) {
-        self.out.clear();
-        self.wrapped = 0;
-        if self.out.capacity() > Self::OUT_KEPT {
-            self.out = Vec::new();
-        }
     }
 }

@@ -21,7 +21,7 @@ use crate::account::Count;
 use crate::config::GatewayConfig;
 use crate::end::Datagram;
 use crate::thread::Ctx;
-use crate::uplink::{Alarm, Timer};
+use crate::uplink::{Alarm, Sender, Timer};
 
 /// Bytes asked for as the receive buffer of a socket, which all devices share; the system may grant
 /// fewer.
@@ -36,7 +36,7 @@ pub(super) struct Endpoint {
     /// State for DTLS, if there is a socket of it.
     secure: Option<Box<Secure>>,
     /// Peers that were forgotten lately.
-    gone: Vec<PeerRef>,
+    gone: Vec<Sender>,
     out: Vec<u8>,
 }
 
@@ -50,7 +50,8 @@ fn is_sent(written: Written) -> bool {
 
 impl Endpoint {
     pub(super) fn new(config: &GatewayConfig) -> Self {
-        let settings = bounds::of_a_peer(config.transmission, config.max_payload());
+        let max_payload = config.max_payload(Protocol::Coap).unwrap_or(u32::MAX);
+        let settings = bounds::of_a_peer(config.transmission, max_payload);
         Self {
             sockets: Vec::new(),
             peers: Peers::new(),
@@ -127,11 +128,12 @@ impl Endpoint {
 
     fn discard(&mut self, ctx: &mut Ctx<'_>, peer: PeerRef, gone: &Peer) {
         ctx.cancel_alarm(gone.alarm.map(|(_, alarm)| alarm));
-        ctx.note_gone(sender(gone.socket, peer));
-        self.gone.push(peer);
+        let sender = sender(gone.socket, peer);
+        ctx.note_gone(sender);
+        self.gone.push(sender);
     }
 
-    pub(super) fn take_gone(&mut self) -> Vec<PeerRef> {
+    pub(super) fn take_gone(&mut self) -> Vec<Sender> {
         std::mem::take(&mut self.gone)
     }
 

@@ -3,8 +3,6 @@
 use muster_protocol::coap::Pending;
 use slotmap::{Key as _, KeyData, new_key_type};
 
-use crate::waiter::QueryRef;
-
 new_key_type! {
     /// Names one peer, and never another one after it.
     pub(crate) struct PeerRef;
@@ -29,20 +27,9 @@ impl PeerRef {
     }
 }
 
-/// A request, which may wait for a command.
+/// A request of a peer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestRef {
     pub(crate) peer: PeerRef,
     pub(crate) pending: Pending,
-    pub(crate) query: Option<QueryRef>,
-}
-
-impl RequestRef {
-    pub(crate) const fn new(peer: PeerRef, pending: Pending) -> Self {
-        Self {
-            peer,
-            pending,
-            query: None,
-        }
-    }
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use muster_net::{Clock, Loop, LoopConfig, PortUse};
 use muster_platform::Dialect;
 use muster_protocol::coap::{Header, Kind, Opt, ServerCounts, ServerSettings, Token};
+use muster_protocol::mqtt::{Publish, Qos};
 
 use super::endpoint::note;
 use super::peers::tests::Nobody;
 use super::*;
 use crate::commands;
 use crate::end::Ends;
+use crate::lock::locked;
+use crate::message::Message;
 use crate::router::Router;
+use crate::shared::Shared;
 use crate::thread::Thread;
 
 /// A thread with a socket, whose datagrams come from the test.

@@ -1,60 +1,17 @@
 //! Devices over CoAP, the business application over MQTT.
 
-use std::net::SocketAddr;
-
-use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig, KnownDevice};
+use muster_gateway::{GatewayConfig, KnownDevice};
 use muster_model::Micros;
 use muster_protocol::coap::{Code, Transmission};
-use muster_protocol::mqtt::{Qos, Version};
+use muster_protocol::mqtt::Qos;
 
 use crate::device::{Ask, Device, PATIENCE};
-use crate::peer::Peer;
-
-/// A gateway, and an application that hears all of it.
-struct Rig {
-    gateway: Gateway,
-    application: Peer,
-    coap: SocketAddr,
-}
-
-impl Rig {
-    fn new() -> Self {
-        Self::with(GatewayConfig::default())
-    }
-
-    fn with(config: GatewayConfig) -> Self {
-        let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let gateway = Gateway::start(GatewayConfig {
-            dialect: Dialect::Hono,
-            listen: config.listen.with("coap", Some(here)),
-            ..config
-        });
-        let gateway = gateway.expect("a gateway");
-        let mut application = Peer::new(gateway.addr(), Version::V5, "application");
-        application.subscribe("#", Qos::AtLeastOnce);
-        let coap = gateway.addresses().get("coap").expect("it hears CoAP");
-        Self {
-            gateway,
-            application,
-            coap,
-        }
-    }
-
-    /// Topics and payloads of what surfaced, when there are so many.
-    fn surfaced(&mut self, count: usize) -> Vec<(String, Vec<u8>)> {
-        let got = self.application.messages(count).into_iter();
-        got.map(|got| (got.topic, got.payload)).collect()
-    }
-
-    fn account(self) -> GatewayAccount {
-        self.gateway.stop()
-    }
-}
+use crate::rig::Rig;
 
 #[test]
 fn what_a_device_uploads_is_answered_and_surfaces() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     let telemetry = device.answer(Ask::put("t/T1/dev-1", b"{\"a\":1}"));
     let event = device.answer(Ask::put("event/T1/dev-1", b"{\"b\":2}"));
     let unconfirmed = device.answer(Ask {
@@ -97,11 +54,14 @@ fn what_a_device_uploads_is_answered_and_surfaces() {
 
 #[test]
 fn a_body_in_blocks_surfaces_whole() {
-    let mut rig = Rig::with(GatewayConfig {
-        max_payload: Some(5_000),
-        ..GatewayConfig::default()
-    });
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::with(
+        "coap",
+        GatewayConfig {
+            max_payload: Some(5_000),
+            ..GatewayConfig::default()
+        },
+    );
+    let mut device = Device::new(rig.at);
     let body: Vec<u8> = (0..5_000_u32).map(|at| at as u8).collect();
     let answer = device.answer(Ask::put("t/T1/dev-1", &body));
     assert_eq!(answer.code, Code::CHANGED);
@@ -116,11 +76,14 @@ fn a_device_that_is_not_registered_is_refused_where_registered_ones_are_named() 
         tenant: "T1".to_owned(),
         device: "dev-1".to_owned(),
     };
-    let mut rig = Rig::with(GatewayConfig {
-        devices: Some(vec![known]),
-        ..GatewayConfig::default()
-    });
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::with(
+        "coap",
+        GatewayConfig {
+            devices: Some(vec![known]),
+            ..GatewayConfig::default()
+        },
+    );
+    let mut device = Device::new(rig.at);
     for (path, code) in [
         ("t/T1/dev-1", Code::CHANGED),
         ("t/T1/dev-2", Code::NOT_FOUND),
@@ -142,11 +105,14 @@ fn a_device_that_is_not_registered_is_refused_where_registered_ones_are_named() 
 #[test]
 fn a_payload_above_the_limit_is_refused_however_it_comes() {
     for (limit, most) in [(None, 2_048), (Some(100), 100)] {
-        let mut rig = Rig::with(GatewayConfig {
-            max_payload: limit,
-            ..GatewayConfig::default()
-        });
-        let mut device = Device::new(rig.coap);
+        let mut rig = Rig::with(
+            "coap",
+            GatewayConfig {
+                max_payload: limit,
+                ..GatewayConfig::default()
+            },
+        );
+        let mut device = Device::new(rig.at);
         for (length, code) in [
             (most, Code::CHANGED),
             (most + 1, Code::REQUEST_ENTITY_TOO_LARGE),
@@ -163,8 +129,8 @@ fn a_payload_above_the_limit_is_refused_however_it_comes() {
 
 #[test]
 fn a_request_that_comes_again_is_answered_again_and_surfaces_once() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     device.answer(Ask::put("t/T1/dev-1", b"once"));
     let again = device.last.clone();
     for came in 2..5 {
@@ -181,8 +147,8 @@ fn a_request_that_comes_again_is_answered_again_and_surfaces_once() {
 
 #[test]
 fn what_cannot_be_taken_is_refused_with_its_code() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     for (ask, code) in [
         (Ask::post("t", b"{}"), Code::UNAUTHORIZED),
         (Ask::put("nothing/T1/d", b"{}"), Code::NOT_FOUND),
@@ -217,8 +183,8 @@ fn what_cannot_be_taken_is_refused_with_its_code() {
 
 #[test]
 fn a_device_that_waits_gets_its_command_and_its_reply_surfaces() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     let query = device.ask(Ask {
         query: "hono-ttd=20",
         ..Ask::put("t/T1/dev-1", b"{}")
@@ -267,8 +233,8 @@ fn a_device_that_waits_gets_its_command_and_its_reply_surfaces() {
 
 #[test]
 fn a_device_that_waits_in_vain_is_told_after_its_time() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     let begun = Device::now();
     let answer = device.answer(Ask {
         query: "hono-ttd=1",
@@ -295,8 +261,8 @@ fn a_device_that_waits_in_vain_is_told_after_its_time() {
 /// waiting.
 #[test]
 fn a_command_whose_id_is_too_long_comes_back_and_the_next_is_handed_over() {
-    let mut rig = Rig::new();
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
     let query = device.ask(Ask {
         query: "hono-ttd=20",
         ..Ask::put("t/T1/dev-1", b"{}")
@@ -325,11 +291,14 @@ fn a_command_whose_id_is_too_long_comes_back_and_the_next_is_handed_over() {
 /// RFC 7252 section 4.2: what is never acknowledged is given up after its copies.
 #[test]
 fn an_answer_that_is_never_acknowledged_is_counted_as_refused() {
-    let mut rig = Rig::with(GatewayConfig {
-        transmission: Transmission::of(Micros::from_millis(50), 1.0, 2),
-        ..GatewayConfig::default()
-    });
-    let mut device = Device::new(rig.coap);
+    let mut rig = Rig::with(
+        "coap",
+        GatewayConfig {
+            transmission: Transmission::of(Micros::from_millis(50), 1.0, 2),
+            ..GatewayConfig::default()
+        },
+    );
+    let mut device = Device::new(rig.at);
     device.ask(Ask {
         query: "hono-ttd=1",
         ..Ask::put("t/T1/dev-1", b"{}")
@@ -352,11 +321,14 @@ fn an_answer_that_is_never_acknowledged_is_counted_as_refused() {
 
 #[test]
 fn several_threads_share_the_devices_and_their_commands() {
-    let mut rig = Rig::with(GatewayConfig {
-        threads: 3,
-        ..GatewayConfig::default()
-    });
-    let mut devices: Vec<Device> = (0..12).map(|_| Device::new(rig.coap)).collect();
+    let mut rig = Rig::with(
+        "coap",
+        GatewayConfig {
+            threads: 3,
+            ..GatewayConfig::default()
+        },
+    );
+    let mut devices: Vec<Device> = (0..12).map(|_| Device::new(rig.at)).collect();
     let queries: Vec<u32> = devices
         .iter_mut()
         .enumerate()

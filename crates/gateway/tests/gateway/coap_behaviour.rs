@@ -17,7 +17,7 @@ use muster_protocol::mqtt::{Qos, Version};
 
 use crate::device::{Answer, Ask, Device, PATIENCE};
 use crate::peer::{Got, Peer, Seen};
-use crate::told::{befell, delayed};
+use crate::told::{befell, befell_together, delayed, together};
 use crate::wire::Wire;
 
 const DEVICES: usize = 4;
@@ -493,33 +493,8 @@ fn a_stalled_gateway_says_nothing_and_then_everything() {
 
 #[test]
 fn misbehaviours_go_together_and_keep_their_counts() {
-    let by = Micros::from_millis(100);
-    let behaviour = Behaviour {
-        lose_after_accept: 7,
-        drop: 3,
-        ignore: 4,
-        answer_late: Delayed { count: 5, by },
-        answer_twice: 6,
-        duplicate: 8,
-        deliver_late: Delayed { count: 9, by },
-        corrupt: 2,
-        reject_but_deliver: Delayed::at_once(5),
-        ..Behaviour::default()
-    };
-    both(behaviour, |run| {
-        for (name, count) in [
-            ("lose-after-accept", 7),
-            ("drop", 3),
-            ("ignore", 4),
-            ("answer-late", 5),
-            ("answer-twice", 6),
-            ("duplicate", 8),
-            ("deliver-late", 9),
-            ("corrupt", 2),
-            ("reject-but-deliver", 5),
-        ] {
-            assert_eq!(run.account.befell(name), count, "{name}");
-        }
+    both(together(Micros::from_millis(100)), |run| {
+        befell_together(&run.account);
         assert_eq!(run.accepted(), UPLINKS - 3 - 4 - 5);
         assert_eq!(run.arrived.len(), UPLINKS - 7 - 3 + 8);
     });

@@ -8,6 +8,7 @@ mod coaps;
 mod device;
 mod peer;
 mod pressure;
+mod rig;
 mod routing;
 mod sap_edge;
 mod sessions;

@@ -2,6 +2,40 @@
 
 use muster_gateway::GatewayAccount;
 use muster_model::Micros;
+use muster_model::behaviour::{Behaviour, Delayed};
+
+/// Misbehaviours that each befall some uplinks of one run; what is late is so by this time.
+pub(crate) fn together(by: Micros) -> Behaviour {
+    Behaviour {
+        lose_after_accept: 7,
+        drop: 3,
+        ignore: 4,
+        answer_late: Delayed { count: 5, by },
+        answer_twice: 6,
+        duplicate: 8,
+        deliver_late: Delayed { count: 9, by },
+        corrupt: 2,
+        reject_but_deliver: Delayed::at_once(5),
+        ..Behaviour::default()
+    }
+}
+
+/// Checks that each of them befell as many as were asked for.
+pub(crate) fn befell_together(account: &GatewayAccount) {
+    for (name, count) in [
+        ("lose-after-accept", 7),
+        ("drop", 3),
+        ("ignore", 4),
+        ("answer-late", 5),
+        ("answer-twice", 6),
+        ("duplicate", 8),
+        ("deliver-late", 9),
+        ("corrupt", 2),
+        ("reject-but-deliver", 5),
+    ] {
+        assert_eq!(account.befell(name), count, "{name}");
+    }
+}
 
 /// The uplinks of these hashes, in any order, are those that the account says a misbehaviour befell,
 /// and so many.

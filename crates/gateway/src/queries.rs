@@ -1,0 +1,189 @@
+//! The requests of one end in one thread that wait for a command, found by their names and by their
+//! senders.
+
+use std::collections::BTreeSet;
+
+use muster_model::Micros;
+use muster_platform::{Manner, Protocol, Upload};
+use slotmap::{KeyData, SlotMap};
+
+use crate::lock::locked;
+use crate::shared::QUERIES_MAX;
+use crate::thread::Ctx;
+use crate::uplink::{Alarm, AlarmId, Sender, Timer};
+use crate::waiter::{QueryRef, Waiter};
+
+/// A request that wants a command in its answer.
+#[derive(Debug)]
+pub(crate) struct Query<R> {
+    pub(crate) request: R,
+    sender: Sender,
+    tenant: Box<str>,
+    device: Box<str>,
+    manner: Manner,
+    waits: Micros,
+    until: Micros,
+    alarm: Option<AlarmId>,
+}
+
+impl<R> Query<R> {
+    /// The manner in which a command to a device is addressed.
+    pub(crate) fn manner_towards(&self, device: &str) -> Manner {
+        self.manner.towards(&self.device, device)
+    }
+}
+
+/// Step that is due of a request that waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due<R> {
+    /// No command came in its time, and it waits no more.
+    Over(R),
+    /// Postpone it; it waits on.
+    Postponed(R),
+}
+
+#[derive(Debug)]
+pub(crate) struct Queries<R> {
+    protocol: Protocol,
+    all: SlotMap<QueryRef, Query<R>>,
+    of_senders: BTreeSet<(Sender, QueryRef)>,
+}
+
+impl<R: Copy> Queries<R> {
+    pub(crate) fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            all: SlotMap::with_key(),
+            of_senders: BTreeSet::new(),
+        }
+    }
+
+    /// Notes a request that wants a command; none if too many do.
+    pub(crate) fn note(
+        &mut self,
+        request: R,
+        sender: Sender,
+        upload: &Upload<'_>,
+    ) -> Option<QueryRef> {
+        if self.all.len() >= QUERIES_MAX {
+            return None;
+        }
+        let query = Query {
+            request,
+            sender,
+            tenant: upload.tenant.into(),
+            device: upload.device.into(),
+            manner: upload.manner,
+            waits: Micros::from_secs(u64::from(upload.ttd_s?)),
+            until: Micros::MAX,
+            alarm: None,
+        };
+        let added = self.all.insert(query);
+        self.of_senders.insert((sender, added));
+        Some(added)
+    }
+
+    /// Has a request wait from now on; it is postponed after that time, if there is one.
+    pub(crate) fn wait(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        of: QueryRef,
+        postponed_after: Option<Micros>,
+    ) {
+        let now = ctx.now();
+        let waiter = self.waiter(ctx, of);
+        let Some(query) = self.all.get_mut(of) else {
+            return ctx.counts().unanswerable.more();
+        };
+        query.until = now + query.waits;
+        let until = query.until;
+        // Where too many wait, this one does and gets nothing.
+        locked(&ctx.shared.waiting).wait(&query.tenant, &query.device, waiter);
+        ctx.counts().queries.more();
+        let at = postponed_after.map_or(until, |after| until.min(now + after));
+        self.set_alarm(ctx, of, at);
+    }
+
+    /// Takes the step that is due of a request; none if it is not there any more.
+    pub(crate) fn due(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) -> Option<Due<R>> {
+        let query = self.all.get_mut(of)?;
+        query.alarm = None;
+        if ctx.now() < query.until {
+            return Some(Due::Postponed(query.request));
+        }
+        let query = self.end(ctx, of)?;
+        ctx.counts().queries_without_command.more();
+        Some(Due::Over(query.request))
+    }
+
+    /// Has a request that was postponed wait on, under the name that it has then.
+    pub(crate) fn wait_on(&mut self, ctx: &mut Ctx<'_>, of: QueryRef, postponed: Option<R>) {
+        let Some(query) = self.all.get_mut(of) else {
+            return;
+        };
+        query.request = postponed.unwrap_or(query.request);
+        let until = query.until;
+        self.set_alarm(ctx, of, until);
+    }
+
+    /// The request that a command goes to, which then waits no more.
+    pub(crate) fn take(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) -> Option<Query<R>> {
+        let query = self.forget(of)?;
+        ctx.cancel_alarm(query.alarm);
+        Some(query)
+    }
+
+    /// A request is answered without having waited.
+    pub(crate) fn forget(&mut self, of: QueryRef) -> Option<Query<R>> {
+        let gone = self.all.remove(of)?;
+        self.of_senders.remove(&(gone.sender, of));
+        Some(gone)
+    }
+
+    /// A sender is gone, and what it asked waits no more: commands find nobody.
+    pub(crate) fn end_of(&mut self, ctx: &mut Ctx<'_>, sender: Sender) {
+        while let Some(query) = self.any_of(sender)
+            && let Some(ended) = self.end(ctx, query)
+        {
+            ctx.cancel_alarm(ended.alarm);
+            if ended.until < Micros::MAX {
+                ctx.counts().queries_abandoned.more();
+            }
+        }
+    }
+
+    fn end(&mut self, ctx: &Ctx<'_>, of: QueryRef) -> Option<Query<R>> {
+        let waiter = self.waiter(ctx, of);
+        let query = self.forget(of)?;
+        locked(&ctx.shared.waiting).end(&query.tenant, &query.device, waiter);
+        Some(query)
+    }
+
+    fn any_of(&self, sender: Sender) -> Option<QueryRef> {
+        let least = KeyData::from_ffi(0).into();
+        let (of, query) = self.of_senders.range((sender, least)..).next()?;
+        (*of == sender).then_some(*query)
+    }
+
+    fn set_alarm(&mut self, ctx: &mut Ctx<'_>, of: QueryRef, at: Micros) {
+        let alarm = ctx.set_alarm(at, Alarm::End(self.protocol, Timer::Query(of)));
+        if let Some(query) = self.all.get_mut(of) {
+            query.alarm = Some(alarm);
+        }
+    }
+
+    fn waiter(&self, ctx: &Ctx<'_>, query: QueryRef) -> Waiter {
+        Waiter {
+            shard: ctx.index(),
+            protocol: self.protocol,
+            query,
+        }
+    }
+}
+
+#[cfg(test)]
+impl<R> Queries<R> {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+}

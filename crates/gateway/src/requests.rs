@@ -1,0 +1,322 @@
+//! Requests of devices, whatever protocol carries them: their meaning to the dialect, and their answers.
+
+use muster_model::Micros;
+use muster_platform::{
+    Field, HandedCommand, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload, Wanted,
+};
+use muster_protocol::mqtt::{Publish, Qos};
+
+use crate::commands::{Handed, Outgoing, Undelivered};
+use crate::end::Work;
+use crate::fault::Response;
+use crate::lock::locked;
+use crate::message::Parcel;
+use crate::queries::{Due, Queries};
+use crate::shared::Shared;
+use crate::thread::Ctx;
+use crate::uplink::{Answer, Asker, Origin, Request, Sender};
+use crate::waiter::QueryRef;
+
+/// A path or a parameter that is no text.
+const NO_TEXT: Refusal = Refusal {
+    status: Status(400),
+    why: "the path or a parameter is not UTF-8",
+};
+/// A device that the gateway does not know.
+const UNKNOWN: Refusal = Refusal {
+    status: Status(404),
+    why: "the device is not registered",
+};
+
+/// An end whose devices send requests: what depends on the protocol that carries them.
+pub(crate) trait RequestEnd {
+    /// Name of a request that is to be answered.
+    type Request: Copy;
+
+    const PROTOCOL: Protocol;
+    /// Longest wait for a command before the request is postponed; none if it need not be.
+    const POSTPONED_AFTER: Option<Micros>;
+
+    fn queries(&mut self) -> &mut Queries<Self::Request>;
+
+    /// The sender of a request; none if it is gone.
+    fn sender(&mut self, request: Self::Request) -> Option<Sender>;
+
+    /// True if the sender waits for an answer.
+    fn is_answered(request: Self::Request) -> bool;
+
+    /// A request of this end among those of all.
+    fn name(asking: Asking<Self::Request>) -> Request;
+
+    /// Answers yes, as often as `copies` says.
+    fn accept(&mut self, ctx: &mut Ctx<'_>, to: Self::Request, copies: u8);
+
+    /// Prepares for an answer that comes later: the name of the request from then on; none if its sender
+    /// is gone.
+    fn postpone(&mut self, ctx: &mut Ctx<'_>, to: Self::Request) -> Option<Self::Request>;
+
+    /// Answers; false if that could not be sent.
+    fn write(&mut self, ctx: &mut Ctx<'_>, to: Self::Request, content: &Content<'_>) -> bool;
+}
+
+/// A request that is to be answered, and may wait for a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<R> {
+    pub(crate) request: R,
+    pub(crate) query: Option<QueryRef>,
+}
+
+impl<R> Asking<R> {
+    const fn new(request: R) -> Self {
+        let query = None;
+        Self { request, query }
+    }
+}
+
+/// A request that came.
+#[derive(Debug)]
+pub(crate) struct Came<'a, R> {
+    pub(crate) request: R,
+    /// The name in the credentials of its sender; none without any.
+    pub(crate) name: Option<&'a str>,
+    /// None if its path or a parameter is no text.
+    pub(crate) incoming: Option<Incoming<'a>>,
+}
+
+/// An answer of the dialect: its code, its fields and a body.
+#[derive(Debug)]
+pub(crate) struct Content<'a> {
+    pub(crate) status: Status,
+    pub(crate) fields: Vec<Field<'a>>,
+    pub(crate) body: &'a [u8],
+}
+
+/// A request, and the topic that it surfaces on.
+struct Surfaced<'a, R> {
+    request: R,
+    incoming: &'a Incoming<'a>,
+    topic: &'a str,
+}
+
+fn asker<E: RequestEnd>(asking: Asking<E::Request>) -> Asker {
+    Asker {
+        protocol: E::PROTOCOL,
+        request: E::name(asking),
+    }
+}
+
+/// Takes a request: a message of a device, its reply to a command, or nothing that can be taken.
+pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<'_, E::Request>) {
+    let ctx = &mut work.ctx;
+    let who = came.name.and_then(Identity::parse).map(|identity| Peer {
+        tenant: identity.tenant,
+        device: identity.auth_id,
+    });
+    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    let mut topic = std::mem::take(&mut ctx.scratch().topic);
+    topic.clear();
+    let Some(incoming) = &came.incoming else {
+        refuse(end, ctx, came.request, &NO_TEXT);
+        ctx.scratch().topic = topic;
+        return;
+    };
+    let wanted = of_known(
+        ctx.shared,
+        (requests.read)(incoming, who.as_ref(), &mut topic),
+    );
+    let surfaced = Surfaced {
+        request: came.request,
+        incoming,
+        topic: &topic,
+    };
+    match wanted {
+        Wanted::Upload(wanted) => upload(end, work, &surfaced, &wanted),
+        Wanted::Reply(_) => reply(end, work, &surfaced),
+        Wanted::Refused(refusal) => refuse(end, ctx, came.request, &refusal),
+    }
+    work.ctx.scratch().topic = topic;
+}
+
+/// Returns the request, or its refusal if the gateway does not know the device.
+fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
+    let (tenant, device) = match &wanted {
+        Wanted::Upload(upload) => (upload.tenant, upload.device),
+        Wanted::Reply(reply) => (reply.tenant, reply.device),
+        Wanted::Refused(_) => return wanted,
+    };
+    match &shared.registered_devices {
+        Some(known) if !known.has(tenant, device) => Wanted::Refused(UNKNOWN),
+        Some(_) | None => wanted,
+    }
+}
+
+/// Answers no to what is neither a message nor a reply.
+pub(crate) fn refuse<E: RequestEnd>(
+    end: &mut E,
+    ctx: &mut Ctx<'_>,
+    to: E::Request,
+    refusal: &Refusal,
+) {
+    ctx.counts().refused_requests.more();
+    decline(end, ctx, to, refusal);
+}
+
+/// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
+fn upload<E: RequestEnd>(
+    end: &mut E,
+    work: &mut Work<'_>,
+    surfaced: &Surfaced<'_, E::Request>,
+    upload: &Upload<'_>,
+) {
+    let ctx = &mut work.ctx;
+    ctx.counts().received.more();
+    if let Some(gateway) = upload.gateway {
+        let mut waiting = locked(&ctx.shared.waiting);
+        waiting.speaks_for(upload.tenant, gateway, upload.device);
+    }
+    let Some(sender) = end.sender(surfaced.request) else {
+        return;
+    };
+    let mut asking = Asking::new(surfaced.request);
+    if upload.ttd_s.is_some() {
+        asking.query = end.queries().note(surfaced.request, sender, upload);
+        if asking.query.is_none() {
+            let code = ctx.shared.config.dialect.server.refusal;
+            return refuse_upload(end, ctx, surfaced.request, code);
+        }
+    }
+    let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
+    let ttd = ttd.as_deref().map(|ttd| ("ttd", ttd));
+    let publish = Publish {
+        qos: match upload.is_at_least_once {
+            true => Qos::AtLeastOnce,
+            false => Qos::AtMostOnce,
+        },
+        content_type: upload.content_type,
+        user_properties: ttd.as_slice(),
+        ..Publish::new(surfaced.topic, surfaced.incoming.payload)
+    };
+    let origin = Origin {
+        asker: asker::<E>(asking),
+        sender,
+        is_answered: E::is_answered(surfaced.request),
+        is_routed: true,
+        session: None,
+        is_again: false,
+    };
+    if let Some(given) = work.router.uplink(ctx, &publish, origin) {
+        answer(end, ctx, asking, given);
+    }
+}
+
+/// A device's reply to a command: routed as any message, and never treated badly.
+fn reply<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, surfaced: &Surfaced<'_, E::Request>) {
+    let ctx = &mut work.ctx;
+    ctx.counts().replies.more();
+    let publish = Publish {
+        qos: Qos::AtLeastOnce,
+        ..Publish::new(surfaced.topic, surfaced.incoming.payload)
+    };
+    let parcel = Parcel::new(&publish, None);
+    work.router.broker().publish(ctx, parcel);
+    end.accept(ctx, surfaced.request, 1);
+}
+
+/// Answers an uplink.
+pub(crate) fn answer<E: RequestEnd>(
+    end: &mut E,
+    ctx: &mut Ctx<'_>,
+    to: Asking<E::Request>,
+    answer: Answer,
+) {
+    let Asking { request, query } = to;
+    if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
+        (query, answer.response)
+    {
+        return end.queries().wait(ctx, query, E::POSTPONED_AFTER);
+    }
+    // It is answered otherwise.
+    if let Some(query) = query {
+        end.queries().forget(query);
+    }
+    match answer.response {
+        Response::Accept | Response::Garbled | Response::Misnamed => end.accept(ctx, request, 1),
+        Response::AcceptTwice => end.accept(ctx, request, 2),
+        Response::AcceptLate(by) => {
+            if let Some(request) = end.postpone(ctx, request) {
+                let late = answer.late(asker::<E>(Asking::new(request)));
+                ctx.set_alarm(ctx.now() + by, late);
+            }
+        }
+        Response::Reject(code) => refuse_upload(end, ctx, request, code),
+        Response::Silence if E::is_answered(request) => ctx.counts().unanswered.more(),
+        Response::Silence => {}
+    }
+}
+
+/// Answers no to an uplink, with a code as in HTTP.
+fn refuse_upload<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, to: E::Request, code: u16) {
+    let refusal = Refusal {
+        status: Status(code),
+        why: "refused on purpose",
+    };
+    if decline(end, ctx, to, &refusal) {
+        ctx.counts().rejected.more();
+    }
+}
+
+/// Answers no; false if that could not be sent.
+fn decline<E: RequestEnd>(
+    end: &mut E,
+    ctx: &mut Ctx<'_>,
+    to: E::Request,
+    refusal: &Refusal,
+) -> bool {
+    let content = Content {
+        status: refusal.status,
+        fields: refusal.fields().collect(),
+        body: refusal.why.as_bytes(),
+    };
+    end.write(ctx, to, &content)
+}
+
+/// Takes the step that is due of a request that waits for a command.
+pub(crate) fn query_due<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, of: QueryRef) {
+    match end.queries().due(ctx, of) {
+        Some(Due::Over(request)) => end.accept(ctx, request, 1),
+        Some(Due::Postponed(request)) => {
+            let postponed = end.postpone(ctx, request);
+            end.queries().wait_on(ctx, of, postponed);
+        }
+        None => {}
+    }
+}
+
+/// Puts a command into the answer to a request that waits for one; an error if it waits no more, or cannot be
+/// answered so.
+pub(crate) fn hand_over<E: RequestEnd>(
+    end: &mut E,
+    ctx: &mut Ctx<'_>,
+    to: QueryRef,
+    command: &Outgoing<'_>,
+) -> Handed {
+    let query = end.queries().take(ctx, to).ok_or(Undelivered::GONE)?;
+    let mut handed = HandedCommand::default();
+    let manner = query.manner_towards(command.to.device);
+    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    if let Err(why) = (requests.hand)(manner, &command.to, &mut handed) {
+        end.accept(ctx, query.request, 1);
+        return Err(Undelivered::malformed(why));
+    }
+    let content = Content {
+        status: requests.commanded,
+        fields: handed.fields().collect(),
+        body: command.payload,
+    };
+    if !end.write(ctx, query.request, &content) {
+        return Err(Undelivered::UNANSWERABLE);
+    }
+    ctx.counts().accepted.more();
+    ctx.counts().commands_handed.more();
+    Ok(())
+}

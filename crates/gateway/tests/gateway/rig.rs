@@ -1,0 +1,50 @@
+//! A gateway with devices that send requests, and an application that hears all of it.
+
+use std::net::SocketAddr;
+
+use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig};
+use muster_protocol::mqtt::{Qos, Version};
+
+use crate::peer::Peer;
+
+pub(crate) struct Rig {
+    pub(crate) gateway: Gateway,
+    pub(crate) application: Peer,
+    /// The address of devices.
+    pub(crate) at: SocketAddr,
+}
+
+impl Rig {
+    /// A gateway whose devices come by a scheme.
+    pub(crate) fn new(scheme: &str) -> Self {
+        Self::with(scheme, GatewayConfig::default())
+    }
+
+    pub(crate) fn with(scheme: &str, config: GatewayConfig) -> Self {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let gateway = Gateway::start(GatewayConfig {
+            dialect: Dialect::Hono,
+            listen: config.listen.with(scheme, Some(here)),
+            ..config
+        });
+        let gateway = gateway.expect("a gateway");
+        let mut application = Peer::new(gateway.addr(), Version::V5, "application");
+        application.subscribe("#", Qos::AtLeastOnce);
+        let at = gateway.addresses().get(scheme).expect("it listens");
+        Self {
+            gateway,
+            application,
+            at,
+        }
+    }
+
+    /// Topics and payloads of what surfaced, when there are so many.
+    pub(crate) fn surfaced(&mut self, count: usize) -> Vec<(String, Vec<u8>)> {
+        let got = self.application.messages(count).into_iter();
+        got.map(|got| (got.topic, got.payload)).collect()
+    }
+
+    pub(crate) fn account(self) -> GatewayAccount {
+        self.gateway.stop()
+    }
+}
