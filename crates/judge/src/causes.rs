@@ -316,7 +316,8 @@ fn of_refusal(reason: Reason, fleet: &str) -> String {
         | Reason::MqttSuback(_)
         | Reason::Application(_)
         | Reason::Coap(_)
-        | Reason::Kafka(_) => "platform.devices".to_owned(),
+        | Reason::Kafka(_)
+        | Reason::Amqp(_) => "platform.devices".to_owned(),
     }
 }
 

@@ -20,6 +20,9 @@ pub enum Reason {
     Coap(u8),
     /// Error code of Kafka's protocol, with which a broker refused a record, printed `kafka-29`.
     Kafka(u16),
+    /// Outcome with which a peer of AMQP 1.0 settled a delivery, by the code of its descriptor (section 3.4),
+    /// printed `amqp-released`.
+    Amqp(u8),
 }
 
 impl fmt::Display for Reason {
@@ -31,11 +34,22 @@ impl fmt::Display for Reason {
             Reason::Application(code) => write!(f, "{code}"),
             Reason::Coap(code) => write!(f, "{}.{:02}", code >> 5, code & 0x1f),
             Reason::Kafka(code) => write!(f, "kafka-{code}"),
+            Reason::Amqp(code) => match named_in(&AMQP_OUTCOMES, *code) {
+                Some(outcome) => write!(f, "amqp-{outcome}"),
+                None => write!(f, "amqp-0x{code:02x}"),
+            },
         }
     }
 }
 
 impl Reason {
+    /// Descriptor of the outcome `rejected`: the message is not valid.
+    pub const AMQP_REJECTED: u8 = 0x25;
+    /// Descriptor of the outcome `released`: the message was not delivered, and may be sent again.
+    pub const AMQP_RELEASED: u8 = 0x26;
+    /// Descriptor of the outcome `modified`: the message was not delivered, and bears marks of the attempt.
+    pub const AMQP_MODIFIED: u8 = 0x27;
+
     /// Returns the name that the code's standard gives it (MQTT 5 section 2.4, MQTT 3.1.1 section
     /// 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none if the standard does not list
     /// it as a refusal, and for codes of an application.
@@ -47,6 +61,7 @@ impl Reason {
             Self::Application(_) => return None,
             Self::Coap(code) => return named_in(&COAP_MEANINGS, code),
             Self::Kafka(code) => return named_in(&KAFKA_MEANINGS, u8::try_from(code).ok()?),
+            Self::Amqp(code) => return named_in(&AMQP_MEANINGS, code),
         };
         named_in(&MEANINGS, code)
     }
@@ -66,6 +81,11 @@ impl Reason {
         if let Some(digits) = text.strip_prefix("kafka-") {
             return digits.parse().ok().map(Self::Kafka);
         }
+        if let Some(outcome) = text.strip_prefix("amqp-") {
+            let known = AMQP_OUTCOMES.iter().find(|(_, name)| *name == outcome);
+            let code = || hex(outcome.strip_prefix("0x")?);
+            return known.map(|(code, _)| *code).or_else(code).map(Self::Amqp);
+        }
         if let Some((class, detail)) = text.split_once('.') {
             let class: u8 = class.parse().ok().filter(|class| *class < 8)?;
             let detail: u8 = detail.parse().ok().filter(|detail| *detail < 32)?;
@@ -81,7 +101,7 @@ impl Reason {
             Self::MqttConnack(code) => matches!(code, 4 | 5),
             Self::Coap(code) => matches!(code, 0x81 | 0x83),
             Self::Kafka(code) => matches!(code, 29 | 31),
-            Self::MqttSuback(_) | Self::Application(_) => false,
+            Self::MqttSuback(_) | Self::Application(_) | Self::Amqp(_) => false,
         }
     }
 
@@ -94,6 +114,7 @@ impl Reason {
             Self::MqttSuback(_) => true,
             Self::Coap(code) => matches!(code, 0x81 | 0x83),
             Self::Kafka(code) => matches!(code, 29 | 31),
+            Self::Amqp(code) => code == Self::AMQP_REJECTED,
             Self::Application(_) => false,
         }
     }
@@ -115,6 +136,18 @@ const fn is_final_in_mqtt(code: u8) -> bool {
         0x81 | 0x82 | 0x84..=0x87 | 0x8a | 0x8c | 0x8f | 0x90 | 0x95 | 0x99..=0x9b | 0x9d | 0x9e | 0xa1 | 0xa2
     )
 }
+
+/// The outcomes of a delivery other than acceptance, by the codes of their descriptors (AMQP 1.0 section 3.4).
+const AMQP_OUTCOMES: [(u8, &str); 3] = [
+    (Reason::AMQP_REJECTED, "rejected"),
+    (Reason::AMQP_RELEASED, "released"),
+    (Reason::AMQP_MODIFIED, "modified"),
+];
+const AMQP_MEANINGS: [(u8, &str); 3] = [
+    (Reason::AMQP_REJECTED, "not valid"),
+    (Reason::AMQP_RELEASED, "not delivered"),
+    (Reason::AMQP_MODIFIED, "delivery failed"),
+];
 
 /// Looks up a code in a table sorted by codes.
 fn named_in(table: &[(u8, &'static str)], code: u8) -> Option<&'static str> {
@@ -218,6 +251,7 @@ mod tests {
         assert_eq!(Reason::Application(503).to_string(), "503");
         assert_eq!(Reason::Coap(0xa3).to_string(), "5.03");
         assert_eq!(Reason::Kafka(29).to_string(), "kafka-29");
+        assert_eq!(Reason::Amqp(0x26).to_string(), "amqp-released");
     }
 
     #[test]
@@ -252,6 +286,7 @@ mod tests {
         assert!(Reason::MqttConnack(5).is_final() && !Reason::MqttConnack(3).is_final());
         assert!(Reason::MqttSuback(0x80).is_final());
         assert!(Reason::Kafka(29).is_final() && !Reason::Kafka(89).is_final());
+        assert!(Reason::Amqp(0x25).is_final() && !Reason::Amqp(0x26).is_final());
         assert!(!Reason::Application(503).is_final());
     }
 
@@ -265,7 +300,8 @@ mod tests {
         ];
         let all = (0..=u8::MAX).flat_map(|code| of_mqtt.map(|reason| reason(code)));
         let others = [Reason::Application(503), Reason::Kafka(29)];
-        for reason in all.chain(others) {
+        let amqp = [0x25, 0x26, 0x27, 0x2f].map(Reason::Amqp);
+        for reason in all.chain(others).chain(amqp) {
             assert_eq!(Reason::named(&reason.to_string()), Some(reason));
         }
         assert_eq!(Reason::named("timed-out"), None);
