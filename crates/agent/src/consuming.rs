@@ -1,6 +1,6 @@
 //! The threads of an agent's consumers: ours, and those of the library.
 
-use muster_backend::{ConsumerPlan, ConsumersSpec, consumers_loop, kafka_loop};
+use muster_backend::{ConsumerPlan, ConsumersSpec, amqp_loop, consumers_loop, kafka_loop};
 use muster_judge::ThreadRole;
 use muster_model::Micros;
 use muster_monitor::GeneratorSample;
@@ -11,34 +11,46 @@ use muster_transport::Clients;
 use crate::agent::{Agent, AgentError, ThreadChannels};
 use crate::{Assignment, LayersError, consumer_layers};
 
-/// Start of the names of librdkafka's threads, which do a good part of a consumer's work.
-const LIBRARY_THREADS: &str = "rdk:";
+/// Starts of the names of the threads of librdkafka and of the library of AMQP, which do a good part of a
+/// consumer's work.
+const LIBRARY_THREADS: [&str; 2] = ["rdk:", "amqp:"];
 /// Their numbers begin here, above those of the consumers' own threads.
 const LIBRARY_FIRST: u16 = 10_000;
 
 impl Agent {
-    /// MQTT's consumers share a thread; Kafka's have one each, in addition to those of their library.
+    /// MQTT's consumers share a thread; those of Kafka and AMQP have one each, in addition to those of their
+    /// library.
     pub(crate) fn start_consumers(
         &mut self,
         spec: &ConsumersSpec,
         consumers: &[ConsumerPlan],
         channels: ThreadChannels<'_>,
     ) -> Result<(), AgentError> {
-        let is_kafka =
-            |it: &&ConsumerPlan| spec.plan.backends[it.backend.index()].kafka().is_some();
-        let (kafka, mqtt): (Vec<ConsumerPlan>, Vec<ConsumerPlan>) =
-            consumers.iter().partition(is_kafka);
+        let backend = |it: &ConsumerPlan| &spec.plan.backends[it.backend.index()];
+        let (mqtt, others): (Vec<ConsumerPlan>, Vec<ConsumerPlan>) = consumers
+            .iter()
+            .partition(|it| backend(it).mqtt().is_some());
         let of = |consumers: &[ConsumerPlan]| ConsumersSpec {
             consumers: consumers.to_vec(),
             ..spec.clone()
         };
-        for (index, consumer) in (1..).zip(&kafka) {
-            let spec = of(std::slice::from_ref(consumer));
+        for (index, consumer) in (1..).zip(&others) {
             let place = (ThreadRole::Consumer, index);
             let writer = (channels.writer)();
-            self.start_thread(place, channels, move |mailbox| {
-                Ok(kafka_loop(&spec, writer, mailbox)?)
-            })?;
+            let backend = backend(consumer);
+            if backend.amqp().is_some() {
+                let number = u32::from(consumer.consumer.0);
+                let mut layers = consumer_layers(&spec.plan, backend, [number])?;
+                let spec = of(std::slice::from_ref(consumer));
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(amqp_loop(&spec, &mut layers, writer, mailbox)?)
+                })?;
+            } else {
+                let spec = of(std::slice::from_ref(consumer));
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(kafka_loop(&spec, writer, mailbox)?)
+                })?;
+            }
         }
         if mqtt.is_empty() {
             return Ok(());
@@ -58,9 +70,10 @@ impl Agent {
             .iter()
             .any(|thread| thread.role == ThreadRole::Consumer)
         {
-            let name = LIBRARY_THREADS;
-            self.monitor
-                .watch_named(ThreadRole::Consumer, name, LIBRARY_FIRST);
+            for name in LIBRARY_THREADS {
+                self.monitor
+                    .watch_named(ThreadRole::Consumer, name, LIBRARY_FIRST);
+            }
         }
         let sample = self.monitor.sample(now);
         let libraries = sample.threads.iter().filter(|it| it.index >= LIBRARY_FIRST);
@@ -74,9 +87,8 @@ impl Agent {
 pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
     let consumers = assignment.consumers.iter();
-    let of_kafka =
-        consumers.filter(|((backend, _), _)| backends[backend.index()].kafka().is_some());
-    of_kafka.count() + 1
+    let others = consumers.filter(|((backend, _), _)| backends[backend.index()].mqtt().is_none());
+    others.count() + 1
 }
 
 /// Sets up the layers of the consumers, one for each backend.

@@ -5,9 +5,7 @@ use muster_conduct::{
 };
 use muster_load::PayloadError;
 use muster_measure::{Account, ReadDelay, Recorder};
-#[cfg(feature = "kafka")]
-use muster_model::BackendId;
-use muster_model::{Arrival, Integrity, MessageId, Micros, Turn};
+use muster_model::{Arrival, BackendId, Integrity, MessageId, Micros, Turn};
 use muster_platform::{DueTimes, Reader};
 
 use crate::consumers::{ConsumerPlan, ConsumersSpec};
@@ -22,6 +20,8 @@ pub(crate) struct Intake {
     account: Account,
     /// The part of the times of copies that may be our own.
     reading: ReadDelay,
+    /// The turn of this thread.
+    turn: Turn,
     lost_copy: Option<LostCopy>,
     copies: u64,
 }
@@ -49,13 +49,13 @@ impl Intake {
             recording: RecordingSink::new(Recorder::new(spec.recorder.clone()), writer),
             account: Account::new(&spec.recorder),
             reading: ReadDelay::default(),
+            turn: Turn::default(),
             lost_copy: spec.lost_copy,
             copies: 0,
         })
     }
 
     /// Returns true if the stamps of some stream travel in a property or header.
-    #[cfg(feature = "kafka")]
     pub(crate) fn reads_properties(&self, backend: BackendId) -> bool {
         self.readers[backend.index()].reads_properties()
     }
@@ -89,7 +89,14 @@ impl Intake {
 
     /// Notes the begin of a turn of the event loop.
     pub(crate) fn turn_begins(&mut self, turn: &Turn) {
+        self.turn = *turn;
         self.reading.turn_begins(turn);
+    }
+
+    /// Notes that the copies from here on were read by another thread, which has worked since `began`.
+    pub(crate) fn read_since(&mut self, began: Micros) {
+        let turn = Turn { began, ..self.turn };
+        self.reading.turn_begins(&turn);
     }
 
     /// Returns the records since the last call, for a report.

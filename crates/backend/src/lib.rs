@@ -13,6 +13,7 @@
     )
 )]
 
+mod amqp;
 mod consumer;
 mod consumers;
 mod intake;
@@ -24,6 +25,7 @@ mod kafka;
 mod mqtt;
 mod northbound;
 
+pub use amqp::{AmqpConsumer, amqp_loop};
 pub use consumers::{ConsumerPlan, ConsumersError, ConsumersSpec, Look};
 #[cfg(feature = "kafka")]
 pub use kafka::KAFKA_SETTINGS;

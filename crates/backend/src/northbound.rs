@@ -5,9 +5,7 @@ use muster_conduct::{
     FactWriter, Order, Progress, RecordingSink,
 };
 use muster_load::PayloadError;
-#[cfg(feature = "kafka")]
-use muster_model::BackendId;
-use muster_model::{Listening, Micros, figure};
+use muster_model::{BackendId, Listening, Micros, figure};
 use muster_net::{
     Closed, Handler, Io, Key, ListenerId, Loop, LoopConfig, LoopError, Mailbox, WaitsOf,
 };
@@ -118,7 +116,6 @@ impl Core {
     }
 
     /// Returns true if the stamps of some stream travel in a property or header.
-    #[cfg(feature = "kafka")]
     pub(crate) fn reads_properties(&self, backend: BackendId) -> bool {
         self.intake.reads_properties(backend)
     }
@@ -131,6 +128,11 @@ impl Core {
     /// Returns true once the first message is due.
     pub(crate) fn has_begun(&self, now: Micros) -> bool {
         self.origin.is_some_and(|origin| now >= origin)
+    }
+
+    /// Notes that the copies from here on were read by another thread, which has worked since `began`.
+    pub(crate) fn read_since(&mut self, began: Micros) {
+        self.intake.read_since(began);
     }
 
     /// Counts a copy before anything of it is decoded, then reads it. `is_platforms` is asked if the

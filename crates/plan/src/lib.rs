@@ -15,6 +15,7 @@ use muster_model::{DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
+mod amqp;
 mod coap;
 mod fleet;
 mod limits;
@@ -31,6 +32,7 @@ mod stream;
 mod target;
 mod transport;
 
+pub use amqp::{AmqpAddress, AmqpLogin, AmqpNorthbound};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
 pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, Login};
 pub use monitor::MonitorPlan;

@@ -4,7 +4,7 @@ use muster_model::{DeviceId, LinkId, Micros};
 
 use muster_platform::Protocol;
 
-use crate::{ClientPlan, Plan, Scheme, SocketUse};
+use crate::{ClientPlan, Northbound, Plan, Scheme, SocketUse};
 
 /// The most handshakes of a fleet under way at once.
 const PENDING_MAX: u32 = 256;
@@ -13,7 +13,7 @@ const NO_SECOND_TRY: Micros = Micros::from_secs(365 * 86_400);
 
 impl Plan {
     /// This plan without load: each link connects once, leaves no will, and no platform gets to know of
-    /// devices. Consumers join no group of MQTT. A link of CoAP without security asks for a sign of life.
+    /// devices. Consumers join no group of MQTT, and those of AMQP grant no credit. A link of CoAP without security asks for a sign of life.
     pub fn only_connecting(&self) -> Self {
         let mut plan = self.clone();
         let is_plain = plan.platform.scheme_of(Protocol::Coap) != Some(Scheme::Coaps);
@@ -28,6 +28,10 @@ impl Plan {
         for backend in &mut plan.backends {
             // A member of an MQTT group would take messages from the others.
             backend.shared = backend.shared.take().filter(|_| backend.kafka().is_some());
+            // So would a receiver from a queue.
+            if let Northbound::Amqp(amqp) = &mut backend.northbound {
+                amqp.credit = 0;
+            }
         }
         plan
     }

@@ -6,7 +6,7 @@ use muster_platform::{Dialect, KafkaRecords, Protocol};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{Endpoint, Scheme, Secret, TlsPlan};
+use crate::{AmqpNorthbound, Endpoint, Scheme, Secret, TlsPlan};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl PlatformPlan {
 
 /// One northbound account: what the business application sees.
 ///
-/// Each plain subscriber has its own account, so `consumers` is above one only with `shared`.
+/// Each plain subscriber has its own account, so `consumers` is above one only where they share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackendPlan {
     /// Its name in the result.
@@ -101,6 +101,8 @@ pub enum Northbound {
     Mqtt(MqttNorthbound),
     /// Kafka.
     Kafka(KafkaNorthbound),
+    /// AMQP 1.0.
+    Amqp(AmqpNorthbound),
 }
 
 /// A subscription to a broker of MQTT.
@@ -172,7 +174,7 @@ impl BackendPlan {
     pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
         match &self.northbound {
             Northbound::Mqtt(mqtt) => Some(mqtt),
-            Northbound::Kafka(_) => None,
+            Northbound::Kafka(_) | Northbound::Amqp(_) => None,
         }
     }
 
@@ -180,8 +182,22 @@ impl BackendPlan {
     pub const fn kafka(&self) -> Option<&KafkaNorthbound> {
         match &self.northbound {
             Northbound::Kafka(kafka) => Some(kafka),
-            Northbound::Mqtt(_) => None,
+            Northbound::Mqtt(_) | Northbound::Amqp(_) => None,
         }
+    }
+
+    /// Its addresses, if they are of AMQP 1.0.
+    pub const fn amqp(&self) -> Option<&AmqpNorthbound> {
+        match &self.northbound {
+            Northbound::Amqp(amqp) => Some(amqp),
+            Northbound::Mqtt(_) | Northbound::Kafka(_) => None,
+        }
+    }
+
+    /// Returns true if its consumers share the messages of one account: a group, or consumers of AMQP 1.0, among
+    /// which a queue distributes its messages.
+    pub const fn shares(&self) -> bool {
+        self.shared.is_some() || self.amqp().is_some()
     }
 }
 

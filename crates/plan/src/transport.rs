@@ -22,6 +22,10 @@ pub enum Scheme {
     Kafka,
     /// Kafka's own protocol over TLS; of backends only.
     Kafkas,
+    /// AMQP 1.0 over TCP; of backends only.
+    Amqp,
+    /// AMQP 1.0 over TLS; of backends only.
+    Amqps,
     /// CoAP over UDP (RFC 7252).
     Coap,
     /// CoAP over DTLS.
@@ -30,13 +34,15 @@ pub enum Scheme {
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Mqtt,
         Self::Mqtts,
         Self::Ws,
         Self::Wss,
         Self::Kafka,
         Self::Kafkas,
+        Self::Amqp,
+        Self::Amqps,
         Self::Coap,
         Self::Coaps,
     ];
@@ -50,6 +56,8 @@ impl Scheme {
             Self::Wss => "wss",
             Self::Kafka => "kafka",
             Self::Kafkas => "kafkas",
+            Self::Amqp => "amqp",
+            Self::Amqps => "amqps",
             Self::Coap => "coap",
             Self::Coaps => "coaps",
         }
@@ -63,6 +71,8 @@ impl Scheme {
             Self::Ws => 80,
             Self::Wss => 443,
             Self::Kafka | Self::Kafkas => 9092,
+            Self::Amqp => 5672,
+            Self::Amqps => 5671,
             Self::Coap => 5683,
             Self::Coaps => 5684,
         }
@@ -70,7 +80,7 @@ impl Scheme {
 
     /// Returns true if TLS carries it.
     pub const fn is_tls(self) -> bool {
-        matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas)
+        matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas | Self::Amqps)
     }
 
     /// The scheme that differs by TLS alone.
@@ -80,6 +90,8 @@ impl Scheme {
             Self::Mqtts => Self::Mqtt,
             Self::Ws => Self::Wss,
             Self::Wss => Self::Ws,
+            Self::Amqp => Self::Amqps,
+            Self::Amqps => Self::Amqp,
             Self::Kafka | Self::Kafkas | Self::Coap | Self::Coaps => return None,
         })
     }
@@ -97,24 +109,37 @@ impl Scheme {
     /// The protocol of devices that use it.
     pub const fn protocol(self) -> Protocol {
         match self {
-            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Kafka | Self::Kafkas => {
-                Protocol::Mqtt
-            }
+            Self::Mqtt
+            | Self::Mqtts
+            | Self::Ws
+            | Self::Wss
+            | Self::Kafka
+            | Self::Kafkas
+            | Self::Amqp
+            | Self::Amqps => Protocol::Mqtt,
             Self::Coap | Self::Coaps => Protocol::Coap,
         }
     }
 
     /// The name of its protocol.
     pub const fn protocol_name(self) -> &'static str {
-        match self.is_kafka() {
-            true => "Kafka",
-            false => self.protocol().spec().name,
+        match self {
+            Self::Kafka | Self::Kafkas => "Kafka",
+            Self::Amqp | Self::Amqps => "AMQP",
+            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Coap | Self::Coaps => {
+                self.protocol().spec().name
+            }
         }
     }
 
     /// Returns true if WebSocket carries it.
     pub const fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
+    }
+
+    /// Returns true if it is AMQP's.
+    pub const fn is_amqp(self) -> bool {
+        matches!(self, Self::Amqp | Self::Amqps)
     }
 
     /// Returns true if it is Kafka's.

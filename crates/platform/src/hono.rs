@@ -23,6 +23,7 @@
 //! [`Incoming`](crate::Incoming) takes what came, and [`Requests::read`](crate::Requests::read) says what it
 //! means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
+mod amqp;
 mod commands;
 mod counters;
 mod ditto;
@@ -86,6 +87,7 @@ pub(crate) static HONO: Spec = Spec {
             command: kafka::record,
             returned: kafka::returned,
         }),
+        amqp: Some(amqp::AMQP),
     },
     server: Server {
         acceptance: 204,

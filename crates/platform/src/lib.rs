@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod amqp;
 mod blind;
 mod carrier;
 mod command;
@@ -58,6 +59,7 @@ mod thingsboard;
 mod uplink;
 mod waiting;
 
+pub use amqp::{Amqp, AmqpCommand};
 pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{

@@ -7,6 +7,7 @@
 use muster_model::Promise;
 use muster_model::behaviour::Reject;
 
+use crate::amqp::Amqp;
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::downlink::Downlink;
@@ -261,6 +262,8 @@ pub struct Application {
     pub returned: fn(&str, &[u8]) -> Option<Returned>,
     /// The same over Kafka; none if the platform defines no topics there.
     pub kafka: Option<Kafka>,
+    /// The same over AMQP 1.0; none if the platform defines no addresses there.
+    pub amqp: Option<Amqp>,
 }
 
 /// The platform's end.
@@ -437,6 +440,7 @@ const PLAIN_APPLICATION: Application = Application {
     write_command: |_, _| {},
     returned: |_, _| None,
     kafka: None,
+    amqp: None,
 };
 
 /// A broker's answers to messages and commands, with codes of MQTT 5.

@@ -4,6 +4,7 @@
 //! plan with it.
 
 mod addresses;
+mod amqp;
 mod behaviour;
 mod blind;
 pub(crate) mod board;

@@ -340,6 +340,10 @@ const COAP: &str = "coap";
 
 /// Beginning of the addresses of Kafka, whose consumers subscribe to nothing.
 const KAFKA: &str = "kafka";
+/// Beginning of the addresses of AMQP.
+const AMQP: &str = "amqp";
+/// Link credit: a second of the load of a common platform, and far more than a round trip.
+const CREDIT: &str = "1000";
 
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
@@ -396,6 +400,10 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             default_text(backend, "url", url.clone());
         }
         if text(backend, "url").starts_with(KAFKA) {
+            continue;
+        }
+        if text(backend, "url").starts_with(AMQP) {
+            default(backend, "credit", CREDIT);
             continue;
         }
         default_text(backend, "filter", traffic.filter.clone());

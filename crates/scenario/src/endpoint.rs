@@ -125,6 +125,9 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static
     if !scheme.is_websocket() {
         return match path {
             "" | "/" => Ok(String::new()),
+            _ if scheme.is_amqp() => {
+                Err(("has a path", "name the queue or topic under `addresses`"))
+            }
             _ => Err(("has a path", "such as mqtt://broker.example:1883")),
         };
     }

@@ -10,8 +10,8 @@ use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
-    Ack, ApiCredential, ClientId, Credential, Plan, PlatformKind, Policy, ProvisionMode, Secret,
-    SocketUse, StreamKind, StreamPlan,
+    Ack, AmqpLogin, ApiCredential, ClientId, Credential, Plan, PlatformKind, Policy, ProvisionMode,
+    Secret, SocketUse, StreamKind, StreamPlan,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
@@ -174,6 +174,14 @@ fn a_plan_that_only_connects_takes_no_messages_of_a_group() {
     assert_eq!(
         shared("kafka://127.0.0.1", ", topics: { r: 4 }").as_deref(),
         Some("app")
+    );
+    let queue = plan(
+        "name: t\nplatform: { kind: mqtt, devices: [ 'mqtt://h' ], backend: { url: 'amqp://h', addresses: [ q ] } }\n\
+         fleet: [ { name: f, count: 2, streams: [ { name: r, rate: 1/s } ] } ]",
+    );
+    assert_eq!(
+        queue.only_connecting().backends[0].amqp().unwrap().credit,
+        0
     );
 }
 
@@ -725,6 +733,44 @@ fn kafka_has_servers_and_topics_in_place_of_a_filter() {
     let topics: Vec<_> = topics.map(|it| (&*it.name, it.partitions)).collect();
     assert_eq!(topics, [("readings", 6), ("x.y", 1)]);
     assert_eq!((backends.len(), backends[0].mqtt()), (1, None));
+}
+
+#[test]
+fn amqp_has_addresses_and_credit_and_its_consumers_share_them() {
+    let text = |keys: &str| {
+        format!(
+            "name: t\nfleet: [ {{ }} ]\nplatform: {{ kind: mqtt, devices: [ 'mqtt://b' ], backend: {{ url: 'amqp://a', \
+             consumers: 3, addresses: [ r, 'a::q/1' ]{keys} }} }}\n"
+        )
+    };
+    let backends = plan(&text("")).backends;
+    let amqp = backends[0].amqp().unwrap();
+    assert_eq!(backends[0].endpoint.to_string(), "amqp://a:5672");
+    assert_eq!((backends.len(), backends[0].consumers), (1, 3));
+    let names: Vec<_> = amqp
+        .addresses
+        .iter()
+        .map(|it| (&*it.name, &*it.surface))
+        .collect();
+    assert_eq!(names, [("r", ""), ("a::q/1", "")]);
+    assert_eq!((amqp.credit, amqp.login), (1_000, AmqpLogin::Anonymous));
+    let backends = plan(&text(", credit: 7, user: u, password: p")).backends;
+    let amqp = backends[0].amqp().unwrap();
+    assert_eq!((amqp.credit, amqp.login), (7, AmqpLogin::Plain));
+}
+
+#[test]
+fn addresses_of_hono_follow_from_the_tenants() {
+    let text = "name: t\nplatform: { kind: hono, devices: [ 'coap://127.0.0.1' ], backend: { url: 'amqps://a' } }\n\
+                fleet: [ { name: a, tenant: t1, streams: [] }, { name: b, tenant: t1, streams: [] } ]\n";
+    let backends = plan(text).backends;
+    assert_eq!(backends[0].endpoint.to_string(), "amqps://a:5671");
+    let addresses = backends[0].amqp().unwrap().addresses.iter();
+    let addresses: Vec<_> = addresses.map(|it| (&*it.name, &*it.surface)).collect();
+    assert_eq!(
+        addresses,
+        [("telemetry/t1", "telemetry/t1/"), ("event/t1", "event/t1/")]
+    );
 }
 
 /// Checks that missing topics are created as documented, and each once for a tenant.

@@ -1,8 +1,13 @@
 //! Sources of the layers of links that connect.
 
+use std::sync::Arc;
+
 use muster_model::mix;
 use muster_protocol::layer::{LayerError, Layers, Plain, Stack};
 use muster_protocol::websocket::{Fault, Upgrade, WebSocket};
+
+use rustls::client::ClientConfig;
+use rustls::pki_types::ServerName;
 
 use crate::Any;
 use crate::tls::{Own, TlsClient, TlsLinks, TlsSpec, TransportError};
@@ -93,6 +98,17 @@ impl Clients {
                 })
             }
         })
+    }
+}
+
+impl Clients {
+    /// Returns the settings of one link for a library that speaks TLS over its own sockets, and the name that the
+    /// peer's certificate must have; none without TLS, or where WebSocket is above it.
+    pub fn tls(&mut self, link: u32) -> Option<(Arc<ClientConfig>, ServerName<'static>)> {
+        match self {
+            Self::Tls(links) => Some(links.settings(link)),
+            Self::Plain(_) | Self::WebSocket(_) | Self::Both(_) => None,
+        }
     }
 }
 

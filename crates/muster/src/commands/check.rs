@@ -76,7 +76,7 @@ pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     link_drivers(plan, Slice::WHOLE, &|| None).context("set up the devices' links")?;
     for backend in &plan.backends {
         match backend.northbound {
-            Northbound::Mqtt(_) => {
+            Northbound::Mqtt(_) | Northbound::Amqp(_) => {
                 consumer_layers(plan, backend, [0]).context("set up the consumers")?;
             }
             Northbound::Kafka(_) => kafka_is_built(backend)?,
@@ -165,14 +165,14 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
     Ok(code)
 }
 
-/// Connects the first consumer of each backend of MQTT, and asks each cluster of Kafka for its topics.
+/// Connects the first consumer of each backend of MQTT or AMQP, and asks each cluster of Kafka for its topics.
 fn consumers(plan: &Plan) -> Result<u8> {
     let (plan, targets) = (&plan.only_connecting(), &[][..]);
     let run = RunId(Clock::start().t0_ns() as u32);
     let mut code = outcome::PASS;
     for (id, backend) in (0..).map(BackendId).zip(&plan.backends) {
         let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
-        let found = if backend.mqtt().is_some() {
+        let found = if backend.kafka().is_none() {
             match target::address(&backend.endpoint, target::patience(plan)) {
                 Ok(at) => Connecting { plan, targets }.consumer(id, at)?,
                 Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),

@@ -8,6 +8,7 @@ use muster_plan::{
 use muster_platform::{Dialect, KafkaClass, KafkaRecords, TENANT};
 use muster_protocol::mqtt::{Qos, topic};
 
+use super::amqp::amqp;
 use super::fleet;
 use crate::endpoint;
 use crate::view::View;
@@ -21,6 +22,9 @@ pub(super) fn northbound(
     dialect: Dialect,
     fleets: &[FleetPlan],
 ) -> Option<Northbound> {
+    if endpoint.scheme.is_amqp() {
+        return amqp(view, endpoint, dialect, fleets).map(Northbound::Amqp);
+    }
     if endpoint.scheme.is_kafka() {
         return kafka(view, dialect, fleets).map(Northbound::Kafka);
     }
@@ -62,6 +66,13 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
             "a password of Kafka is text (RFC 4616), and not bytes",
             "write it as text",
         );
+    }
+    if let Some(sasl) = view
+        .get("sasl")
+        .filter(|it| matches!(it.text(), "external" | "anonymous"))
+    {
+        let what = format!("`{}` is no mechanism of Kafka here", sasl.text());
+        return sasl.refuse(what, "plain, scram-sha-256 or scram-sha-512");
     }
     if let (None, Some(sasl)) = (view.get("user"), view.get("sasl")) {
         return sasl.refuse("there is no password to prove", "add `user` and `password`");

@@ -222,7 +222,7 @@ pub(super) fn backends(
 }
 
 fn accounts(backend: BackendPlan) -> Vec<BackendPlan> {
-    if backend.shared.is_some() || backend.consumers == 1 {
+    if backend.shares() || backend.consumers == 1 {
         return vec![backend];
     }
     let account = |number| BackendPlan {
@@ -377,7 +377,8 @@ fn sees_properties(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
 
 fn keeps_order(view: &View<'_>, fleets: &[FleetPlan]) {
     let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
-    let is_shared = view.get("shared").is_some() && view.whole("consumers") != Some(1_u16);
+    let is_of_one = view.get("shared").is_some() || view.text_of("url").starts_with("amqp");
+    let is_shared = is_of_one && view.whole("consumers") != Some(1_u16);
     let ordered = streams.find(|stream| stream.carrier == Carrier::Order);
     if let (true, Some(stream), Some(consumers)) = (is_shared, ordered, view.get("consumers")) {
         let what = format!(

@@ -28,6 +28,11 @@ object! { pub(super) PLATFORM:
 
 const OF_MQTT: Owner = Owner::Backend(&["MQTT"]);
 const OF_KAFKA: Owner = Owner::Backend(&["Kafka"]);
+const OF_AMQP: Owner = Owner::Backend(&["AMQP"]);
+const WITH_SASL: Owner = Owner::Backend(&["Kafka", "AMQP"]);
+const WITH_GROUPS: Owner = Owner::Backend(&["MQTT", "Kafka"]);
+/// Backends whose TLS is our own.
+const WITH_OWN_TLS: Owner = Owner::Backend(&["MQTT", "AMQP"]);
 /// Platforms that bound a request.
 const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     let mut protocols = Protocol::ALL.into_iter();
@@ -73,7 +78,8 @@ const BACKEND_SCHEMES: &[Word] = &[
     word("wss"),
     word("kafka"),
     word("kafkas"),
-    later("amqp", work::BACKENDS),
+    word("amqp"),
+    word("amqps"),
     later("http", work::BACKENDS),
     later("store", work::BACKENDS),
 ];
@@ -91,9 +97,9 @@ object! { TLS:
 
 object! { BACKEND_TLS:
     CA,
-    SERVER_NAME.of(&[OF_MQTT]),
+    SERVER_NAME.of(&[WITH_OWN_TLS]),
     INSECURE,
-    TLS_VERSION.of(&[OF_MQTT]),
+    TLS_VERSION.of(&[WITH_OWN_TLS]),
     ALPN.of(&[OF_MQTT]),
     RESUMPTION,
     key("cert", one(File), "The certificate that consumers show"),
@@ -141,14 +147,18 @@ object! { BACKEND:
         "Version of MQTT; by default 5, or 3.1.1 if all devices use 3.1.1").of(&[OF_MQTT]),
     key("user", one(Reference), "Its user name"),
     key("password", Kind::Either(&[one(Secret), map(&fleet::OCTETS)]), "Its password"),
-    key("sasl", words!("plain", "scram-sha-256", "scram-sha-512"),
-        "SASL mechanism of the login at Kafka; by default plain").of(&[OF_KAFKA]),
+    key("sasl", words!("plain", "scram-sha-256", "scram-sha-512", "external", "anonymous"),
+        "SASL mechanism of the login; by default plain, at AMQP without a user external with a certificate of `tls`, else anonymous")
+        .of(&[WITH_SASL]),
     key("filter", one(Text), "Topic filter of its subscription").of(&[OF_MQTT]),
     key("qos", one(Whole(0, 2)), "Quality of service of its subscription").of(&[OF_MQTT]),
     key("consumers", one(Whole(1, 1_000)), "Consumer sessions").or("1"),
     key("shared", one(Text),
-        "The group whose consumers share the messages: a shared subscription, or a group of Kafka"),
-    key("credit", one(Whole(1, 1_000_000)), "AMQP link credit").later(work::BACKENDS),
+        "The group whose consumers share the messages: a shared subscription, or a group of Kafka").of(&[WITH_GROUPS]),
+    key("addresses", Kind::List(&one(Text)),
+        "Addresses of AMQP to receive from: queues or topics; by default those of the platform").of(&[OF_AMQP]),
+    key("credit", one(Whole(1, 1_000_000)),
+        "Deliveries of an AMQP address under way at once, the link credit; by default 1000").of(&[OF_AMQP]),
     key("topics", Kind::Table(&one(Whole(1, 100_000))),
         "Topics of Kafka, each with its number of partitions if the run must create it")
         .of(&[OF_KAFKA]),

@@ -125,6 +125,12 @@ impl TlsLinks {
         Arc::new(config)
     }
 
+    /// Returns the settings of one link, and the name that its peer's certificate must have.
+    pub(crate) fn settings(&mut self, link: u32) -> (Arc<ClientConfig>, ServerName<'static>) {
+        let name = self.names[link as usize % self.names.len()].clone();
+        (self.config(link), name)
+    }
+
     fn config(&mut self, link: u32) -> Arc<ClientConfig> {
         match self.own.binary_search_by_key(&link, |(link, _)| *link) {
             Ok(at) => Arc::clone(&self.own[at].1),
@@ -142,8 +148,7 @@ impl Layers for TlsLinks {
     type Layer = TlsClient;
 
     fn layer(&mut self, link: u32) -> Result<TlsClient, LayerError> {
-        let config = self.config(link);
-        let name = self.names[link as usize % self.names.len()].clone();
+        let (config, name) = self.settings(link);
         let connection = UnbufferedClientConnection::new(config, name);
         // What a configuration lacks was found when it was made.
         connection

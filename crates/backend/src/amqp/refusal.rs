@@ -1,0 +1,334 @@
+//! Ends of connections, sessions and links, with their remedies.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "errors of the library and of the system that are not named here have their own words"
+)]
+
+use std::fmt::Display;
+use std::io;
+
+use fe2o3_amqp::connection::{ConnectionStopReason, Error as ConnectionError, OpenError};
+use fe2o3_amqp::link::{
+    DetachError, LinkStateError, ReceiverAttachError, RecvError, SendError, SenderAttachError,
+    SessionStopReason,
+};
+use fe2o3_amqp::session::BeginError;
+use fe2o3_amqp::types::definitions::{Error, ErrorCondition};
+use fe2o3_amqp::types::primitives::Symbol;
+use muster_conduct::{RefusalCause, RefusalKind, Remedy};
+
+/// Keys of a login.
+pub(super) const LOGIN_KEYS: &str =
+    "platform.backend.user, platform.backend.password and platform.backend.sasl";
+/// Keys of TLS.
+pub(super) const TLS_KEYS: &str = "platform.backend.tls";
+
+/// The cause for which a connection ended or did not come up.
+#[derive(Debug, Clone)]
+pub(super) struct Loss {
+    pub(super) cause: RefusalCause,
+    /// True if the peer will refuse the next try alike.
+    pub(super) is_final: bool,
+    /// True if the connection has more to say of it.
+    pub(super) is_of_connection: bool,
+}
+
+impl Loss {
+    /// A failure without a word of the peer.
+    pub(super) fn silent(what: impl Display) -> Self {
+        Self::new(RefusalKind::Unreachable, what)
+    }
+
+    /// A refusal.
+    pub(super) fn refused(what: impl Display, remedy: Remedy) -> Self {
+        let mut loss = Self::new(RefusalKind::Refused, what);
+        loss.cause.remedy = remedy;
+        loss
+    }
+
+    /// Bytes of another protocol.
+    pub(super) fn other_protocol(what: impl Display) -> Self {
+        Self::new(RefusalKind::OtherProtocol, what)
+    }
+
+    /// A refusal of commands.
+    pub(super) fn of_commands(what: impl Display, remedy: Remedy) -> Self {
+        let mut loss = Self::new(RefusalKind::Commands, what);
+        loss.cause.remedy = remedy;
+        loss
+    }
+
+    /// The same loss, which another try meets again.
+    pub(super) fn finally(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// The same loss; the connection knows more about it.
+    fn of_connection(mut self) -> Self {
+        self.is_of_connection = true;
+        self
+    }
+
+    /// The same loss with a hint at the end of its sentence.
+    pub(super) fn with(mut self, hint: &str) -> Self {
+        self.cause.what.push_str(hint);
+        self
+    }
+
+    fn new(kind: RefusalKind, what: impl Display) -> Self {
+        Self {
+            cause: RefusalCause::new(kind, what.to_string()),
+            is_final: false,
+            is_of_connection: false,
+        }
+    }
+}
+
+/// The failure to connect a socket.
+pub(super) fn of_connect(error: &io::Error) -> Loss {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            Loss::silent("the connection was refused; does anybody listen there?")
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            Loss::silent("it cannot be reached from here; check the route")
+        }
+        _ => Loss::silent(error),
+    }
+}
+
+/// The end of a socket while an answer was awaited.
+pub(super) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Loss::silent(format!("the connection was closed before {awaited} came"))
+        }
+        io::ErrorKind::ConnectionReset => {
+            Loss::silent(format!("the connection was reset before {awaited} came"))
+        }
+        _ => Loss::silent(format!("{error} before {awaited} came")),
+    }
+}
+
+/// The failure to open a connection.
+pub(super) fn of_open(error: OpenError) -> Loss {
+    match error {
+        OpenError::Io(error) => of_stream(&error, "OPEN"),
+        OpenError::RemoteClosedWithError(error) => of_error("OPEN was refused", &error, None),
+        OpenError::ProtocolHeaderMismatch(bytes) => Loss::other_protocol(format!(
+            "it answered in bytes of another protocol ({bytes:?})"
+        )),
+        other => Loss::silent(other),
+    }
+}
+
+/// The failure to begin a session.
+pub(super) fn of_begin(error: BeginError) -> Loss {
+    match error {
+        BeginError::RemoteEndedWithError(error) => of_error("BEGIN was refused", &error, None),
+        BeginError::ConnectionStopped(reason) => of_connection_stop(&reason),
+        other => Loss::silent(other),
+    }
+}
+
+/// The failure to attach a receiver.
+pub(super) fn of_receiver(error: ReceiverAttachError, address: &str) -> Loss {
+    match error {
+        ReceiverAttachError::RemoteClosedWithError(error) => refused(&error, address),
+        ReceiverAttachError::SessionStopped(reason) => of_session_stop(&reason, address),
+        other => refused_without_a_word(&other, address),
+    }
+}
+
+/// The failure to attach the sender of commands.
+pub(super) fn of_sender(error: SenderAttachError, address: &str) -> Loss {
+    match error {
+        SenderAttachError::RemoteClosedWithError(error) => refused(&error, address),
+        SenderAttachError::SessionStopped(reason) => of_session_stop(&reason, address),
+        other => refused_without_a_word(&other, address),
+    }
+}
+
+/// The end of a receiver.
+pub(super) fn of_recv(error: RecvError, address: &str) -> Loss {
+    match error {
+        RecvError::LinkStateError(state) => of_link(state, address),
+        other => Loss::silent(format!("the receiver of `{address}` failed: {other}")),
+    }
+}
+
+/// The end of the sender of commands.
+pub(super) fn of_detach(error: DetachError, address: &str) -> Loss {
+    of_link(error.into(), address)
+}
+
+/// The failure to send a command.
+pub(super) fn of_send(error: SendError, address: &str) -> Loss {
+    match error {
+        SendError::Detached(error) => of_detach(error, address),
+        SendError::LinkStateError(state) => of_link(state, address),
+        other => Loss::silent(format!("a command was not sent: {other}")),
+    }
+}
+
+/// The end of a link.
+pub(super) fn of_link(state: LinkStateError, address: &str) -> Loss {
+    match state {
+        LinkStateError::RemoteDetachedWithError(error)
+        | LinkStateError::RemoteClosedWithError(error) => detached(&error, address),
+        LinkStateError::RemoteDetached | LinkStateError::RemoteClosed => Loss::refused(
+            format!("the peer detached `{address}` without an error"),
+            of_address(address),
+        ),
+        LinkStateError::SessionStopped(reason) => of_session_stop(&reason, address),
+        LinkStateError::IllegalState | LinkStateError::ExpectImmediateDetach => {
+            Loss::silent(format!("the link of `{address}` is over")).of_connection()
+        }
+    }
+}
+
+fn of_session_stop(reason: &SessionStopReason, address: &str) -> Loss {
+    match reason {
+        SessionStopReason::RemoteEndedWithError(error) => refused(error, address),
+        SessionStopReason::ConnectionStopped(reason) => of_connection_stop(reason),
+        SessionStopReason::Ended
+        | SessionStopReason::EndedWithError(_)
+        | SessionStopReason::RemoteEnded => Loss::silent("the session ended").of_connection(),
+    }
+}
+
+fn of_connection_stop(reason: &ConnectionStopReason) -> Loss {
+    match reason {
+        ConnectionStopReason::RemoteClosedWithError(error) => {
+            of_error("the peer closed the connection", error, None)
+        }
+        ConnectionStopReason::RemoteClosed => Loss::silent("the peer closed the connection"),
+        ConnectionStopReason::Closed | ConnectionStopReason::ClosedWithError(_) => {
+            Loss::silent("the connection ended").of_connection()
+        }
+    }
+}
+
+/// The end of a connection.
+pub(super) fn of_close(outcome: Result<(), ConnectionError>) -> Loss {
+    match outcome {
+        Ok(()) | Err(ConnectionError::RemoteClosed) => {
+            Loss::silent("the peer closed the connection")
+        }
+        Err(ConnectionError::RemoteClosedWithError(error)) => {
+            of_error("the peer closed the connection", &error, None)
+        }
+        Err(ConnectionError::TransportError(error)) => {
+            Loss::silent(format!("the connection ended: {error}"))
+        }
+        Err(error) => Loss::silent(format!("the connection ended: {error}")),
+    }
+}
+
+fn refused_without_a_word(error: &dyn Display, address: &str) -> Loss {
+    let what = format!("`{address}` was not attached: {error}");
+    Loss::refused(what, of_address(address))
+}
+
+fn refused(error: &Error, address: &str) -> Loss {
+    of_error(&format!("`{address}` was refused"), error, Some(address))
+}
+
+fn detached(error: &Error, address: &str) -> Loss {
+    of_error(
+        &format!("the peer detached `{address}`"),
+        error,
+        Some(address),
+    )
+}
+
+/// The cause of an error of the peer: its condition, and its own words.
+fn of_error(what: &str, error: &Error, address: Option<&str>) -> Loss {
+    let condition = condition(&error.condition);
+    let said = error.description.as_deref().filter(|said| !said.is_empty());
+    let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
+    let remedy = match (condition.as_str(), address) {
+        ("amqp:unauthorized-access", _) => {
+            Remedy::See(format!("{LOGIN_KEYS}, and the rights of that user at the broker").into())
+        }
+        ("amqp:not-found" | "amqp:resource-deleted", Some(address)) => of_address(address),
+        ("amqp:resource-limit-exceeded", _) => {
+            Remedy::act("raise the limit of the broker, or use fewer consumers")
+        }
+        ("amqp:resource-locked", _) => Remedy::act("does another consumer have it for itself?"),
+        (_, Some(address)) => of_address(address),
+        (_, None) => Remedy::see("platform.backend.url"),
+    };
+    let loss = Loss::refused(format!("{what}: {condition}{said}"), remedy);
+    match condition.as_str() {
+        "amqp:unauthorized-access" => loss.finally(),
+        _ => loss,
+    }
+}
+
+/// The remedy for an address that is not there.
+fn of_address(address: &str) -> Remedy {
+    let known = ["telemetry/", "event/", "command/", "command_response/"];
+    let tenant = known.iter().find_map(|word| address.strip_prefix(word));
+    match tenant.and_then(|rest| rest.split('/').next()) {
+        Some(tenant) => Remedy::Do(
+            format!("does the platform know tenant `{tenant}`, and may this user receive from it?")
+                .into(),
+        ),
+        None => Remedy::See(
+            format!("platform.backend.addresses: is `{address}` a queue or topic of the broker?")
+                .into(),
+        ),
+    }
+}
+
+fn condition(condition: &ErrorCondition) -> String {
+    let symbol = match condition {
+        ErrorCondition::AmqpError(error) => Symbol::from(error),
+        ErrorCondition::ConnectionError(error) => Symbol::from(error),
+        ErrorCondition::SessionError(error) => Symbol::from(error),
+        ErrorCondition::LinkError(error) => Symbol::from(error),
+        ErrorCondition::Custom(symbol) => symbol.clone(),
+    };
+    symbol.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use fe2o3_amqp::types::definitions::AmqpError;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_address_is_named_with_the_word_of_the_peer_and_a_remedy() {
+        let error = Error::new(AmqpError::NotFound, "no queue 'readings'".to_owned(), None);
+        let loss = of_receiver(
+            ReceiverAttachError::RemoteClosedWithError(error),
+            "readings",
+        );
+        assert_eq!(
+            loss.cause.to_string(),
+            "`readings` was refused: amqp:not-found, \"no queue 'readings'\"; see \
+             platform.backend.addresses: is `readings` a queue or topic of the broker?"
+        );
+        assert!(!loss.is_final, "somebody may create it");
+    }
+
+    #[test]
+    fn an_address_of_hono_names_its_tenant() {
+        let error = Error::new(AmqpError::NotFound, None, None);
+        let state = LinkStateError::RemoteClosedWithError(error);
+        let why = of_link(state, "telemetry/t1").cause.to_string();
+        assert!(why.contains("tenant `t1`"), "{why}");
+    }
+
+    #[test]
+    fn missing_rights_are_final_and_name_the_login() {
+        let error = Error::new(AmqpError::UnauthorizedAccess, None, None);
+        let loss = of_receiver(ReceiverAttachError::RemoteClosedWithError(error), "q");
+        assert!(loss.is_final);
+        assert!(loss.cause.to_string().contains("platform.backend.user"));
+    }
+}

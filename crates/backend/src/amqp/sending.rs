@@ -1,0 +1,172 @@
+//! The sender of one tenant's commands, as a task of the library's thread.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use fe2o3_amqp::Sender;
+use fe2o3_amqp::link::SendError;
+use fe2o3_amqp::types::messaging::{Data, Message, Outcome, Properties};
+use muster_conduct::{CommandToken, Remedy};
+use muster_model::{Delivery, Reason};
+use tokio::select;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::command_sender::UNDER_WAY_MAX;
+use super::news::{Mode, News, Reporter};
+use super::refusal::{Loss, of_detach, of_send};
+use super::worker::{LinkEnd, Worker, finishing};
+
+/// Wait for credit after which its absence is reported.
+const CREDIT_WAIT: Duration = Duration::from_secs(5);
+
+/// A command on its way to the library.
+#[derive(Debug, Clone)]
+pub(super) struct Outgoing {
+    pub(super) token: CommandToken,
+    pub(super) to: String,
+    pub(super) subject: &'static str,
+    pub(super) content_type: &'static str,
+    /// The correlation id and the address of the reply.
+    pub(super) reply: Option<(String, String)>,
+    pub(super) payload: Vec<u8>,
+}
+
+/// One sender with its queue.
+pub(super) struct Sending {
+    link: Sender,
+    address: String,
+    queue: mpsc::Receiver<Outgoing>,
+    mode: watch::Receiver<Mode>,
+    reporter: Reporter,
+    /// Commands whose outcome is awaited, at most [`UNDER_WAY_MAX`].
+    outcomes: JoinSet<(CommandToken, Result<Outcome, SendError>)>,
+    /// True if a rejection was reported.
+    has_rejected: bool,
+    /// True if the absence of credit was reported.
+    has_starved: bool,
+}
+
+impl Outgoing {
+    fn message(self) -> (CommandToken, Message<Data>) {
+        let mut properties = Properties::builder()
+            .to(self.to)
+            .subject(self.subject)
+            .content_type(self.content_type)
+            .build();
+        if let Some((id, reply_to)) = self.reply {
+            properties.correlation_id = Some(id.into());
+            properties.reply_to = Some(reply_to);
+        }
+        let message = Message::builder()
+            .properties(properties)
+            .data(self.payload)
+            .build();
+        (self.token, message)
+    }
+}
+
+impl Sending {
+    /// The sender of a link, and the queue that it sends from.
+    pub(super) fn new(
+        link: Sender,
+        address: &str,
+        worker: &Worker,
+    ) -> (mpsc::Sender<Outgoing>, Self) {
+        let (queue, taken) = mpsc::channel(UNDER_WAY_MAX);
+        let sending = Self {
+            link,
+            address: address.to_owned(),
+            queue: taken,
+            mode: worker.mode.clone(),
+            reporter: worker.reporter.clone(),
+            outcomes: JoinSet::new(),
+            has_rejected: false,
+            has_starved: false,
+        };
+        (queue, sending)
+    }
+
+    /// Sends until the link or the run is over.
+    pub(super) async fn run(mut self) -> LinkEnd {
+        loop {
+            select! {
+                biased;
+                Some(Ok((token, outcome))) = self.outcomes.join_next() => {
+                    self.settled(token, outcome).await;
+                }
+                () = finishing(&mut self.mode) => return LinkEnd::Done(None),
+                Some(command) = self.queue.recv() => {
+                    if let Err(loss) = self.send(command).await {
+                        return LinkEnd::Lost(loss);
+                    }
+                }
+                error = self.link.on_detach() => {
+                    return LinkEnd::Lost(of_detach(error, &self.address));
+                }
+            }
+        }
+    }
+
+    /// Sends one command; waits for credit, and learns of outcomes meanwhile.
+    async fn send(&mut self, command: Outgoing) -> Result<(), Loss> {
+        let (token, message) = command.message();
+        let mut sending = pin!(self.link.send_batchable(message));
+        let mut starved = pin!(sleep(CREDIT_WAIT));
+        let sent = loop {
+            select! {
+                sent = &mut sending => break sent,
+                () = &mut starved, if !self.has_starved => {
+                    self.has_starved = true;
+                    let loss = starvation(&self.address);
+                    self.reporter.report(News::Commands(loss)).await;
+                }
+                () = finishing(&mut self.mode) => return Ok(()),
+            }
+        };
+        match sent {
+            Ok(outcome) => {
+                self.outcomes.spawn(async move { (token, outcome.await) });
+            }
+            Err(error) => return Err(of_send(error, &self.address)),
+        }
+        Ok(())
+    }
+
+    async fn settled(&mut self, token: CommandToken, outcome: Result<Outcome, SendError>) {
+        let undeliverable = |code| Delivery::Undeliverable(Reason::Amqp(code));
+        let delivery = match outcome {
+            Ok(Outcome::Accepted(_)) => Delivery::Delivered,
+            Ok(Outcome::Released(_)) => undeliverable(Reason::AMQP_RELEASED),
+            Ok(Outcome::Modified(_)) => undeliverable(Reason::AMQP_MODIFIED),
+            Ok(Outcome::Rejected(rejected)) => {
+                if !std::mem::replace(&mut self.has_rejected, true) {
+                    let why = rejected.error.map_or(String::new(), |error| {
+                        let said = error.description.unwrap_or_default();
+                        format!(": {:?} {said}", error.condition)
+                    });
+                    let what = format!("commands to `{}` are rejected{why}", self.address);
+                    let remedy = Remedy::act("look into the log of the platform");
+                    let loss = Loss::of_commands(what, remedy);
+                    self.reporter.report(News::Commands(loss)).await;
+                }
+                undeliverable(Reason::AMQP_REJECTED)
+            }
+            // The connection ended: the loop ends what it waits for.
+            Err(_) => return,
+        };
+        self.reporter.report(News::Settled(token, delivery)).await;
+    }
+}
+
+/// A peer that grants no credit to the sender of commands.
+fn starvation(address: &str) -> Loss {
+    let waited = CREDIT_WAIT.as_secs();
+    let what =
+        format!("the peer has granted no credit on `{address}` for {waited} s, and commands wait");
+    Loss::of_commands(
+        what,
+        Remedy::act("does an adapter or a consumer of that address take commands?"),
+    )
+}
