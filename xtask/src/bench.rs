@@ -5,6 +5,7 @@
 //! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
 //! time, and every process is ended with the run that started it.
 
+mod amqp;
 mod californium;
 mod coap;
 mod coap_memory;
@@ -79,6 +80,8 @@ pub enum Name {
     CoapPeers,
     /// 15,000 devices over DTLS.
     Devices,
+    /// Receiving over AMQP 1.0 against `fe2o3-amqp` alone.
+    Amqp,
     /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
     Kafka,
     /// User memory of an idle device, over MQTT, CoAP and DTLS.
@@ -168,6 +171,7 @@ fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
         }
         Name::Coap => coap::against_bare(bench),
         Name::Dtls => coap::dtls(bench),
+        Name::Amqp => amqp::against_fe2o3(bench),
         Name::Kafka => kafka::against_rdkafka(bench),
         Name::CoapPeers => californium::against_muster(bench),
         Name::Devices => devices::over_dtls(bench.programs, bench.out),
