@@ -44,6 +44,7 @@ pub use feasibility::{
     MemoryNeed, Needs, OWN_DESCRIPTORS, PortNeed, TLS_BYTES_PER_LINK, USER_BYTES_PER_LINK,
     WEBSOCKET_BYTES_PER_LINK, needs,
 };
+pub use nearest::nearest;
 pub use overrides::Overrides;
 pub use parse::{Source, not_yet, parse};
 pub use problem::Problems;

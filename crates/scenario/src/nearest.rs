@@ -4,10 +4,7 @@ use strsim::osa_distance;
 
 /// The candidate nearest to a word, if it is near enough to be a slip: at most a third of the
 /// letters wrong.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = normal(word);
     let distances = candidates
         .into_iter()
