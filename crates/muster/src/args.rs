@@ -12,7 +12,7 @@ use muster_conduct::{LostCopy, Part};
 use muster_gateway::Dialect;
 use muster_model::Micros;
 
-pub(crate) use self::import::{ImportArgs, ImportFrom, SapArgs};
+pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
 pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
 use crate::wall_clock;
 

@@ -19,6 +19,24 @@ pub(crate) enum ImportFrom {
         Example: muster import sap -b gateway.example -d 6 -r 2300 -t 180 --out six.yaml"
     )]
     Sap(SapArgs),
+    /// The scale test of Eclipse Hono with devices over HTTP and MQTT (hono-simulator).
+    #[command(
+        after_help = "Its programs are configured by environment variables alone. A name that none of them reads \
+        is refused; a variable without a meaning here becomes a comment with the reason.\n\n\
+        Example: muster import hono-simulator --env http.env --env consumer.env --out simulator.yaml"
+    )]
+    HonoSimulator(HonoArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HonoArgs {
+    /// A file with the variables of one pod, one NAME=value a line; several are one test. By default the
+    /// variables are those of this process.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env: Vec<PathBuf>,
+    /// Write the scenario to this file, which must not be there; by default it is printed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

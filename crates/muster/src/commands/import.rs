@@ -1,5 +1,6 @@
 //! `muster import`: what another load test was called with, as a scenario.
 
+mod hono;
 mod sap;
 
 use std::fs::OpenOptions;
@@ -7,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use muster_scenario::{NoFiles, Overrides, Source, parse};
+use muster_scenario::{NoFiles, Overrides, Reader, Source, parse};
 
 use crate::args::{ImportArgs, ImportFrom};
 use crate::outcome;
@@ -15,9 +16,17 @@ use crate::outcome;
 /// Prints the scenario, or writes it to a file.
 pub(crate) fn import(args: &ImportArgs) -> Result<u8> {
     let (scenario, out) = match &args.from {
-        ImportFrom::Sap(args) => (sap::scenario(args), &args.out),
+        ImportFrom::Sap(args) => {
+            let scenario = sap::scenario(args);
+            check(&scenario, &NoFiles)?;
+            (scenario, &args.out)
+        }
+        ImportFrom::HonoSimulator(args) => {
+            let imported = hono::imported(args)?;
+            check(&imported.text, &imported)?;
+            (imported.text, &args.out)
+        }
     };
-    check(&scenario)?;
     match out {
         None => outcome::say(&scenario),
         Some(path) => write_new(path, &scenario)?,
@@ -26,12 +35,12 @@ pub(crate) fn import(args: &ImportArgs) -> Result<u8> {
 }
 
 /// Checks that the scenario can run.
-fn check(scenario: &str) -> Result<()> {
+fn check(scenario: &str, reader: &dyn Reader) -> Result<()> {
     let source = Source {
         name: "the scenario",
         text: scenario,
     };
-    let plan = parse(source, &Overrides::new(), &NoFiles);
+    let plan = parse(source, &Overrides::new(), reader);
     plan.map(drop).map_err(|problems| anyhow!("{problems}"))
 }
 

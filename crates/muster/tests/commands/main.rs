@@ -10,6 +10,7 @@ mod damage;
 mod datagrams;
 mod downlink;
 mod import;
+mod import_hono;
 mod interrupt;
 mod lists;
 mod manual;
