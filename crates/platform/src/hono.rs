@@ -24,6 +24,7 @@
 //! means. [`Waiting`](crate::Waiting) holds who waits for a command.
 
 mod amqp;
+mod amqp_server;
 mod commands;
 mod counters;
 mod ditto;
@@ -94,6 +95,7 @@ pub(crate) static HONO: Spec = Spec {
         refusal: 503,
         // A code that CoAP can carry too.
         is_refusal: |code| matches!(code / 100, 4 | 5) && code % 100 < 32,
+        amqp: amqp_server::AMQP,
         command: northbound::command,
         handover: Handover::InAnswer,
         write_notice: northbound::write_notice,

@@ -33,6 +33,7 @@
 //! ```
 
 mod amqp;
+mod amqp_server;
 mod blind;
 mod carrier;
 mod command;
@@ -60,6 +61,7 @@ mod uplink;
 mod waiting;
 
 pub use amqp::{Amqp, AmqpCommand};
+pub use amqp_server::{AmqpSent, AmqpServer, AmqpSurface, AmqpValue, AmqpWay};
 pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{

@@ -8,6 +8,7 @@ use muster_model::Promise;
 use muster_model::behaviour::Reject;
 
 use crate::amqp::Amqp;
+use crate::amqp_server::{AmqpServer, PLAIN_AMQP};
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::downlink::Downlink;
@@ -269,6 +270,8 @@ pub struct Application {
 /// The platform's end.
 #[derive(Debug)]
 pub struct Server {
+    /// Addresses over AMQP 1.0.
+    pub amqp: AmqpServer,
     /// Calls of the reference gateway over HTTP; none if it has none.
     pub rest: Option<Rest>,
     /// The service time of a message where a scenario does not say one.
@@ -445,6 +448,7 @@ const PLAIN_APPLICATION: Application = Application {
 
 /// A broker's answers to messages and commands, with codes of MQTT 5.
 pub(crate) const PLAIN_SERVER: Server = Server {
+    amqp: PLAIN_AMQP,
     rest: None,
     service_time: None,
     acceptance: 0,

@@ -63,6 +63,14 @@ impl<T: Copy + PartialEq> Waiting<T> {
         own.or_else(|| self.by_device.remove(self.gateways.get(&self.key)?))
     }
 
+    /// The request that a command to a device would go to.
+    pub fn find(&mut self, tenant: &str, device: &str) -> Option<T> {
+        self.name(tenant, device);
+        let own = self.by_device.get(&self.key);
+        let of = own.or_else(|| self.by_device.get(self.gateways.get(&self.key)?));
+        of.copied()
+    }
+
     /// A request's time is over, or its link is gone.
     pub fn end(&mut self, tenant: &str, device: &str, request: T) {
         self.name(tenant, device);
@@ -159,7 +167,9 @@ mod tests {
         assert!(waiting.wait("t", "gw", 1) && waiting.wait("t", "d", 2));
         assert_eq!(waiting.hand("t", "e"), None, "it never spoke for that one");
         assert_eq!(waiting.hand("u", "d"), None, "of another tenant");
+        assert_eq!((waiting.find("t", "d"), waiting.find("t", "e")), (Some(2), None));
         assert_eq!(waiting.hand("t", "d"), Some(2));
+        assert_eq!(waiting.find("t", "d"), Some(1));
         assert_eq!(waiting.hand("t", "d"), Some(1));
         assert!(waiting.is_empty());
         waiting.speaks_for("t", "other", "d");

@@ -10,9 +10,9 @@ use crate::command::{
     read_named_text,
 };
 
-const COMMAND: &str = "command";
-const RESPONSE: &str = "command_response";
-const FAILURE: &str = "command_failure";
+pub(super) const COMMAND: &str = "command";
+pub(super) const RESPONSE: &str = "command_response";
+pub(super) const FAILURE: &str = "command_failure";
 /// The name of every command.
 pub(super) const NAME: &str = "set";
 
