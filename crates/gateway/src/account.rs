@@ -293,6 +293,10 @@ counts! {
     dtls_resent,
     /// Records that no session takes: not authentic, come again, of nobody.
     dtls_discarded,
+    /// Uplinks that were refused because no receiver over AMQP had credit, or none accepted them.
+    unavailable,
+    /// Deliveries over AMQP that were not accepted: released, modified, rejected, or without a disposition.
+    returned,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Of those, the ones that resumed a session.
@@ -329,6 +333,7 @@ impl Count {
 pub(crate) struct Book {
     /// One for each thread.
     counts: Vec<Counts>,
+    amqp: Counts,
     refused: Mutex<BTreeMap<u8, u64>>,
     handshakes_failed: Mutex<BTreeMap<String, u64>>,
     subjects: Mutex<BTreeMap<String, Subject>>,
@@ -338,6 +343,7 @@ impl Book {
     pub(crate) fn new(threads: u16) -> Self {
         Self {
             counts: (0..threads).map(|_| Counts::default()).collect(),
+            amqp: Counts::default(),
             refused: Mutex::default(),
             handshakes_failed: Mutex::default(),
             subjects: Mutex::default(),
@@ -346,6 +352,11 @@ impl Book {
 
     pub(crate) fn counts(&self, thread: u16) -> &Counts {
         &self.counts[usize::from(thread)]
+    }
+
+    /// The counts of the thread that speaks AMQP.
+    pub(crate) const fn amqp(&self) -> &Counts {
+        &self.amqp
     }
 
     pub(crate) fn refused(&self, code: u8) {
@@ -368,9 +379,8 @@ impl Book {
 
     pub(crate) fn read_counts(&self) -> GatewayCounts {
         let mut sum = GatewayCounts::default();
-        self.counts
-            .iter()
-            .for_each(|counts| sum.add(&counts.read()));
+        let threads = self.counts.iter().chain([&self.amqp]);
+        threads.for_each(|counts| sum.add(&counts.read()));
         sum
     }
 

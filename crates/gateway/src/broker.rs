@@ -100,12 +100,13 @@ impl Broker {
                 ctx.counts().retained_overflowed.more();
             }
         }
+        let mut routed = match &ctx.shared.exchange {
+            Some(exchange) if !parcel.is_taken => exchange.store(ctx, &mut parcel),
+            Some(_) | None => Routed::default(),
+        };
         let mut matches = std::mem::take(&mut self.matches);
         find_matches(ctx, &parcel, &mut matches);
-        let mut routed = Routed {
-            copies: matches.len(),
-            is_congested: false,
-        };
+        routed.copies += matches.len();
         for Match { to, grant, gauge } in matches.drain(..) {
             let is_congested = match gauge {
                 None => self.deliver(ctx, to, grant, &mut parcel),
@@ -126,10 +127,34 @@ impl Broker {
         message: &Arc<Message>,
         from: Option<SessionRef>,
     ) -> Routed {
+        self.publish_as(ctx, message, from, false)
+    }
+
+    /// The same with a message that a receiver over AMQP has already.
+    pub(crate) fn publish_taken(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        message: &Arc<Message>,
+        from: Option<SessionRef>,
+    ) -> Routed {
+        self.publish_as(ctx, message, from, true)
+    }
+
+    fn publish_as(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        message: &Arc<Message>,
+        from: Option<SessionRef>,
+        is_taken: bool,
+    ) -> Routed {
         let kept = Some(Arc::clone(message));
         message.publish(ctx.now(), |publish| {
-            let parcel = Parcel::new(publish, from);
-            self.publish(ctx, Parcel { kept, ..parcel })
+            let parcel = Parcel {
+                kept,
+                is_taken,
+                ..Parcel::new(publish, from)
+            };
+            self.publish(ctx, parcel)
         })
     }
 

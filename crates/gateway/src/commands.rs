@@ -5,12 +5,15 @@ use std::sync::Arc;
 use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Rewrite};
 use muster_protocol::mqtt::{Publish, Qos};
 
+use crate::account::command_hash;
 use crate::end::Work;
+use crate::fault::Fault;
 use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, Parcel};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
+use crate::uplink::Alarm;
 use crate::waiter::Waiter;
 
 /// The status, as in HTTP, of a command whose device does not wait.
@@ -56,13 +59,54 @@ impl Undelivered {
     }
 }
 
+/// Takes a command of the business application, which is treated badly by the counts for commands: the number
+/// of copies, or none if it is no command that the platform takes.
+pub(crate) fn take(
+    work: &mut Work<'_>,
+    message: &Arc<Message>,
+    from: Option<SessionRef>,
+    is_again: bool,
+) -> Option<usize> {
+    let ctx = &mut work.ctx;
+    if !(ctx.shared.config.dialect.server.takes_command)(&message.payload) {
+        ctx.counts().unreadable.more();
+        return None;
+    }
+    let fault = if is_again || ctx.shared.behaves {
+        Fault::Behave
+    } else {
+        let named = command_hash(&message.topic, &message.payload);
+        locked(&ctx.shared.fault_plan).command(named)
+    };
+    if !is_again {
+        ctx.counts().commands.more();
+    }
+    // Nothing else is asked for of commands.
+    let mut copies = 1;
+    if fault == Fault::DeliverLate {
+        let by = ctx.shared.config.behaviour.delay_commands.by;
+        let message = Arc::clone(message);
+        ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
+    } else if fault != Fault::LoseAfterAccept {
+        copies = route(work, message, from);
+        if fault == Fault::Duplicate {
+            route_again(work, message, from);
+        }
+    }
+    Some(copies)
+}
+
 /// Passes a command on in the form that its device asked for: the number of copies.
-pub(crate) fn route(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) -> usize {
+pub(crate) fn route(
+    work: &mut Work<'_>,
+    message: &Arc<Message>,
+    from: Option<SessionRef>,
+) -> usize {
     let ctx = &mut work.ctx;
     let copies = match ctx.shared.config.dialect.server.handover {
         Handover::AsItCame => {
             let broker = work.router.broker();
-            broker.publish_kept(ctx, message, Some(from)).copies
+            broker.publish_kept(ctx, message, from).copies
         }
         Handover::Rewritten(rewrite) => publish_rewritten(work, message, from, rewrite),
         Handover::InAnswer => answer_with(work, message),
@@ -73,7 +117,7 @@ pub(crate) fn route(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRe
 
 /// Passes a second copy of a command on. If no device waits for it, the application gets no notice: the
 /// first copy was passed on, or had its own notice.
-pub(crate) fn route_again(work: &mut Work<'_>, message: &Arc<Message>, from: SessionRef) {
+fn route_again(work: &mut Work<'_>, message: &Arc<Message>, from: Option<SessionRef>) {
     if matches!(
         work.ctx.shared.config.dialect.server.handover,
         Handover::InAnswer
@@ -88,7 +132,7 @@ pub(crate) fn route_again(work: &mut Work<'_>, message: &Arc<Message>, from: Ses
 fn publish_rewritten(
     work: &mut Work<'_>,
     message: &Message,
-    from: SessionRef,
+    from: Option<SessionRef>,
     rewrite: Rewrite,
 ) -> usize {
     let ctx = &mut work.ctx;
@@ -110,7 +154,7 @@ fn publish_rewritten(
             qos: message.qos,
             ..Publish::new(&handed.topic, &handed.payload)
         };
-        let parcel = Parcel::new(&publish, Some(from));
+        let parcel = Parcel::new(&publish, from);
         let copies = work.router.broker().publish(ctx, parcel).copies;
         if copies > 0 {
             return copies;
@@ -170,7 +214,7 @@ pub(crate) fn hand_over(work: &mut Work<'_>, to: Waiter, message: &Message) -> b
 }
 
 /// Reason for which a command fits no answer, whatever its device speaks.
-fn unfit(ctx: &Ctx<'_>, command: &Commanded<'_>) -> Option<&'static str> {
+pub(crate) fn unfit(ctx: &Ctx<'_>, command: &Commanded<'_>) -> Option<&'static str> {
     (ctx.shared.config.dialect.requests(Protocol::Coap).unfit)(command)
 }
 

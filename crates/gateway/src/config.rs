@@ -193,6 +193,9 @@ pub struct GatewayConfig {
     pub management: Option<ManagementConfig>,
     /// Reads each publisher slowly, through a small receive buffer; none reads as fast as it can.
     pub slow_reader: Option<SlowReader>,
+    /// Longest wait for the disposition of an uplink over AMQP that travels at least once; then its device is
+    /// refused. Hono's own default (`sendMessageTimeout`) is a second.
+    pub disposition_within: Micros,
     /// Raw reading of CLOCK_MONOTONIC that is T0, in nanoseconds; its own start if none.
     pub t0_ns: Option<u64>,
 }
@@ -221,6 +224,7 @@ impl Default for GatewayConfig {
             receive_maximum: u16::MAX,
             management: None,
             slow_reader: None,
+            disposition_within: Micros::from_secs(1),
             t0_ns: None,
         }
     }

@@ -29,6 +29,8 @@ pub(crate) enum Response {
     Misnamed,
     /// With a code of the dialect.
     Reject(u16),
+    /// No: no receiver takes it for now.
+    Unavailable,
     Silence,
 }
 
@@ -112,6 +114,12 @@ impl Fault {
     pub(crate) fn name_of_command(self) -> &'static str {
         let named = Self::OF_COMMANDS.iter().find(|(fault, _)| *fault == self);
         named.map_or(self.name(), |(_, name)| name)
+    }
+
+    /// True if subscribers get it at once, if at all.
+    pub(crate) fn is_immediate(self, behaviour: &Behaviour) -> bool {
+        use Delivery::{Corrupted, Once, Twice};
+        matches!(self.delivery(behaviour), Once | Twice | Corrupted)
     }
 
     pub(crate) fn delivery(self, behaviour: &Behaviour) -> Delivery {

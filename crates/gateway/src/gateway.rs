@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use muster_net::{Loop, LoopConfig, PortUse, limits};
+use muster_net::{Clock, Loop, LoopConfig, PortUse, limits};
 
 use crate::account::GatewayAccount;
+use crate::amqp::Amqp;
 use crate::config::{GatewayConfig, ManagementConfig};
 use crate::ends;
 use crate::listen_addresses::{ListenAddresses, ListenAt};
@@ -23,6 +24,7 @@ pub struct Gateway {
     threads: Vec<JoinHandle<()>>,
     /// Served until it is dropped.
     _management: Option<Management>,
+    amqp: Option<Amqp>,
 }
 
 impl Gateway {
@@ -38,7 +40,10 @@ impl Gateway {
         let shared = Arc::new(Shared::new(config));
         let management = management(&shared)?;
         let api = management.as_ref().map(Management::addr);
-        let mut addresses = ListenAddresses::default().with("management", api);
+        let amqp = amqp(&shared, clock)?;
+        let mut addresses = ListenAddresses::default()
+            .with("management", api)
+            .with("amqp", amqp.as_ref().map(Amqp::addr));
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), ends(&shared.config));
@@ -63,6 +68,7 @@ impl Gateway {
             shared,
             threads: Vec::new(),
             _management: management,
+            amqp,
         };
         for event_loop in loops {
             gateway.spawn(event_loop).map_err(StartError::Thread)?;
@@ -110,7 +116,22 @@ impl Gateway {
             // A thread that panicked has said so on stderr.
             let _ = thread.join();
         }
+        self.amqp = None;
     }
+}
+
+fn amqp(shared: &Arc<Shared>, clock: Clock) -> Result<Option<Amqp>, StartError> {
+    let at = shared.config.listen.get("amqp");
+    let Some((addr, exchange)) = at.zip(shared.exchange.clone()) else {
+        return Ok(None);
+    };
+    let started = Amqp::start(addr, (Arc::clone(shared), exchange, clock));
+    let started = started.map_err(|why| StartError::Side {
+        end: "AMQP",
+        addr,
+        why,
+    });
+    started.map(Some)
 }
 
 fn management(shared: &Arc<Shared>) -> Result<Option<Management>, StartError> {

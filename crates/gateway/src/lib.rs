@@ -16,6 +16,8 @@
 //! ```
 
 mod account;
+mod amqp;
+mod backlog;
 mod broker;
 mod child;
 mod client_certificates;
@@ -46,6 +48,7 @@ mod secrets;
 mod server;
 mod shard;
 mod shared;
+mod side_thread;
 mod start_error;
 mod thread;
 mod uplink;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use muster_model::Micros;
 use muster_net::Waker;
 
+use crate::amqp::{Offered, Sending};
 use crate::broker::session::Session;
 use crate::lock::locked;
 use crate::message::Message;
@@ -32,6 +33,10 @@ pub(crate) enum Mail {
     FirstUplink(Micros),
     /// A full queue has room again.
     Room,
+    /// An uplink comes back from the receivers over AMQP.
+    Offered { offered: Offered, is_taken: bool },
+    /// An application sent a message over AMQP.
+    Sending(Sending),
     /// A command for a request that waits there.
     Command { to: Waiter, message: Arc<Message> },
 }

@@ -160,7 +160,7 @@ async fn delete(
 }
 
 fn answer(ask: impl FnOnce(&mut Registry) -> Result<Value, Refusal>, shared: &Shared) -> Response {
-    let mut registry: MutexGuard<'_, Registry> = locked(&shared.registered);
+    let mut registry: MutexGuard<'_, Registry> = locked(&shared.managed.registered);
     match ask(&mut registry) {
         Ok(value) => Json(value).into_response(),
         Err(Refusal { status, message }) => {

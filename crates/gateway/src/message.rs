@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use muster_model::Micros;
+use muster_platform::Protocol;
 use muster_protocol::mqtt::{Incoming, Properties, Property, Publish, Qos};
 
 use crate::account::hash;
@@ -16,6 +17,8 @@ pub(crate) struct Message {
     pub(crate) payload: Box<[u8]>,
     pub(crate) qos: Qos,
     pub(crate) retain: bool,
+    /// Protocol that an uplink came by.
+    pub(crate) via: Option<Protocol>,
     /// Instant at which it is void.
     expires: Option<Micros>,
     extras: Option<Box<Extras>>,
@@ -47,9 +50,15 @@ impl Message {
             payload: publish.payload.into(),
             qos: publish.qos,
             retain: publish.retain,
+            via: None,
             expires: publish.message_expiry.map(lasts),
             extras: (extras != Extras::default()).then(|| Box::new(extras)),
         }
+    }
+
+    /// The same message, which came by a protocol.
+    pub(crate) fn by(self, via: Option<Protocol>) -> Self {
+        Self { via, ..self }
     }
 
     /// The name of the message in the account.
@@ -98,6 +107,10 @@ pub(crate) struct Parcel<'a> {
     pub(crate) from: Option<SessionRef>,
     /// The copy of the message, once there is one.
     pub(crate) kept: Option<Arc<Message>>,
+    /// Protocol that an uplink came by.
+    pub(crate) via: Option<Protocol>,
+    /// True if a receiver over AMQP has it already.
+    pub(crate) is_taken: bool,
 }
 
 impl<'a> Parcel<'a> {
@@ -106,6 +119,8 @@ impl<'a> Parcel<'a> {
             publish,
             from,
             kept: None,
+            via: None,
+            is_taken: false,
         }
     }
 
@@ -116,7 +131,7 @@ impl<'a> Parcel<'a> {
     }
 
     pub(crate) fn keep(&mut self, now: Micros) -> Arc<Message> {
-        let kept = || Arc::new(Message::new(self.publish, now));
+        let kept = || Arc::new(Message::new(self.publish, now).by(self.via));
         Arc::clone(self.kept.get_or_insert_with(kept))
     }
 }

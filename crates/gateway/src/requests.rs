@@ -182,7 +182,7 @@ fn upload<E: RequestEnd>(
         asking.query = end.queries().note(surfaced.request, sender, upload);
         if asking.query.is_none() {
             let code = ctx.shared.config.dialect.server.refusal;
-            return refuse_upload(end, ctx, surfaced.request, code);
+            return refuse_upload(end, ctx, surfaced.request, &refused_on_purpose(code));
         }
     }
     let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
@@ -248,19 +248,24 @@ pub(crate) fn answer<E: RequestEnd>(
                 ctx.set_alarm(ctx.now() + by, late);
             }
         }
-        Response::Reject(code) => refuse_upload(end, ctx, request, code),
+        Response::Reject(code) => refuse_upload(end, ctx, request, &refused_on_purpose(code)),
+        Response::Unavailable => refuse_upload(end, ctx, request, &Refusal::UNAVAILABLE),
         Response::Silence if E::is_answered(request) => ctx.counts().unanswered.more(),
         Response::Silence => {}
     }
 }
 
-/// Answers no to an uplink, with a code as in HTTP.
-fn refuse_upload<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, to: E::Request, code: u16) {
-    let refusal = Refusal {
+/// The refusal of a misbehaviour, with a code as in HTTP.
+const fn refused_on_purpose(code: u16) -> Refusal {
+    Refusal {
         status: Status(code),
         why: "refused on purpose",
-    };
-    if decline(end, ctx, to, &refusal) {
+    }
+}
+
+/// Answers no to an uplink.
+fn refuse_upload<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, to: E::Request, refusal: &Refusal) {
+    if decline(end, ctx, to, refusal) {
         ctx.counts().rejected.more();
     }
 }

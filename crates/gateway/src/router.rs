@@ -7,7 +7,8 @@ use muster_model::{Micros, mix};
 use muster_protocol::mqtt::Publish;
 use rustc_hash::FxHashMap;
 
-use crate::broker::Broker;
+use crate::amqp::{Offer, Offered, Passage};
+use crate::broker::{Broker, Routed};
 use crate::fault::{Delivery, Fault, Response};
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
@@ -42,14 +43,25 @@ impl Router {
         publish: &Publish<'_>,
         origin: Origin,
     ) -> Option<Answer> {
-        if !ctx.shared.behaves {
-            return self.misbehave(ctx, Arc::new(Message::new(publish, ctx.now())), origin);
+        let via = Some(origin.asker.protocol);
+        let passage = passage(ctx, &origin, publish.topic);
+        if !ctx.shared.behaves || passage == Passage::Direct {
+            let message = Arc::new(Message::new(publish, ctx.now()).by(via));
+            return match ctx.shared.behaves {
+                true => self.offer(ctx, Uplink::good(origin, message), Response::Accept),
+                false => self.misbehave(ctx, message, origin),
+            };
+        }
+        if passage == Passage::Full {
+            return Some(unavailable(ctx));
         }
         let (response, mut copies) = (Response::Accept, 1);
         if origin.is_routed {
-            let routed = self
-                .broker
-                .publish(ctx, Parcel::new(publish, origin.session));
+            let parcel = Parcel {
+                via,
+                ..Parcel::new(publish, origin.session)
+            };
+            let routed = self.broker.publish(ctx, parcel);
             ctx.counts().processed.more();
             if routed.is_congested {
                 ctx.hold_back(origin.sender.socket);
@@ -105,17 +117,25 @@ impl Router {
             ctx.set_alarm(served.done, Alarm::Settle(Box::new(uplink)));
             return None;
         }
-        Some(self.settle(ctx, uplink))
+        self.settle(ctx, uplink)
     }
 
-    /// Makes the uplink's fault come true; gives its answer.
-    pub(crate) fn settle(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) -> Answer {
+    /// Makes the uplink's fault come true; gives its answer. If there is none yet, it comes with
+    /// [`Mail::Offered`](crate::mail::Mail::Offered).
+    pub(crate) fn settle(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink) -> Option<Answer> {
         let config = &ctx.shared.config;
         let (fault, origin) = (uplink.fault, &uplink.origin);
         let behaviour = &config.behaviour;
         let refusal = config.dialect.server.refusal;
         let code = behaviour.reject.map_or(refusal, |reject| reject.code);
         let response = fault.response(behaviour, code);
+        if fault.is_immediate(behaviour) {
+            match passage(ctx, origin, &uplink.message.topic) {
+                Passage::Direct => return self.offer(ctx, damaged(ctx, uplink), response),
+                Passage::Full => return Some(unavailable(ctx)),
+                Passage::Open => {}
+            }
+        }
         // Whether it is overtaken shows later. What is wrong with an answer cannot befall an uplink that
         // has none.
         let is_later = fault == Fault::Reorder && origin.is_routed;
@@ -125,7 +145,7 @@ impl Router {
         }
         if !origin.is_routed {
             let copies = 1;
-            return Answer { response, copies };
+            return Some(Answer { response, copies });
         }
         // What is lost, dropped or refused goes no further.
         if !fault.is_lasting() {
@@ -139,7 +159,7 @@ impl Router {
                 copies = self.deliver(ctx, &uplink);
                 self.deliver(ctx, &uplink);
             }
-            Delivery::Corrupted => copies = self.deliver(ctx, &corrupted(ctx, uplink)),
+            Delivery::Corrupted => copies = self.deliver(ctx, &damaged(ctx, uplink)),
             Delivery::Overtaken => self.hold(ctx, uplink),
             Delivery::Late(by) => {
                 let late = Alarm::Deliver {
@@ -149,6 +169,50 @@ impl Router {
                 ctx.set_alarm(ctx.now() + by, late);
             }
         }
+        Some(Answer { response, copies })
+    }
+
+    /// Offers an uplink to the receivers over AMQP; its answer waits for them. If there are none, the answer is
+    /// given at once.
+    fn offer(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink, response: Response) -> Option<Answer> {
+        let uplink = Box::new(uplink);
+        let offer = Offer {
+            shard: ctx.index(),
+            offered: Offered { uplink, response },
+        };
+        let exchange = ctx.shared.exchange.as_ref();
+        let refused = exchange.and_then(|exchange| exchange.offer(offer).err());
+        refused.map(|offer| self.offered(ctx, offer.offered, false))
+    }
+
+    /// An uplink comes back from the receivers: one has taken it, or its sender is refused and its fault did not
+    /// happen. Subscribers get it in both ways or in neither.
+    pub(crate) fn offered(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        offered: Offered,
+        is_taken: bool,
+    ) -> Answer {
+        let Offered { uplink, response } = offered;
+        let (fault, origin) = (uplink.fault, &uplink.origin);
+        if !is_taken {
+            let answer = unavailable(ctx);
+            let is_refused_anyway = matches!(response, Response::Reject(_));
+            let response = if is_refused_anyway {
+                response
+            } else {
+                answer.response
+            };
+            return Answer { response, ..answer };
+        }
+        if fault != Fault::Behave && (!fault.is_about_answer() || origin.is_answered) {
+            book(ctx, &uplink);
+        }
+        ctx.counts().processed.more();
+        let copies = 1 + self.deliver_taken(ctx, &uplink);
+        if fault == Fault::Duplicate {
+            self.deliver(ctx, &uplink);
+        }
         Answer { response, copies }
     }
 
@@ -156,6 +220,18 @@ impl Router {
     fn deliver(&mut self, ctx: &mut Ctx<'_>, uplink: &Uplink) -> usize {
         let (message, origin) = (&uplink.message, &uplink.origin);
         let routed = self.broker.publish_kept(ctx, message, origin.session);
+        self.delivered(ctx, uplink, routed)
+    }
+
+    /// The same where a receiver over AMQP has it already.
+    fn deliver_taken(&mut self, ctx: &mut Ctx<'_>, uplink: &Uplink) -> usize {
+        let (message, origin) = (&uplink.message, &uplink.origin);
+        let routed = self.broker.publish_taken(ctx, message, origin.session);
+        self.delivered(ctx, uplink, routed)
+    }
+
+    fn delivered(&mut self, ctx: &mut Ctx<'_>, uplink: &Uplink, routed: Routed) -> usize {
+        let (message, origin) = (&uplink.message, &uplink.origin);
         if routed.is_congested {
             ctx.hold_back(origin.sender.socket);
         }
@@ -207,6 +283,31 @@ impl Router {
 /// Writes into the account what befell an uplink.
 fn book(ctx: &Ctx<'_>, uplink: &Uplink) {
     locked(&ctx.shared.fault_plan).book(uplink.fault, uplink.hash);
+}
+
+/// The way that is open to an uplink over AMQP.
+fn passage(ctx: &Ctx<'_>, origin: &Origin, topic: &str) -> Passage {
+    match &ctx.shared.exchange {
+        Some(exchange) if origin.is_routed => exchange.passage(topic),
+        Some(_) | None => Passage::Open,
+    }
+}
+
+/// The answer to an uplink that no receiver takes.
+fn unavailable(ctx: &Ctx<'_>) -> Answer {
+    ctx.counts().unavailable.more();
+    Answer {
+        response: Response::Unavailable,
+        copies: 0,
+    }
+}
+
+/// The uplink as it goes on: corrupted if that is its fault.
+fn damaged(ctx: &Ctx<'_>, uplink: Uplink) -> Uplink {
+    if uplink.fault == Fault::Corrupt {
+        return corrupted(ctx, uplink);
+    }
+    uplink
 }
 
 /// The uplink with one bit flipped; an empty payload has none to flip.

@@ -84,8 +84,9 @@ fn ring(work: &mut Work<'_>, alarm: Alarm) {
         }
         Alarm::Settle(uplink) => {
             let asker = uplink.origin.asker.clone();
-            let answer = router.settle(ctx, *uplink);
-            work.respond(asker, answer);
+            if let Some(answer) = router.settle(ctx, *uplink) {
+                work.respond(asker, answer);
+            }
         }
         Alarm::Answer { asker, answer } => work.respond(asker, answer),
         Alarm::Deliver { from, message } => {
@@ -131,6 +132,12 @@ fn read_mail(work: &mut Work<'_>, mail: Mail) {
         Mail::Granted { to, session } => broker.granted(ctx, to, session),
         Mail::FirstUplink(at) => ctx.plan_incidents(at),
         Mail::Room => ctx.resume_waiting(),
+        Mail::Offered { offered, is_taken } => {
+            let asker = offered.uplink.origin.asker.clone();
+            let answer = work.router.offered(ctx, offered, is_taken);
+            work.respond(asker, answer);
+        }
+        Mail::Sending(sending) => sending.take(work),
         Mail::Command { to, message } => {
             commands::hand_over(work, to, &message);
         }

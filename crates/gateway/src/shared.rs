@@ -9,11 +9,12 @@ use muster_platform::Waiting;
 use rustc_hash::FxHashMap;
 
 use crate::account::{Book, GatewayAccount};
+use crate::amqp::Exchange;
 use crate::config::GatewayConfig;
 use crate::counted::Counted;
 use crate::fault_plan::FaultPlan;
 use crate::lock::locked;
-use crate::mail::Post;
+use crate::mail::{Mail, Post};
 use crate::message::Message;
 use crate::registered_devices::RegisteredDevices;
 use crate::registry::Registry;
@@ -45,22 +46,40 @@ pub(crate) struct Shared {
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
     requests: AtomicU32,
-    /// Provisioned things, if there is a management API.
-    pub(crate) registered: Mutex<Registry>,
-    /// Uplinks processed each second, if a count node stores them.
-    pub(crate) counted: Mutex<Counted>,
+    pub(crate) managed: Managed,
+    /// The addresses of AMQP; none if it is not served.
+    pub(crate) exchange: Option<Arc<Exchange>>,
     pub(crate) account: Book,
     pub(crate) stopping: AtomicBool,
     posts: Vec<Post>,
 }
 
+/// State of the management API.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    /// Provisioned things.
+    pub(crate) registered: Mutex<Registry>,
+    /// Uplinks processed each second, if a count node stores them.
+    pub(crate) counted: Mutex<Counted>,
+}
+
+impl Managed {
+    fn new(gateway: &str) -> Self {
+        Self {
+            registered: Mutex::new(Registry::new(gateway)),
+            counted: Mutex::default(),
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(config: GatewayConfig) -> Self {
         let threads = config.threads.max(1);
+        let is_served = config.listen.get("amqp").is_some();
         let management = config.management.as_ref();
         let gateway = management.map_or("", |management| &management.gateway);
         Self {
-            registered: Mutex::new(Registry::new(gateway)),
+            managed: Managed::new(gateway),
             behaves: config.behaviour.behaves(),
             routes: RwLock::default(),
             registry: Mutex::default(),
@@ -70,7 +89,7 @@ impl Shared {
             waiting: Mutex::new(Waiting::new(QUERIES_MAX, SPOKEN_FOR_MAX)),
             requests: AtomicU32::default(),
             fault_plan: Mutex::new(FaultPlan::new(&config)),
-            counted: Mutex::default(),
+            exchange: is_served.then(|| Arc::new(Exchange::new(config.dialect))),
             account: Book::new(threads),
             stopping: AtomicBool::new(false),
             posts: (0..threads).map(|_| Post::default()).collect(),
@@ -106,6 +125,13 @@ impl Shared {
         &self.posts[usize::from(shard)]
     }
 
+    /// A full queue outside of the threads has room again: their publishers may be read.
+    pub(crate) fn announce_room(&self) {
+        self.posts
+            .iter()
+            .for_each(|post| post.send(&mut vec![Mail::Room]));
+    }
+
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.posts.iter().for_each(Post::wake);
@@ -115,7 +141,7 @@ impl Shared {
     pub(crate) fn is_registered(&self, name: &str) -> bool {
         let management = self.config.management.as_ref();
         !management.is_some_and(|management| management.only_provisioned)
-            || locked(&self.registered).has_device(name)
+            || locked(&self.managed.registered).has_device(name)
     }
 
     pub(crate) fn account(&self) -> GatewayAccount {

@@ -19,6 +19,16 @@ pub enum StartError {
         /// The system's reason.
         why: std::io::Error,
     },
+    /// An end with a thread for itself cannot start.
+    #[error("{end} cannot be served on {addr}: {why}; take another address")]
+    Side {
+        /// Protocol that was to be served.
+        end: &'static str,
+        /// Address on which it was to listen.
+        addr: SocketAddr,
+        /// The system's reason.
+        why: std::io::Error,
+    },
     /// A certificate or key cannot be used.
     #[error(transparent)]
     Transport(#[from] TransportError),

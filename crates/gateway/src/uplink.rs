@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muster_model::behaviour::{CloseLinks, Stall};
 use muster_net::{Key, TimerId};
 use muster_platform::Protocol;
+use muster_protocol::mqtt::Qos;
 
 use crate::coap::request::{PeerRef, RequestRef};
 use crate::fault::{Fault, Response};
@@ -85,6 +86,23 @@ pub(crate) struct Uplink {
     pub(crate) fault: Fault,
 }
 
+impl Uplink {
+    /// One that is treated well. Its name in the account is not needed.
+    pub(crate) const fn good(origin: Origin, message: Arc<Message>) -> Self {
+        Self {
+            origin,
+            message,
+            hash: 0,
+            fault: Fault::Behave,
+        }
+    }
+
+    /// True if its sender waits until a receiver has accepted it: it travels at least once.
+    pub(crate) fn waits(&self) -> bool {
+        self.message.qos != Qos::AtMostOnce
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub(crate) response: Response,
@@ -108,7 +126,7 @@ pub(crate) enum Alarm {
     },
     /// A command has to be handed on.
     Command {
-        from: SessionRef,
+        from: Option<SessionRef>,
         message: Arc<Message>,
     },
     /// The one server's queue has a place for the link's uplink.

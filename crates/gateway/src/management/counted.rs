@@ -44,7 +44,7 @@ pub(super) async fn each_second(shared: Arc<Shared>) {
         ticks.tick().await;
         let processed = shared.account.read_counts().processed;
         let at_ms = clock.wall_ms_at_t0() + clock.now().get() / 1_000;
-        locked(&shared.counted).push(at_ms, processed - before);
+        locked(&shared.managed.counted).push(at_ms, processed - before);
         before = processed;
     }
 }
@@ -109,7 +109,7 @@ async fn values(
     let key = key(&shared);
     let mut answer = Map::new();
     if wanted.keys.split(',').any(|wanted| wanted == key) {
-        let points = locked(&shared.counted).points(&wanted);
+        let points = locked(&shared.managed.counted).points(&wanted);
         answer.insert(key, points.into());
     }
     Json(answer).into_response()

@@ -55,6 +55,7 @@ pub(super) fn respond(work: &mut Work<'_>, asked: Asked, answer: Answer) {
             add_answer(work, &asked, wrong);
         }
         Response::Reject(code) => acknowledge(work, code, true),
+        Response::Unavailable => acknowledge(work, server.refusal, true),
         Response::Silence => work.ctx.counts().unanswered.more(),
     }
 }

@@ -8,16 +8,14 @@ use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
 
 use super::request::{Asked, PublishRef};
 use super::{acknowledging, asker};
-use crate::account::command_hash;
 use crate::commands;
 use crate::config::SlowReader;
 use crate::end::Work;
-use crate::fault::{Fault, Response};
-use crate::lock::locked;
+use crate::fault::Response;
 use crate::message::{Message, Parcel, published};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
-use crate::uplink::{Alarm, Answer, Origin, Request, Sender};
+use crate::uplink::{Answer, Origin, Request, Sender};
 
 /// The receive buffer of a slow reader: a few packets, so that the sender soon feels it.
 const SLOW_BUFFER_BYTES: usize = 4 * 1024;
@@ -83,33 +81,13 @@ impl<'a> Received<'a> {
     /// takes it, the answer says so, also in dialects that do not say so to devices.
     fn command(&self, work: &mut Work<'_>) {
         let (ctx, incoming, from) = (&mut work.ctx, self.incoming, self.from);
-        if !(ctx.shared.config.dialect.server.takes_command)(incoming.payload) {
-            ctx.counts().unreadable.more();
-            let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
-            return reject(work, self.publish(), code);
-        }
-        let named = command_hash(&incoming.topic, incoming.payload);
-        let fault = if incoming.dup || ctx.shared.behaves {
-            Fault::Behave
-        } else {
-            locked(&ctx.shared.fault_plan).command(named)
-        };
-        if !incoming.dup {
-            ctx.counts().commands.more();
-        }
         let mut user = Vec::new();
         let message = Arc::new(Message::new(&published(incoming, &mut user), ctx.now()));
-        // Nothing else is asked for of commands.
-        let mut copies = 1;
-        if fault == Fault::DeliverLate {
-            let by = ctx.shared.config.behaviour.delay_commands.by;
-            ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
-        } else if fault != Fault::LoseAfterAccept {
-            copies = commands::route(work, &message, from);
-            if fault == Fault::Duplicate {
-                commands::route_again(work, &message, from);
-            }
-        }
+        let copies = commands::take(work, &message, Some(from), incoming.dup);
+        let Some(copies) = copies else {
+            let code = u16::from(reason::PAYLOAD_FORMAT_INVALID);
+            return reject(work, self.publish(), code);
+        };
         let code = match copies {
             0 => reason::NO_MATCHING_SUBSCRIBERS,
             _ => reason::SUCCESS,
@@ -313,6 +291,10 @@ pub(super) fn respond(work: &mut Work<'_>, publish: PublishRef, answer: Answer) 
             ctx.set_alarm(ctx.now() + by, late);
         }
         Response::Reject(code) => reject(work, publish, code),
+        Response::Unavailable => {
+            let refusal = ctx.shared.config.dialect.server.refusal;
+            reject(work, publish, refusal);
+        }
         Response::Silence if publish.pending.is_some() => ctx.counts().unanswered.more(),
         Response::AcceptLate(_) | Response::Silence => {}
     }

@@ -1,5 +1,7 @@
 //! The gateway on real loopback sockets, seen from outside and compared with its own account.
 
+mod amqp;
+mod application;
 mod authentication;
 mod behaviour;
 mod coap;

@@ -1,0 +1,198 @@
+//! Connections of applications over AMQP 1.0, with their sessions and links.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use fe2o3_amqp::Sender;
+use fe2o3_amqp::acceptor::{
+    ConnectionAcceptor, LinkAcceptor, LinkEndpoint, ListenerConnectionHandle,
+    ListenerSessionHandle, SessionAcceptor,
+};
+use fe2o3_amqp::connection::OpenError;
+use fe2o3_amqp::types::definitions::{AmqpError, Error, Role};
+use fe2o3_amqp::types::performatives::Attach;
+use muster_net::Clock;
+use muster_protocol::mqtt::reason;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::address::Address;
+use super::exchange::Exchange;
+use super::sasl::Gate;
+use super::sending;
+use super::serving::{Place, serve};
+use crate::shared::Shared;
+
+/// Most connections of applications: a few consumers a process, and many processes.
+const CONNECTIONS_MAX: usize = 1_000;
+/// Most links of one session: consumers have a handful.
+const LINKS_MAX: usize = 1_000;
+/// Links that may wait to be served by their address.
+const ATTACHED_MAX: usize = 16;
+/// Longest silence before a connection is open.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
+/// Pause after a failure to accept, which is one of resources.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const CONTAINER: &str = "muster-gateway";
+
+/// The parts that all connections share.
+#[derive(Debug, Clone)]
+pub(super) struct Applications {
+    pub(super) shared: Arc<Shared>,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) clock: Clock,
+}
+
+/// Serves applications for as long as the gateway runs.
+pub(super) async fn listen(listener: TcpListener, applications: Applications) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    while let Ok(permit) = Arc::clone(&connections).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let applications = applications.clone();
+                tokio::spawn(async move {
+                    applications.serve(stream).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
+    }
+}
+
+impl Applications {
+    async fn serve(self, stream: TcpStream) {
+        // Without it small frames only travel later.
+        let _ = stream.set_nodelay(true);
+        let Some(mut connection) = self.open(stream).await else {
+            return;
+        };
+        let sessions = SessionAcceptor::new();
+        while let Ok(session) = sessions.accept(&mut connection).await {
+            tokio::spawn(self.clone().serve_session(session));
+        }
+        // How it ended is the application's to know.
+        let _ = connection.on_close().await;
+    }
+
+    async fn open(&self, stream: TcpStream) -> Option<ListenerConnectionHandle> {
+        let shared = Arc::clone(&self.shared);
+        let acceptor = ConnectionAcceptor::builder()
+            .container_id(CONTAINER)
+            .sasl_acceptor(Gate { shared })
+            .build();
+        let opened = tokio::time::timeout(OPEN_WITHIN, acceptor.accept(stream)).await;
+        match opened {
+            Ok(Ok(connection)) => return Some(connection),
+            Ok(Err(OpenError::SaslError { .. })) => {
+                self.shared.account.refused(reason::BAD_USER_OR_PASSWORD);
+            }
+            Ok(Err(_)) | Err(_) => {}
+        }
+        None
+    }
+
+    async fn serve_session(self, mut session: ListenerSessionHandle) {
+        let acceptor = LinkAcceptor::new();
+        let mut links = 0;
+        while let Some(attach) = session.next_incoming_attach().await {
+            links += 1;
+            let wanted = self.wanted(&attach, links);
+            if let Ok(Wanted::Messages(address)) = &wanted {
+                // Once the receiver knows that it is attached, devices are not refused for want of one.
+                address.add_receiver();
+            }
+            let link = acceptor.accept_incoming_attach(attach, &mut session).await;
+            self.start(link.ok(), wanted);
+        }
+        let _ = session.on_end().await;
+    }
+
+    /// Starts the service of a link; none if the attach failed.
+    fn start(&self, link: Option<LinkEndpoint>, wanted: Result<Wanted, Error>) {
+        match (link, wanted) {
+            (Some(LinkEndpoint::Sender(link)), Ok(Wanted::Messages(address))) => {
+                self.attach(&address, link);
+            }
+            (Some(LinkEndpoint::Receiver(link)), Ok(Wanted::Target(address))) => {
+                tokio::spawn(sending::take(self.clone(), link, address));
+            }
+            (None, Ok(Wanted::Messages(address))) => address.remove_receiver(),
+            (Some(link), Err(error)) => {
+                tokio::spawn(refuse(link, error));
+            }
+            (_, Ok(_)) | (None, Err(_)) => {}
+        }
+    }
+
+    /// Returns the purpose of a link; the error says why it is refused.
+    fn wanted(&self, attach: &Attach, links: usize) -> Result<Wanted, Error> {
+        if links > LINKS_MAX {
+            let why = format!("a session may have {LINKS_MAX} links: use further sessions");
+            return Err(Error::new(AmqpError::ResourceLimitExceeded, why, None));
+        }
+        let server = self.exchange.server();
+        let unknown = |address: &str| {
+            let why = format!("there is no address `{address}` here");
+            Error::new(AmqpError::NotFound, why, None)
+        };
+        if attach.role == Role::Sender {
+            let target = attach.target.as_deref();
+            let address = target.and_then(sending::address_of).unwrap_or_default();
+            if !(server.is_target)(&address) {
+                return Err(unknown(&address));
+            }
+            return Ok(Wanted::Target(address));
+        }
+        let source = attach.source.as_deref();
+        let name = source.and_then(|source| source.address.as_deref());
+        let name = name.unwrap_or_default();
+        if !(server.is_source)(name) {
+            return Err(unknown(name));
+        }
+        let address = self.exchange.open(name).ok_or_else(|| {
+            let why = "there are too many addresses already".to_owned();
+            Error::new(AmqpError::ResourceLimitExceeded, why, None)
+        });
+        address.map(Wanted::Messages)
+    }
+
+    /// Passes a link on to the task that serves its address, which the first one starts.
+    fn attach(&self, address: &Arc<Address>, link: Sender) {
+        let attached = address.attached.get_or_init(|| {
+            let (attached, links) = mpsc::channel(ATTACHED_MAX);
+            let place = Place {
+                address: Arc::clone(address),
+                shared: Arc::clone(&self.shared),
+                clock: self.clock,
+                unsettled: Arc::new(AtomicUsize::new(0)),
+            };
+            tokio::spawn(serve(place, links));
+            attached
+        });
+        let attached = attached.clone();
+        tokio::spawn(async move {
+            // The task ends with the gateway alone.
+            let _ = attached.send(link).await;
+        });
+    }
+}
+
+/// Purpose of a link.
+#[derive(Debug)]
+enum Wanted {
+    /// Receiving the messages of an address.
+    Messages(Arc<Address>),
+    /// Sending to an address.
+    Target(String),
+}
+
+/// Answers an attach with a detach that says why.
+async fn refuse(link: LinkEndpoint, error: Error) {
+    // The other side may be gone already.
+    let _ = match link {
+        LinkEndpoint::Sender(link) => link.close_with_error(error).await,
+        LinkEndpoint::Receiver(link) => link.close_with_error(error).await,
+    };
+}
