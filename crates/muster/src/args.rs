@@ -311,6 +311,10 @@ pub(crate) struct GatewayArgs {
     /// a shared key for theirs, whose common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coaps: Option<SocketAddr>,
+    /// The address for applications over AMQP 1.0; port 0 is a free port. Telemetry of Hono's devices is
+    /// then refused while no receiver has credit.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) amqp: Option<SocketAddr>,
     /// The file of the key of every identity that --users does not name; without it those get no
     /// answer.
     #[arg(long, value_name = "FILE", requires = "coaps")]

@@ -167,7 +167,10 @@ mod tests {
         assert!(waiting.wait("t", "gw", 1) && waiting.wait("t", "d", 2));
         assert_eq!(waiting.hand("t", "e"), None, "it never spoke for that one");
         assert_eq!(waiting.hand("u", "d"), None, "of another tenant");
-        assert_eq!((waiting.find("t", "d"), waiting.find("t", "e")), (Some(2), None));
+        assert_eq!(
+            (waiting.find("t", "d"), waiting.find("t", "e")),
+            (Some(2), None)
+        );
         assert_eq!(waiting.hand("t", "d"), Some(2));
         assert_eq!(waiting.find("t", "d"), Some(1));
         assert_eq!(waiting.hand("t", "d"), Some(1));

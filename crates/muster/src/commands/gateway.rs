@@ -40,7 +40,8 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         tls: tls(args)?,
         listen: ListenAddresses::new(args.listen)
             .with("coap", coap(args, ("--coap", args.coap))?)
-            .with("coaps", coap(args, ("--coaps", args.coaps))?),
+            .with("coaps", coap(args, ("--coaps", args.coaps))?)
+            .with("amqp", args.amqp),
         coaps: coaps(args)?,
         max_payload: max_payload(args)?,
         devices: registered(args)?,
@@ -74,6 +75,9 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         if let Some(address) = at.get(scheme) {
             outcome::say(&format!("devices at {scheme}://{address}"));
         }
+    }
+    if let Some(address) = at.get("amqp") {
+        outcome::say(&format!("applications at amqp://{address}"));
     }
     if let Some(address) = at.get("management") {
         let path = if args.dialect.server.rest == Some(Rest::Devices) {
