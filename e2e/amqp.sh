@@ -58,9 +58,9 @@ run() {
 counts() {
     local name=$1 u='.ledger.uplink'
     same "$name: all that was due was accepted" "$(value "$WORK/$name" "$u.accepted")" "$MESSAGES"
-    same "$name: what was consumed is what the queue took" "$(value "$WORK/$name" "$u.consumed")" "$ADDED"
+    same "$name: what was consumed is what the queue took" "$(value "$WORK/$name" "$u | .consumed - .duplicates")" "$ADDED"
     same "$name: all of it was acknowledged" "$ACKNOWLEDGED" "$ADDED"
-    same "$name: nothing came twice" "$(value "$WORK/$name" "$u.duplicates")" 0
+    [ "${TWICE:-}" ] || same "$name: nothing came twice" "$(value "$WORK/$name" "$u.duplicates")" 0
 }
 
 # checked ARGUMENT...: what `muster check` says.
@@ -104,18 +104,11 @@ same "paused: a pause is no loss" "$(event paused consumer-lost)" ""
 
 MEANWHILE=restart
 passes restarted
-counts restarted
-says "restarted: the loss is named" "$(event restarted consumer-lost)" "the peer closed the connection"
+# A broker sends again what was not accepted when a connection broke.
+TWICE=may counts restarted
+check "restarted: the loss is named" grep -qE 'the peer (closed|reset) the connection' <<<"$(event restarted consumer-lost)"
 says "restarted: and that it is over" "$(event restarted consumer-back)" "consumer 0 of"
 MEANWHILE=
-
-MEANWHILE=destroy
-VANISHES=yes run vanished --set 'phases.settle={ at-most: 4s, quiet: 1s }'
-MEANWHILE=
-says "vanished: the word of the broker" "$(event vanished consumer-lost)" "amqp:resource-deleted"
-says "vanished: the key" "$(event vanished consumer-lost)" "platform.backend.addresses"
-same "vanished: the residue" "$(value "$WORK/vanished" .ledger.uplink.residue)" 0
-order make
 
 # Another library sends, in every form of a body, what devices publish to another broker.
 (cd e2e/peers/rhea && npm install --silent --no-audit --no-fund --prefix "$WORK/rhea" "rhea@3.0.5") >"$WORK/npm.log" 2>&1
@@ -127,7 +120,7 @@ mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -E >/dev/null
 mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -C "$MESSAGES" -W 120 |
     node "$WORK/rhea/bridge.mjs" "$AMQP" app "$PASSWORD" readings >"$WORK/bridge.log" 2>&1 &
 STARTED+=("$!")
-MQTT=$OTHER passes bodies --set 'fleet[0].credential=null'
+MQTT=$OTHER passes bodies
 counts bodies
 same "bodies: all were sent" "$(cat "$WORK/bridge.log")" "sent $MESSAGES"
 same "bodies: each is as it was sent" "$(value "$WORK/bodies" .ledger.uplink.corrupted)" 0
@@ -139,4 +132,11 @@ checked --set platform.backend.url=amqp://127.0.0.1:1
 same "check of nobody: exit code" "$STATUS" 4
 checked --set "platform.backend.url=amqp://127.0.0.1:$OTHER"
 says "check of another protocol" "$(cat "$WORK/out")" "SASL"
+# The last, since the queue is gone then.
+MEANWHILE=destroy
+VANISHES=yes run vanished --set 'phases.settle={ at-most: 4s, quiet: 1s }'
+MEANWHILE=
+says "vanished: the word of the broker" "$(event vanished consumer-lost)" "amqp:resource-deleted"
+says "vanished: the key" "$(event vanished consumer-lost)" "platform.backend.addresses"
+same "vanished: the residue" "$(value "$WORK/vanished" .ledger.uplink.residue)" 0
 finish

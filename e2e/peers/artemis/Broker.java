@@ -1,6 +1,6 @@
 // A broker of Artemis in memory, whose queue `q` takes what is published on `readings`. Orders come by standard input:
 // `count` prints what was ever added to the queue and acknowledged there, `restart` ends every connection of AMQP and
-// listens again, `destroy` deletes the queue with its consumers, `make` creates it again. Each is answered by a line.
+// listens again, `destroy` deletes the queue with its consumers. Each is answered by a line.
 //
 //     java -cp CLASSPATH Broker.java AMQP-PORT MQTT-PORT PASSWORD [FURTHER-PARAMETERS-OF-THE-AMQP-ACCEPTOR]
 
@@ -73,11 +73,8 @@ public final class Broker {
                 acceptor.start();
                 return "restarted";
             case "destroy":
-                server.destroyQueue(SimpleString.toSimpleString(QUEUE), null, false);
+                server.destroyQueue(SimpleString.toSimpleString(QUEUE), null, false, true);
                 return "destroyed";
-            case "make":
-                server.createQueue(queue());
-                return "made";
             default:
                 return "unknown " + order;
         }

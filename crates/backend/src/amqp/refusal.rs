@@ -14,6 +14,7 @@ use fe2o3_amqp::link::{
     SessionStopReason,
 };
 use fe2o3_amqp::session::BeginError;
+use fe2o3_amqp::transport::Error as Transport;
 use fe2o3_amqp::types::definitions::{Error, ErrorCondition};
 use fe2o3_amqp::types::primitives::Symbol;
 use muster_conduct::{RefusalCause, RefusalKind, Remedy};
@@ -220,10 +221,22 @@ pub(super) fn of_close(outcome: Result<(), ConnectionError>) -> Loss {
         Err(ConnectionError::RemoteClosedWithError(error)) => {
             of_error("the peer closed the connection", &error, None)
         }
-        Err(ConnectionError::TransportError(error)) => {
-            Loss::silent(format!("the connection ended: {error}"))
+        Err(ConnectionError::TransportError(Transport::Io(error))) => of_broken(&error),
+        Err(ConnectionError::TransportError(Transport::IdleTimeoutElapsed)) => {
+            Loss::silent("no frame came in time")
         }
         Err(error) => Loss::silent(format!("the connection ended: {error}")),
+    }
+}
+
+/// The end of the socket of a connection that was up.
+fn of_broken(error: &io::Error) -> Loss {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
+            Loss::silent("the peer closed the connection")
+        }
+        io::ErrorKind::ConnectionReset => Loss::silent("the peer reset the connection"),
+        _ => Loss::silent(format!("the connection ended: {error}")),
     }
 }
 

@@ -168,6 +168,37 @@ fn a_mechanism_that_the_peer_does_not_offer_is_named_with_those_it_offers() {
 }
 
 #[test]
+fn a_certificate_of_tls_logs_in_by_external() {
+    let peer = Peer::taking(Takes::Certificate, Settle::Accept);
+    let plan = queue(peer.address, "");
+    let mut rig = Rig::over_tls(&plan, true);
+    rig.until(|rig| rig.is_up);
+    peer.attached(&["readings"]);
+    peer.send("readings", message(&plan, 0));
+    assert_eq!(peer.settled(1), 1);
+    rig.until(|rig| rig.copies == 1);
+    let (_, diagnostics) = rig.finish();
+    assert_eq!(diagnostics, []);
+}
+
+#[test]
+fn a_certificate_of_a_stranger_names_the_keys_of_tls() {
+    let peer = Peer::taking(Takes::Certificate, Settle::Accept);
+    let mut rig = Rig::over_tls(&queue(peer.address, ""), false);
+    rig.until(|rig| rig.said("the TLS handshake failed"));
+    assert!(rig.said("platform.backend.tls"), "{:?}", rig.diagnostics);
+    rig.finish();
+}
+
+#[test]
+fn a_peer_without_tls_is_no_peer_over_tls() {
+    let peer = Peer::start();
+    let mut rig = Rig::over_tls(&queue(peer.address, ""), true);
+    rig.until(|rig| rig.said("the TLS handshake failed"));
+    rig.finish();
+}
+
+#[test]
 fn nobody_there_is_said_at_once() {
     let plan = queue(([127, 0, 0, 1], 1).into(), "");
     let mut rig = Rig::start(&plan);

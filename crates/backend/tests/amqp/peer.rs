@@ -3,21 +3,29 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver as Heard, Sender as Hears, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
+use fe2o3_amqp::acceptor::sasl_acceptor::SaslServerFrame;
 use fe2o3_amqp::acceptor::{
-    ConnectionAcceptor, LinkAcceptor, LinkEndpoint, ListenerSessionHandle, SaslAnonymousMechanism,
-    SaslPlainMechanism, SessionAcceptor,
+    ConnectionAcceptor, LinkAcceptor, LinkEndpoint, ListenerSessionHandle, SaslAcceptor,
+    SaslAnonymousMechanism, SaslPlainMechanism, SessionAcceptor,
 };
 use fe2o3_amqp::types::definitions::{AmqpError, Error};
 use fe2o3_amqp::types::messaging::{Body, Message, Outcome};
-use fe2o3_amqp::types::primitives::Value;
+use fe2o3_amqp::types::primitives::{Array, Symbol, Value};
+use fe2o3_amqp::types::sasl::{SaslCode, SaslInit, SaslOutcome, SaslResponse};
 use fe2o3_amqp::{Receiver, Sender};
+use muster_transport::{Pem, Throwaway, crypto_provider, throwaway};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::select;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 pub(crate) type Content = Message<Body<Value>>;
 
@@ -52,6 +60,8 @@ pub(crate) enum Settle {
 pub(crate) enum Takes {
     Anybody,
     Password(&'static str),
+    /// Whoever shows a certificate in the handshake of TLS.
+    Certificate,
 }
 
 /// The peer on its thread.
@@ -192,6 +202,16 @@ async fn connection(
                 .build();
             acceptor.accept(stream).await
         }
+        Takes::Certificate => {
+            let Ok(stream) = tls().accept(stream).await else {
+                return;
+            };
+            let acceptor = ConnectionAcceptor::builder()
+                .container_id("peer")
+                .sasl_acceptor(External)
+                .build();
+            acceptor.accept(stream).await
+        }
         Takes::Password(password) => {
             let acceptor = ConnectionAcceptor::builder()
                 .container_id("peer")
@@ -218,6 +238,58 @@ async fn connection(
         }
     }
 }
+
+/// Says that whoever has a certificate is logged in.
+#[derive(Debug, Clone)]
+struct External;
+
+impl SaslAcceptor for External {
+    fn mechanisms(&self) -> Array<Symbol> {
+        Array::from(vec![Symbol::from("EXTERNAL")])
+    }
+
+    fn on_init(&mut self, init: SaslInit) -> SaslServerFrame {
+        assert_eq!(init.mechanism.as_str(), "EXTERNAL");
+        assert_eq!(
+            init.initial_response.map(|it| it.into_vec()),
+            Some(Vec::new())
+        );
+        SaslServerFrame::Outcome(SaslOutcome {
+            code: SaslCode::Ok,
+            additional_data: None,
+        })
+    }
+
+    fn on_response(&mut self, _: SaslResponse) -> SaslServerFrame {
+        unreachable!("nothing was asked")
+    }
+}
+
+/// The server's end of TLS, with a certificate of [`IDENTITY`], which asks for the client's.
+fn tls() -> TlsAcceptor {
+    let identity = &*IDENTITY;
+    let provider = crypto_provider();
+    let certificates = |pem: &Pem| -> Vec<CertificateDer<'static>> {
+        CertificateDer::pem_slice_iter(pem.text())
+            .map(Result::unwrap)
+            .collect()
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates(&identity.ca));
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    let key = PrivateKeyDer::from_pem_slice(identity.key.text()).unwrap();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(clients.build().unwrap())
+        .with_single_cert(certificates(&identity.cert), key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// Certificate, key and authority of both ends.
+pub(crate) static IDENTITY: LazyLock<Throwaway> =
+    LazyLock::new(|| throwaway(&["127.0.0.1".to_owned()]).unwrap());
 
 async fn links(mut session: ListenerSessionHandle, shared: Arc<Shared>) {
     let acceptor = LinkAcceptor::new();

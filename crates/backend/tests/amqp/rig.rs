@@ -12,14 +12,14 @@ use muster_conduct::{
 };
 use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
 use muster_net::{Clock, Mailbox, Waker};
-use muster_plan::Plan;
+use muster_plan::{AmqpLogin, Northbound, Plan, Scheme};
 use muster_platform::UplinkScratch;
 use muster_protocol::layer::Plain;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
-use muster_transport::Clients;
+use muster_transport::{ClientSpec, Clients, Own, Peer, throwaway};
 
 use super::PATIENCE;
-use super::peer::Content;
+use super::peer::{Content, IDENTITY};
 
 pub(crate) const RUN: RunId = RunId(7);
 
@@ -133,11 +133,34 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn start(plan: &Plan) -> Self {
+        Self::over(plan, Clients::Plain(Plain))
+    }
+
+    /// The same over TLS, with the certificate of the peer's authority; `trusts` says that it trusts the peer.
+    pub(crate) fn over_tls(plan: &Plan, trusts: bool) -> Self {
+        let mut plan = plan.clone();
+        plan.backends[0].endpoint.scheme = Scheme::Amqps;
+        if let Northbound::Amqp(amqp) = &mut plan.backends[0].northbound {
+            amqp.login = AmqpLogin::External;
+        }
+        let mut spec = ClientSpec::new(Peer::new("127.0.0.1", "127.0.0.1"));
+        let stranger = throwaway(&["127.0.0.1".to_owned()]).unwrap().ca;
+        let ca = if trusts {
+            IDENTITY.ca.clone()
+        } else {
+            stranger
+        };
+        (spec.is_tls, spec.tls.ca) = (true, Some(ca));
+        let own = Own::new(&IDENTITY.cert, &IDENTITY.key).unwrap();
+        Self::over(&plan, Clients::new(&spec, [(0, own)]).unwrap())
+    }
+
+    fn over(plan: &Plan, mut layers: Clients) -> Self {
         let clock = Clock::start();
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let (spec, mailbox) = (spec(plan, clock), Mailbox::new(0, inbox, outbox));
-        let mut made = amqp_loop(&spec, &mut Clients::Plain(Plain), None, mailbox).unwrap();
+        let mut made = amqp_loop(&spec, &mut layers, None, mailbox).unwrap();
         let waker = made.parts().1.waker();
         let thread = std::thread::spawn(move || made.run().unwrap());
         let rig = Self {
