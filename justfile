@@ -34,7 +34,7 @@ e2e peer:
 
 # Every peer that docs/interop.md names; needs Go, JDK 17, Maven and npm.
 interop:
-    INTEROP_BROKERS="mosquitto mochi hivemq aedes moquette" INTEROP_CLIENTS="mosquitto paho mqttjs paho-go hivemq-client" bash e2e/interop.sh && COAP_PEERS="libcoap californium" bash e2e/coap.sh
+    INTEROP_BROKERS="mosquitto mochi hivemq aedes moquette" INTEROP_CLIENTS="mosquitto paho mqttjs paho-go hivemq-client" bash e2e/interop.sh && COAP_PEERS="libcoap californium" bash e2e/coap.sh && AMQP_SENDERS="proton rhea" bash e2e/amqp.sh
 
 # Writes the golden files anew and shows the difference.
 bless:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A backend of AMQP 1.0 against Apache ActiveMQ Artemis 2.33: devices publish to it over MQTT, and what is received from its
 # queue is what the queue counts, to the unit: with credit 1 and more, by several consumers, over a pause, over a broker that
-# ends every connection, and with messages that another library sends in every form of a body. Then who may not log in or
-# receive, and addresses that are not there or vanish.
+# ends every connection, and with messages that other libraries send in every form of a body. Then who may not log in or
+# receive, and addresses that are not there or vanish. AMQP_SENDERS names the libraries: proton, which CI has, and rhea.
 source "$(dirname "$0")/lib.sh"
-need java mvn jq node npm
+need java mvn jq mosquitto mosquitto_sub
 
 readonly MESSAGES=2400
 export PASSWORD=open-sesame-4711
@@ -83,6 +83,22 @@ refused() {
     check "$name: no secret is printed" test -z "$(grep -rl "$PASSWORD" "$WORK/$name" "$WORK/out")"
 }
 
+# with_proton: Qpid Proton for Python, which is built where it is fetched; in SENDER.
+with_proton() {
+    python3 -m venv "$WORK/proton"
+    "$WORK/proton/bin/pip" install --quiet --disable-pip-version-check "python-qpid-proton==0.40.0"
+    SENDER=("$WORK/proton/bin/python" e2e/peers/proton.py)
+}
+
+# with_rhea: rhea for Node.js, in SENDER.
+with_rhea() {
+    need node npm
+    mkdir "$WORK/rhea"
+    cp e2e/peers/rhea/* "$WORK/rhea/"
+    npm install --silent --no-audit --no-fund --prefix "$WORK/rhea" >"$WORK/npm.log" 2>&1
+    SENDER=(node "$WORK/rhea/bridge.mjs")
+}
+
 start_artemis
 checked
 same "check: exit code" "$STATUS" 0
@@ -110,20 +126,20 @@ check "restarted: the loss is named" grep -qE 'the peer (closed|reset) the conne
 says "restarted: and that it is over" "$(event restarted consumer-back)" "consumer 0 of"
 MEANWHILE=
 
-# Another library sends, in every form of a body, what devices publish to another broker.
-(cd e2e/peers/rhea && npm install --silent --no-audit --no-fund --prefix "$WORK/rhea" "rhea@3.0.5") >"$WORK/npm.log" 2>&1
-cp e2e/peers/rhea/bridge.mjs "$WORK/rhea/"
-need mosquitto mosquitto_sub
+# Other libraries send, in every form of a body, what devices publish to another broker.
 OTHER=$(free_port)
 start_mosquitto "$OTHER"
-mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -E >/dev/null
-mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -C "$MESSAGES" -W 120 |
-    node "$WORK/rhea/bridge.mjs" "$AMQP" app "$PASSWORD" readings >"$WORK/bridge.log" 2>&1 &
-STARTED+=("$!")
-MQTT=$OTHER passes bodies
-counts bodies
-same "bodies: all were sent" "$(cat "$WORK/bridge.log")" "sent $MESSAGES"
-same "bodies: each is as it was sent" "$(value "$WORK/bodies" .ledger.uplink.corrupted)" 0
+for library in ${AMQP_SENDERS:-proton}; do
+    "with_$library"
+    mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -E >/dev/null
+    mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -C "$MESSAGES" -W 120 |
+        "${SENDER[@]}" "$AMQP" app "$PASSWORD" readings >"$WORK/bridge.log" 2>&1 &
+    STARTED+=("$!")
+    MQTT=$OTHER passes "$library"
+    counts "$library"
+    same "$library: all were sent" "$(tail -1 "$WORK/bridge.log")" "sent $MESSAGES"
+    same "$library: each is as it was sent" "$(value "$WORK/$library" .ledger.uplink.corrupted)" 0
+done
 
 refused password "platform.backend.password" --set platform.backend.password=wrong
 refused rights "amqp:unauthorized-access" --set platform.backend.user=nobody
