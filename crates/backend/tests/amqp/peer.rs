@@ -60,7 +60,7 @@ pub(crate) enum Settle {
 pub(crate) enum Takes {
     Anybody,
     Password(&'static str),
-    /// Whoever shows a certificate in the handshake of TLS.
+    /// Peers that show a certificate in the handshake of TLS.
     Certificate,
 }
 
@@ -239,7 +239,7 @@ async fn connection(
     }
 }
 
-/// Says that whoever has a certificate is logged in.
+/// Logs in every peer; TLS has checked its certificate.
 #[derive(Debug, Clone)]
 struct External;
 
