@@ -87,7 +87,7 @@ refused() {
 with_proton() {
     python3 -m venv "$WORK/proton"
     "$WORK/proton/bin/pip" install --quiet --disable-pip-version-check "python-qpid-proton==0.40.0"
-    SENDER=("$WORK/proton/bin/python" e2e/peers/proton.py)
+    SENDER=("$WORK/proton/bin/python" e2e/peers/amqp_proton.py)
 }
 
 # with_rhea: rhea for Node.js, in SENDER.
@@ -131,8 +131,8 @@ OTHER=$(free_port)
 start_mosquitto "$OTHER"
 for library in ${AMQP_SENDERS:-proton}; do
     "with_$library"
-    mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -E >/dev/null
-    mosquitto_sub -p "$OTHER" -i bridge -c -q 1 -t readings -C "$MESSAGES" -W 120 |
+    mosquitto_sub -p "$OTHER" -i "bridge-$library" -c -q 1 -t readings -E >/dev/null
+    mosquitto_sub -p "$OTHER" -i "bridge-$library" -c -q 1 -t readings -C "$MESSAGES" -W 120 |
         "${SENDER[@]}" "$AMQP" app "$PASSWORD" readings >"$WORK/bridge.log" 2>&1 &
     STARTED+=("$!")
     MQTT=$OTHER passes "$library"

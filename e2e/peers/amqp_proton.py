@@ -1,7 +1,7 @@
 """Carries lines of standard input to an address of AMQP 1.0 by Apache Qpid Proton, each line one message: in turns as a
 section of data, as text and as bytes. Prints `sent N` once the peer has accepted all of them.
 
-    python proton.py PORT USER PASSWORD ADDRESS
+    python amqp_proton.py PORT USER PASSWORD ADDRESS
 """
 
 import sys
