@@ -221,8 +221,8 @@ impl Exporter {
     }
 
     /// Words for what servers do not have until now.
-    pub fn lacks(&self) -> Vec<String> {
-        self.pushers.iter().filter_map(Pusher::lack).collect()
+    pub fn lacks(&mut self) -> Vec<String> {
+        self.pushers.iter_mut().filter_map(Pusher::lack).collect()
     }
 
     /// Exports the values of the result, and its events and verdict as remarks.
@@ -250,7 +250,8 @@ impl Exporter {
     }
 
     /// Ends exporting: delivers what waits, for some seconds at most, and leaves the page up until somebody has
-    /// read the final values, for `most` at most or until `is_unwanted`. Returns words for what servers lack.
+    /// read the final values, for `most` at most or until `is_unwanted`. Returns words
+    /// for what servers lack, where [`Exporter::lacks`] had none.
     pub fn end(self, most: Duration, is_unwanted: &dyn Fn() -> bool) -> Vec<String> {
         let lacks = self.pushers.into_iter().filter_map(Pusher::end).collect();
         if let Some(server) = self.server {

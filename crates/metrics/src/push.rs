@@ -98,6 +98,8 @@ pub(crate) struct Pusher {
     /// Closed when the thread has ended.
     ended: Inbox<()>,
     account: Arc<Mutex<Account>>,
+    /// True once somebody knows that the server lacks something.
+    is_known: bool,
 }
 
 impl Pusher {
@@ -128,6 +130,7 @@ impl Pusher {
             to,
             ended,
             account,
+            is_known: false,
         })
     }
 
@@ -141,23 +144,27 @@ impl Pusher {
     }
 
     /// Words for what the server does not have until now; none if it has everything.
-    pub(crate) fn lack(&self) -> Option<String> {
-        lack(&self.what, &locked(&self.account))
+    pub(crate) fn lack(&mut self) -> Option<String> {
+        let lack = lack(&self.what, &locked(&self.account));
+        self.is_known |= lack.is_some();
+        lack
     }
 
-    /// Waits until all is delivered or given up, for at most some seconds; words for what is not.
+    /// Waits until all is delivered or given up, for at most some seconds; words for what is not, unless
+    /// [`Pusher::lack`] had words already.
     pub(crate) fn end(self) -> Option<String> {
         drop(self.to);
         let is_over =
             self.ended.recv_timeout(END_MAX) != Err(std::sync::mpsc::RecvTimeoutError::Timeout);
         let account = locked(&self.account).clone();
-        match is_over {
+        let lack = match is_over {
             true => lack(&self.what, &account),
             false => Some(format!(
                 "{} did not take the last values in time",
                 self.what
             )),
-        }
+        };
+        lack.filter(|_| !self.is_known)
     }
 }
 
@@ -305,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_server_that_comes_back_gets_what_it_missed() {
-        let world = world();
+        let mut world = world();
         push(&world, 1);
         assert_eq!(world.bodies.recv(), Ok(vec![1]));
         push(&world, 2);
@@ -332,23 +339,24 @@ mod tests {
 
     #[test]
     fn a_server_that_hangs_holds_nobody_up() {
-        let world = world();
+        let mut world = world();
         push(&world, 0);
         assert_eq!(world.bodies.recv(), Ok(vec![0]));
         let more = WAITING_MAX as u64 + 3;
         (1..=more).for_each(|at| push(&world, at));
-        let lack = world.pusher.lack();
+        let slow = world.pusher.lack();
         assert_eq!(
-            lack.as_deref(),
+            slow.as_deref(),
             Some("it lacks 0 of 0 values and those of 3 s: it was too slow")
         );
         world.answer.send(failure(false)).expect("it waits");
         let all: Vec<u8> = (0..=WAITING_MAX as u8).collect();
         assert_eq!(world.bodies.recv(), Ok(all));
         world.answer.send(failure(false)).expect("it waits");
-        let lack = world.pusher.end();
+        let account = Arc::clone(&world.pusher.account);
+        assert_eq!(world.pusher.end(), None, "it is known");
         let expected = "it lacks 61 of 61 values and those of 3 s: it said no";
-        assert_eq!(lack.as_deref(), Some(expected));
+        assert_eq!(lack("it", &locked(&account)).as_deref(), Some(expected));
     }
 
     #[test]

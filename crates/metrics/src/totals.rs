@@ -250,7 +250,7 @@ impl StreamTotals {
     fn add_to_class(&self, class: &mut ClassCounts) {
         let flow = &self.flow;
         class.sent += flow.sent;
-        class.success += flow.of(State::Accepted) + flow.of(State::Unacknowledged);
+        class.success += flow.of(State::Accepted);
         class.unanswered += flow.of(State::TimedOut) + flow.of(State::Broken);
         let sent_ended: u64 = State::SENT.iter().map(|state| flow.of(*state)).sum();
         class.open += flow.sent.saturating_sub(sent_ended);

@@ -70,7 +70,7 @@ pub(crate) fn start(
 }
 
 /// The events of figures that servers lack at the end of a run.
-pub(crate) fn lacks(exporter: Option<&Exporter>, end: Micros) -> Vec<Event> {
+pub(crate) fn lacks(exporter: Option<&mut Exporter>, end: Micros) -> Vec<Event> {
     let lacks = exporter
         .map(Exporter::lacks)
         .unwrap_or_default()

@@ -220,7 +220,7 @@ impl Ready {
         let noted = target.stop();
         let (mut folder, mut exporter, last) = watcher.end();
         let of_line = control_channel::noted(line.as_ref(), &header, data.end);
-        let lacks = watched::lacks(exporter.as_ref(), data.end);
+        let lacks = watched::lacks(exporter.as_mut(), data.end);
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(of_line);
         archive.events.extend(noted.events);
