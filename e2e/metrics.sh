@@ -126,6 +126,10 @@ same "and is not shown" "$(cat "$WORK/out" "$WORK/wrong/result.json" | grep -c w
 same "nor changes the verdict" "$STATUS" 1
 same "what it lacks is in the result" "$(value "$WORK/wrong" '[.verdict.warnings[] | select(.kind == "metrics-lost")] | length')" 1
 
+# Commands, their replies, and queries.
+SCENARIO=scenarios/hono-coap.yaml run downlink --influx "$DB"
+compares "commands are those of the result" influx "http://127.0.0.1:$HTTP" muster "$WORK/downlink/result.json"
+
 # The names of the published test, over CoAP and over MQTT.
 ask_influx 'CREATE DATABASE coap'
 SCENARIO=scenarios/hono-coap.yaml run coap --influx "http://127.0.0.1:$HTTP?db=coap" --influx-names hono-simulator

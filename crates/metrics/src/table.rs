@@ -86,6 +86,7 @@ macro_rules! metrics {
 const MESSAGES: Unit = Unit::Things("message");
 const COPIES: Unit = Unit::Things("copy");
 const LINKS: Unit = Unit::Things("link");
+const COMMANDS: Unit = Unit::Things("command");
 
 metrics! {
     RUN_INFO: "run.info" Gauge Unit::One, &["run", "scenario", "target", "version", "part"], Place::Nowhere,
@@ -163,6 +164,46 @@ metrics! {
         Place::AtEnd("ledger.by_backend.{backend}.reordered"),
         "Copies overtaken by a later message of their stream.";
 
+    QUERIES: "commands.queries" Counter Unit::Things("query"), &["fleet", "stream", "end"],
+        Place::Result("ledger.by_stream.{fleet}/{stream}.command.{end=received_by_query|no_command|query_rejected|query_timed_out|query_broken|query_in_flight}"),
+        "Queries of devices by their end.";
+    DELIVERIES: "commands.deliveries" Counter COMMANDS, &["fleet", "stream", "delivery"],
+        Place::Result("ledger.by_stream.{fleet}/{stream}.command.{delivery=delivered|expired|undeliverable|unknown|withheld}"),
+        "Commands by the platform's word on them; withheld ones were never issued.";
+    RECEIVED: "commands.received" Counter COMMANDS, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.command.received"), "First copies of commands at devices.";
+    ANSWERS: "commands.answers" Counter COMMANDS, &["fleet", "stream", "end"],
+        Place::Result("ledger.by_stream.{fleet}/{stream}.command.{end=answered|one_way|answer_rejected|answer_timed_out|answer_broken|answer_in_flight|answer_shed}"),
+        "Received commands by the end of their reply.";
+    REPLIES: "commands.replies" Counter Unit::Things("reply"), &["fleet", "stream", "status"],
+        Place::Result("ledger.by_stream.{fleet}/{stream}.command.replies_by_status.{status}"),
+        "First copies of replies at the backend, by the status in them.";
+    NOT_RECEIVED: "commands.not_received" Gauge COMMANDS, OF_STREAM,
+        Place::AtEnd("ledger.by_stream.{fleet}/{stream}.command.delivered_not_received"),
+        "Commands delivered according to the platform, and not received.";
+    REPLIES_ARRIVED: "commands.replies_arrived" Gauge Unit::Things("reply"), OF_STREAM,
+        Place::AtEnd("ledger.by_stream.{fleet}/{stream}.command.replies_arrived"),
+        "Replies that the platform took and that arrived at the backend.";
+    REPLIES_LOST: "commands.replies_lost" Gauge Unit::Things("reply"), OF_STREAM,
+        Place::AtEnd("ledger.by_stream.{fleet}/{stream}.command.replies_lost"),
+        "Replies that the platform took and that are lost.";
+
+    TAKEN_IN: "receive.arrived" Counter COPIES, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.receive.arrived"),
+        "First copies at subscribing devices, each by itself.";
+    FOREIGN_TO_DEVICES: "receive.foreign" Counter COPIES, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.receive.foreign"),
+        "Copies at subscribing devices that name no message of this run.";
+    CORRUPTED_AT_DEVICES: "receive.corrupted" Counter COPIES, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.receive.corrupted"),
+        "Altered copies at subscribing devices.";
+    LOST_TO_DEVICES: "receive.lost" Gauge COPIES, OF_STREAM,
+        Place::AtEnd("ledger.by_stream.{fleet}/{stream}.receive.lost"),
+        "Messages that subscribing devices should have received, and are lost.";
+    TWICE_AT_DEVICES: "receive.duplicates" Gauge COPIES, OF_STREAM,
+        Place::AtEnd("ledger.by_stream.{fleet}/{stream}.receive.duplicates"),
+        "Further copies at subscribing devices of messages that were sent once.";
+
     LINKS_WANTED: "links.wanted" Gauge LINKS, &[], Place::Result("links.wanted"), "Links that the plan wants.";
     LINKS_UP: "links.up" Gauge LINKS, &[], Place::Result("links.open_at_end"), "Usable links.";
     LINKS_OPENED: "links.opened" Counter Unit::Things("try"), &[], Place::Result("links.opened"),
@@ -185,6 +226,19 @@ metrics! {
         "Due to taken, of the measured phase: the generator's own delay.";
     CONNECT: "latency.connect" Summary Unit::Seconds, &[], Place::Result("latency.connect"),
         "Begin of a connection to a usable link.";
+
+    COMMAND_REQUEST: "latency.command_request" Summary Unit::Seconds, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.latency.command_request"),
+        "Due of a query to its answer, of the measured phase.";
+    COMMAND_RESPONSE: "latency.command_response" Summary Unit::Seconds, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.latency.command_response"),
+        "Due of a reply to its answer, of the measured phase.";
+    COMMAND_LOOP: "latency.command_loop" Summary Unit::Seconds, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.latency.command_loop"),
+        "Issue of a command to the arrival of its reply, of the measured phase.";
+    RECEPTION: "latency.receive" Summary Unit::Seconds, OF_STREAM,
+        Place::Result("ledger.by_stream.{fleet}/{stream}.receive.end_to_end"),
+        "Due to arrival at a subscribing device, of the measured phase.";
 
     OFFERED: "rates.offered" Gauge Unit::PerSecond("message"), &[], Place::Window("offered"),
         "Messages due in the last full second.";
@@ -229,6 +283,15 @@ impl Metric {
     /// True if its value belongs to one second of the run rather than to an instant.
     pub const fn is_of_second(&self) -> bool {
         matches!(self.place, Place::Window(_))
+    }
+
+    /// Values that the place admits for a label, in the order of the counts in windows.
+    pub(crate) fn admitted(&self) -> impl Iterator<Item = &'static str> {
+        let (Place::Result(path) | Place::AtEnd(path) | Place::Window(path)) = self.place else {
+            return "".split('|');
+        };
+        let admitted = path.split_once('=').map_or("", |(_, admitted)| admitted);
+        admitted.trim_end_matches('}').split('|')
     }
 
     /// The group: the first part of its name.

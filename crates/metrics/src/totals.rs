@@ -6,10 +6,15 @@ use muster_measure::{
     CopyCounts, Distribution, Flow, LinkCounts, Outcomes, Percentiles, Phase, SessionCounts, State,
     WindowDelta,
 };
+use muster_model::StreamId;
 use muster_plan::{Ack, Plan, StreamKind, StreamPlan};
 
 use crate::snapshot::{ClassCounts, Point, QUANTILES, Value};
 use crate::table::{self, Metric};
+
+mod downlink;
+
+use downlink::Downlink;
 
 /// Sums over the whole run. Their size depends on the plan and on the codes that were met, and not on the
 /// length of the run.
@@ -30,6 +35,7 @@ struct StreamTotals {
     session: SessionCounts,
     refused_unawaited: u64,
     measured: Times,
+    downlink: Option<Downlink>,
     /// Times from sent to answered of the whole run, in microseconds.
     took_us: u64,
     arrived: u64,
@@ -72,8 +78,9 @@ impl Totals {
                 protocol: fleet.client.protocol().spec().name.to_ascii_lowercase(),
                 class: class(stream),
                 is_uplink: stream.is_uplink(),
-                answers: stream.ack != Ack::None,
+                answers: answers(stream),
             },
+            downlink: Downlink::of(stream),
             ..StreamTotals::default()
         });
         let backends = plan.backends.iter().take(plan.accounts());
@@ -124,10 +131,24 @@ impl Totals {
                 total.copies.merge(copies);
             }
         }
+        for ((stream, key), window) in &delta.commands {
+            if let Some(total) = self.downlink(*stream) {
+                total.commands(key, window);
+            }
+        }
+        for ((stream, key), window) in &delta.receptions {
+            if let Some(total) = self.downlink(*stream) {
+                total.receptions(key, window);
+            }
+        }
         for window in delta.links.values() {
             self.links.merge(&window.counts);
             self.connect.merge(&window.connect);
         }
+    }
+
+    fn downlink(&mut self, stream: StreamId) -> Option<&mut Downlink> {
+        self.streams.get_mut(stream.index())?.downlink.as_mut()
     }
 
     /// The values of all metrics that are sums.
@@ -200,8 +221,8 @@ impl StreamTotals {
     fn add_to(&self, points: &mut Vec<Point>) {
         let [fleet, stream] = self.name.labels();
         let (of, outcomes, session) = ([fleet, stream], &self.outcomes, &self.session);
-        if !self.name.is_uplink {
-            return;
+        if let Some(downlink) = &self.downlink {
+            downlink.add_to(points, of);
         }
         let by_state = State::ALL.iter().map(|state| {
             let count = self.flow.of(*state);
@@ -266,6 +287,12 @@ impl StreamTotals {
     }
 }
 
+/// True if the answers to its messages are times of their own; a query has those of commands instead.
+fn answers(stream: &StreamPlan) -> bool {
+    let is_sent = matches!(stream.kind, StreamKind::Telemetry | StreamKind::Event);
+    is_sent && stream.ack != Ack::None
+}
+
 /// The two classes of the published test of Hono.
 const fn class(stream: &StreamPlan) -> &'static str {
     match stream.kind {
@@ -300,7 +327,7 @@ pub(crate) fn sum_s(mean_us: u64, count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use muster_measure::{ArrivalWindow, UplinkWindow, WindowKey};
-    use muster_model::{BackendId, Micros, Outcome, Reason, ShedCause, StreamId};
+    use muster_model::{BackendId, Micros, Outcome, Reason, ShedCause};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;

@@ -27,6 +27,25 @@ fleet:
 phases: { warm-up: 1s, measure: 3s, settle: { at-most: 20s, quiet: 4s } }
 ";
 
+/// Commands with replies, of which some are lost, and devices that subscribe to others.
+const DOWNLINK: &str = "
+name: watched-downlink
+platform:
+  kind: gateway
+  behaviour: { lose-commands: 3 }
+  backend: { commands: { rate: 50/s, mode: two-way } }
+fleet:
+  - name: pumps
+    count: 20
+    streams:
+      - { name: readings, rate: 50/s, qos: 1, topic: \"muster/news/${index}\" }
+      - { name: orders, kind: command }
+  - name: boards
+    count: 3
+    streams: [ { name: heard, kind: receive, filter: \"muster/news/#\", qos: 1 } ]
+phases: { warm-up: 1s, measure: 3s, settle: { at-most: 20s, quiet: 4s } }
+";
+
 /// A run that serves its page and prints a line each second.
 struct Run {
     folder: TempDir,
@@ -36,8 +55,8 @@ struct Run {
 }
 
 impl Run {
-    fn start(arguments: &[&str]) -> Self {
-        let folder = folder_with(SCENARIO);
+    fn start(scenario: &str, arguments: &[&str]) -> Self {
+        let folder = folder_with(scenario);
         let run = [
             "run",
             "scenario.yaml",
@@ -127,25 +146,32 @@ impl Page {
     }
 }
 
-#[test]
-fn counters_on_the_way_are_those_of_the_result_in_the_end() {
-    let mut run = Run::start(&["--metrics-wait", "60s"]);
+/// The final page of a run whose counters were those of the result already while it went on.
+fn final_page(run: &mut Run) -> Page {
     let (before, after) = (run.last_page(), run.page());
     assert_eq!(after.value("muster_run_finished"), 1.0);
     assert!(!before.0.contains_key("muster_run_finished"), "{before:?}");
-    let (before, after_counters) = (before.of_kind("_total"), after.of_kind("_total"));
-    for (name, value) in &after_counters {
+    let (before, at_end) = (before.of_kind("_total"), after.of_kind("_total"));
+    for (name, value) in &at_end {
         // Due messages are counted at the end, when links are closed too.
         let is_later = ["muster_messages_scheduled", "muster_links_ended"].iter();
         if !is_later.clone().any(|later| name.starts_with(later)) {
-            assert_eq!(before.get(name), Some(value), "{name}");
+            let counted = before.get(name).copied().unwrap_or(0.0);
+            assert_eq!(counted, *value, "{name}");
         }
     }
-    assert!(after_counters.len() > 30, "{after_counters:?}");
+    assert!(before.len() > 30, "{before:?}");
     assert!(
-        before.keys().all(|name| after_counters.contains_key(name)),
-        "{before:?}"
+        before.keys().all(|name| at_end.contains_key(name)),
+        "{before:?} {at_end:?}"
     );
+    after
+}
+
+#[test]
+fn counters_on_the_way_are_those_of_the_result_in_the_end() {
+    let mut run = Run::start(SCENARIO, &["--metrics-wait", "60s"]);
+    let after = final_page(&mut run);
     let result = run.result();
     let ledger = &result["ledger"]["by_stream"]["meters/readings"]["ledger"];
     let of = "fleet=\"meters\",stream=\"readings\"";
@@ -176,8 +202,37 @@ fn counters_on_the_way_are_those_of_the_result_in_the_end() {
 }
 
 #[test]
+fn commands_and_receptions_have_their_counters() {
+    let mut run = Run::start(DOWNLINK, &["--metrics-wait", "60s"]);
+    let after = final_page(&mut run);
+    let result = run.result();
+    let orders = &result["ledger"]["by_stream"]["pumps/orders"]["command"];
+    let of = "fleet=\"pumps\",stream=\"orders\"";
+    let count = |key: &str| orders[key].as_f64().expect("a count");
+    let delivered = format!("muster_commands_deliveries_total{{{of},delivery=\"delivered\"}}");
+    assert_eq!(after.value(&delivered), count("delivered"));
+    assert!(count("delivered") > 100.0, "{orders}");
+    let received = after.value(&format!("muster_commands_received_total{{{of}}}"));
+    assert_eq!(received, count("delivered") - 3.0);
+    assert_eq!(
+        after.value(&format!("muster_commands_not_received{{{of}}}")),
+        3.0
+    );
+    let loops = after.value(&format!(
+        "muster_latency_command_loop_seconds_count{{{of}}}"
+    ));
+    assert!(loops > 100.0, "{after:?}");
+    let heard = "fleet=\"boards\",stream=\"heard\"";
+    let arrived = result["ledger"]["receive"]["arrived"].as_f64();
+    let shown = after.value(&format!("muster_receive_arrived_total{{{heard}}}"));
+    assert_eq!(Some(shown), arrived);
+    assert!(shown > 300.0, "{after:?}");
+    assert_eq!(run.end(), Some(0), "no rule is about commands");
+}
+
+#[test]
 fn a_signal_ends_the_wait_for_a_scrape() {
-    let mut run = Run::start(&["--metrics-wait", "1h"]);
+    let mut run = Run::start(SCENARIO, &["--metrics-wait", "1h"]);
     run.last_page();
     signal(&run.child, Signal::INT);
     assert_eq!(run.end(), Some(1), "the verdict stands");
