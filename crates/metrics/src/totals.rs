@@ -287,7 +287,7 @@ impl StreamTotals {
     }
 }
 
-/// True if the answers to its messages are times of their own; a query has those of commands instead.
+/// True if it has response times; queries have those of commands instead.
 fn answers(stream: &StreamPlan) -> bool {
     let is_sent = matches!(stream.kind, StreamKind::Telemetry | StreamKind::Event);
     is_sent && stream.ack != Ack::None
