@@ -36,6 +36,7 @@
 
 pub mod coap;
 pub mod dtls;
+pub mod http;
 pub mod layer;
 pub mod mqtt;
 pub mod websocket;

@@ -1,0 +1,227 @@
+//! The client end: requests in order, and the responses to them in the same order.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io::Write;
+
+use thiserror::Error;
+
+use super::Malformed;
+use super::head::{self, Head};
+use super::message::{Message, Reader};
+
+/// The caller's name of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u32);
+
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The method, in upper case.
+    pub method: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+    /// Host and port of the server.
+    pub host: &'a str,
+    /// Further fields, as [`write_field`](super::write_field) writes them.
+    pub fields: &'a [u8],
+    /// The body; without bytes there is none.
+    pub body: &'a [u8],
+    /// True if no other request follows on the connection.
+    pub is_last: bool,
+}
+
+impl<'a> Request<'a> {
+    /// A request without further fields and without a body.
+    pub const fn new(method: &'a str, target: &'a str, host: &'a str) -> Self {
+        Self {
+            method,
+            target,
+            host,
+            fields: &[],
+            body: &[],
+            is_last: false,
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let parts = [
+            self.method,
+            " ",
+            self.target,
+            " HTTP/1.1\r\nHost: ",
+            self.host,
+            "\r\n",
+        ];
+        for part in parts {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.extend_from_slice(self.fields);
+        if self.is_last {
+            out.extend_from_slice(b"Connection: close\r\n");
+        }
+        // RFC 9110 section 8.6: methods that anticipate content give its length, even if it is zero.
+        if !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH") {
+            write_length(out, self.body.len());
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.body);
+    }
+}
+
+pub(super) fn write_length(out: &mut Vec<u8>, length: usize) {
+    // A vector takes whatever is written.
+    let _ = write!(out, "Content-Length: {length}\r\n");
+}
+
+/// A response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// The status, 200 to 599 where the server keeps to RFC 9110.
+    pub status: u16,
+    /// Its fields.
+    pub head: Head<'a>,
+    /// The body, without transfer coding.
+    pub body: Cow<'a, [u8]>,
+    /// True if the server takes no further request on the connection.
+    pub is_last: bool,
+}
+
+/// Something that came from the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEvent<'a> {
+    /// The response to the oldest request without one.
+    Answered {
+        /// The request's.
+        ticket: Ticket,
+        /// The response.
+        response: Response<'a>,
+    },
+    /// A response to no request, such as 408 before an idle connection is closed; the connection is at
+    /// its end.
+    Unasked(Response<'a>),
+    /// What came cannot be read; the connection is at its end.
+    Malformed(Malformed),
+}
+
+/// A request that was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// As many requests as the window allows wait for their responses.
+    #[error("the window of requests without a response is full")]
+    Window,
+    /// One side has announced that it closes the connection.
+    #[error("the connection takes no further request")]
+    Closing,
+}
+
+/// The client end of one connection.
+#[derive(Debug)]
+pub struct Client {
+    reader: Reader,
+    waiting: VecDeque<Ticket>,
+    window: u16,
+    is_closing: bool,
+}
+
+impl Client {
+    /// A client on a connection that stands. At most `window` requests wait for their responses: 1 is
+    /// no pipelining. A response whose body has more than `body_max` bytes is malformed.
+    pub const fn new(window: u16, body_max: u32) -> Self {
+        Self {
+            reader: Reader::new(head::response, body_max),
+            waiting: VecDeque::new(),
+            window,
+            is_closing: false,
+        }
+    }
+
+    /// The number of requests that may be written now.
+    pub fn window_free(&self) -> u16 {
+        if self.is_closing {
+            return 0;
+        }
+        self.window.saturating_sub(self.waiting.len() as u16)
+    }
+
+    /// True if the connection takes no further request.
+    pub const fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// The requests that wait for their responses, the oldest first.
+    pub fn waiting(&self) -> impl Iterator<Item = Ticket> {
+        self.waiting.iter().copied()
+    }
+
+    /// Writes a request.
+    ///
+    /// # Errors
+    /// [`Refused`] if it may not be written now; then nothing is.
+    pub fn submit(
+        &mut self,
+        ticket: Ticket,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if self.is_closing {
+            return Err(Refused::Closing);
+        }
+        if self.window_free() == 0 {
+            return Err(Refused::Window);
+        }
+        request.write(out);
+        self.waiting.push_back(ticket);
+        self.is_closing = request.is_last;
+        Ok(())
+    }
+
+    /// Takes what came until there is an event; none once all is read. What is left of `input` is to be
+    /// presented again with more.
+    pub fn poll<'a>(&mut self, input: &mut &'a [u8]) -> Option<ClientEvent<'a>> {
+        loop {
+            let message = match self.reader.poll(input, |_| {}) {
+                Ok(message) => message?,
+                Err(malformed) => {
+                    self.is_closing = true;
+                    return Some(ClientEvent::Malformed(malformed));
+                }
+            };
+            match message.start.status {
+                101 => {
+                    self.is_closing = true;
+                    return Some(ClientEvent::Malformed(Malformed::Switched));
+                }
+                // An interim response says nothing of the request (RFC 9110 section 15.2).
+                100..=199 => {}
+                _ => return Some(self.answered(message)),
+            }
+        }
+    }
+
+    /// The response that ended with the connection, as one without a length does.
+    pub fn end(&mut self) -> Option<ClientEvent<'static>> {
+        let message = self.reader.end()?;
+        Some(self.answered(message))
+    }
+
+    /// True if a response has begun whose body is not complete.
+    pub const fn is_inside(&self) -> bool {
+        self.reader.is_inside()
+    }
+
+    fn answered<'a>(&mut self, message: Message<'a>) -> ClientEvent<'a> {
+        let ticket = self.waiting.pop_front();
+        self.is_closing |= !message.start.persists || ticket.is_none();
+        let response = Response {
+            status: message.start.status,
+            head: message.head,
+            body: message.body,
+            is_last: !message.start.persists,
+        };
+        match ticket {
+            Some(ticket) => ClientEvent::Answered { ticket, response },
+            None => ClientEvent::Unasked(response),
+        }
+    }
+}
