@@ -24,12 +24,14 @@
 
 mod body;
 mod client;
+mod date;
 mod head;
 mod malformed;
 mod message;
 mod server;
 
-pub use client::{Client, ClientEvent, Refused, Request, Response, Ticket};
+pub use client::{Client, ClientEvent, LentResponse, Refused, Request, Response, Ticket};
+pub use date::read_date;
 pub use head::{Head, InvalidField, write_field};
 pub use malformed::Malformed;
 pub use server::{Reply, Server, ServerEvent, ServerRequest};

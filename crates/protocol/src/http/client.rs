@@ -87,6 +87,47 @@ pub struct Response<'a> {
     pub is_last: bool,
 }
 
+/// A response all of whose bytes lie elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LentResponse<'a> {
+    /// The status.
+    pub status: u16,
+    head: &'a [u8],
+    /// The body, without transfer coding.
+    pub body: &'a [u8],
+}
+
+impl<'a> Response<'a> {
+    /// The same response, whose bytes `keep` keeps if they came in pieces: the head and the body.
+    pub fn lent(self, keep: impl FnOnce(Vec<u8>) -> &'a [u8]) -> LentResponse<'a> {
+        let (head, body) = match (self.head.0, self.body) {
+            (Cow::Borrowed(head), Cow::Borrowed(body)) => (head, body),
+            (head, body) => {
+                let mut bytes = head.into_owned();
+                let length = bytes.len();
+                bytes.extend_from_slice(&body);
+                keep(bytes).split_at(length)
+            }
+        };
+        let status = self.status;
+        LentResponse { status, head, body }
+    }
+}
+
+impl<'a> LentResponse<'a> {
+    /// Names and values of its fields; values without the white space around them.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        head::fields_of(self.head)
+    }
+
+    /// The first value of a field, whose name may have letters of any case.
+    pub fn field(&self, name: &str) -> Option<&'a [u8]> {
+        let mut fields = self.fields();
+        let found = fields.find(|(of, _)| of.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, value)| value)
+    }
+}
+
 /// Something that came from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientEvent<'a> {
@@ -134,6 +175,13 @@ impl Client {
             window,
             is_closing: false,
         }
+    }
+
+    /// Begins anew on another connection; requests without a response are forgotten.
+    pub fn reopen(&mut self) {
+        self.reader.reset();
+        self.waiting.clear();
+        self.is_closing = false;
     }
 
     /// The number of requests that may be written now.

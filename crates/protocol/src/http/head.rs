@@ -18,14 +18,19 @@ const FIELDS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'a>(pub(super) Cow<'a, [u8]>);
 
+/// Names and values of the fields of a head that was checked; values without the white space around them.
+pub(super) fn fields_of(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = head.split(|&byte| byte == b'\n').skip(1);
+    lines.filter_map(|line| {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
 impl Head<'_> {
     /// Names and values of its fields; values without the white space around them.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let lines = self.0.split(|&byte| byte == b'\n').skip(1);
-        lines.filter_map(|line| {
-            let colon = line.iter().position(|&byte| byte == b':')?;
-            Some((&line[..colon], line[colon + 1..].trim_ascii()))
-        })
+        fields_of(&self.0)
     }
 
     /// The first value of a field, whose name may have letters of any case.

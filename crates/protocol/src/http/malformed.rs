@@ -48,7 +48,13 @@ impl Malformed {
             Self::HeadTooLong(_) | Self::TooManyFields(_) => 431,
             Self::BodyTooLong(_) => 413,
             Self::Coding => 501,
-            _ => 400,
+            Self::Head
+            | Self::BareLineFeed
+            | Self::TwoLengths
+            | Self::Length
+            | Self::Chunk
+            | Self::Host
+            | Self::Switched => 400,
         }
     }
 }

@@ -43,6 +43,11 @@ impl Reader {
         }
     }
 
+    /// Forgets the message of which a part was taken.
+    pub(super) fn reset(&mut self) {
+        self.part = None;
+    }
+
     /// True if the head of a message was taken, and its body was not.
     pub(super) const fn is_inside(&self) -> bool {
         self.part.is_some()
