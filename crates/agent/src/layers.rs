@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_conduct::{FactWriter, Slice, directory};
-use muster_device::{Coap, Mqtt, Session, SharedSockets};
+use muster_device::{Coap, Http, Mqtt, Session, SharedSockets};
 use muster_fleet::{
     Datagrams, LinkCertificates, MakeDriver, Secured, ShardSpec, Streams, datagram_driver,
     stream_driver,
@@ -20,7 +20,7 @@ use muster_transport::{
 
 use crate::Writers;
 
-/// Name of HTTP over TLS (RFC 7301), which a server of several protocols requires.
+/// Name of HTTP/1.1 over TLS (RFC 7301), which a server of several protocols requires.
 const HTTP: &str = "http/1.1";
 
 /// Setting that a link or a backend cannot use.
@@ -52,6 +52,7 @@ const fn links_of(protocol: Protocol) -> Links {
     match protocol {
         Protocol::Mqtt => streams::<Mqtt>,
         Protocol::Coap => datagrams::<Coap>,
+        Protocol::Http => streams::<Http>,
     }
 }
 
@@ -212,6 +213,7 @@ fn credentials(
 fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
     let scheme = endpoints.first().map_or(Scheme::Mqtt, |first| first.scheme);
     let alpn = tls.alpn.clone();
+    let is_http = matches!(scheme, Scheme::Wss | Scheme::Https);
     let peers = endpoints.iter().map(|endpoint| Peer {
         name: tls
             .server_name
@@ -232,7 +234,7 @@ fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
                 TlsVersions::Only12 => Versions::Only12,
                 TlsVersions::Only13 => Versions::Only13,
             },
-            alpn: alpn.or_else(|| (scheme == Scheme::Wss).then(|| HTTP.to_owned())),
+            alpn: alpn.or_else(|| is_http.then(|| HTTP.to_owned())),
             resumption: tls.resumes(scheme),
         },
         seed: mix(seed, u64::from(u32::from_be_bytes(*b"mask"))),

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_device::{
-    Answer, Class, ClassStream, Client, Gateway, Kind, Listener, Ramp, SLOT_MAX, Session, Shard,
-    ShardPlan, Sink,
+    Answer, Class, ClassStream, Client, Gateway, Kind, Listener, Ramp, SLOT_MAX, Server, Session,
+    Shard, ShardPlan, Sink,
 };
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
 use muster_plan::{Ack, FleetPlan, Plan, StreamKind, StreamPlan};
-use muster_platform::DueTimes;
+use muster_platform::{DueTimes, Protocol};
 
 use crate::{Slice, directory, reader, uplink};
 
@@ -41,7 +41,13 @@ impl Placement<'_> {
     /// [`PayloadError`] for a payload that the scenario's checks let through.
     pub fn shard<P: Session, S: Sink>(&self, sink: S) -> Result<Shard<P, S>, PayloadError> {
         let fleets = self.plan.fleets.iter();
-        let fleets = fleets.filter_map(|fleet| Some((fleet, Self::client::<P>(fleet)?)));
+        let client = |fleet| {
+            Some(Client {
+                servers: self.servers(P::PROTOCOL),
+                ..Self::client::<P>(fleet)?
+            })
+        };
+        let fleets = fleets.filter_map(|fleet| Some((fleet, client(fleet)?)));
         let classes = fleets.map(|(fleet, client)| self.class(fleet, client));
         let plan = ShardPlan {
             run: self.run,
@@ -68,7 +74,18 @@ impl Placement<'_> {
             handshake_timeout: fleet.connect.timeout,
             lifetime: fleet.connect.lifetime,
             offline: fleet.offline,
+            servers: Vec::new(),
         })
+    }
+
+    /// Returns the servers of the devices that speak a protocol, as requests name them.
+    fn servers(&self, protocol: Protocol) -> Vec<Server> {
+        let endpoints = self.plan.platform.endpoints_of(protocol);
+        let servers = endpoints.map(|endpoint| Server {
+            host: endpoint.http_host(),
+            path: endpoint.path.trim_end_matches('/').to_owned(),
+        });
+        servers.collect()
     }
 
     fn class<C>(
@@ -134,6 +151,7 @@ impl Placement<'_> {
             policy: stream.policy,
             retry: stream.retry,
             schedule: Arc::clone(&self.schedules[stream.id.index()]),
+            http: stream.http.clone(),
         })
     }
 

@@ -12,7 +12,7 @@ pub struct Progress {
     pub at: Micros,
     /// Links that the plan wants.
     pub links_wanted: u64,
-    /// Links that are up.
+    /// Links that are up, or that were and need no connection until a message is due.
     pub links_up: u64,
     /// Links whose first try to connect has not ended.
     pub links_untried: u64,
@@ -67,7 +67,7 @@ impl Progress {
         Self {
             at,
             links_wanted: u64::from(shard.fleets().links()),
-            links_up: u64::from(counts.up),
+            links_up: u64::from(counts.up) + u64::from(counts.resting),
             links_untried: u64::from(counts.untried),
             links_refused: counts.refused,
             links_failed: counts.failed,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
-use muster_plan::{BackOff, Policy};
+use muster_plan::{BackOff, HttpCall, Policy};
 use muster_platform::{Announcement, Dialect, Directory, Uplink};
 
 use crate::client::Client;
@@ -60,6 +60,8 @@ pub struct ClassStream {
     pub retry: u8,
     /// Instants at which its messages are due.
     pub schedule: Arc<StreamSchedule>,
+    /// The form of its requests over HTTP, where the dialect does not give it.
+    pub http: Option<Box<HttpCall>>,
 }
 
 /// Kind of a stream's messages.
@@ -147,6 +149,12 @@ impl ClassStream {
             Kind::Query { ttd } => Some(ttd),
             Kind::Uplink | Kind::Command { .. } | Kind::Receive { .. } => None,
         }
+    }
+
+    /// The same in seconds: a plan of requests has whole ones.
+    pub(crate) fn ttd_s(&self) -> Option<u32> {
+        let seconds = |ttd: Micros| u32::try_from(ttd.get() / 1_000_000).unwrap_or(u32::MAX);
+        self.ttd().map(seconds)
     }
 
     /// Returns whether the session tracks a message until the protocol has answered it.

@@ -1,7 +1,7 @@
 //! Settings of a fleet's sessions.
 
 use muster_load::Names;
-use muster_model::{DeviceId, Micros};
+use muster_model::{DeviceId, LinkId, Micros};
 use muster_plan::{Login, Offline};
 use muster_platform::Directory;
 
@@ -20,9 +20,26 @@ pub struct Client<C> {
     pub lifetime: Option<Micros>,
     /// Time in which its devices are offline on purpose.
     pub offline: Option<Offline>,
+    /// The servers that its links connect to: link n to the one at n modulo their number.
+    pub servers: Vec<Server>,
+}
+
+/// A server as requests name it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Server {
+    /// Host and port.
+    pub host: String,
+    /// The path before those of all requests, without a slash at its end.
+    pub path: String,
 }
 
 impl<C> Client<C> {
+    /// The server of a link; none if requests name none.
+    pub(crate) fn server_of(&self, link: LinkId) -> Option<&Server> {
+        let place = (link.0 as usize).checked_rem(self.servers.len())?;
+        self.servers.get(place)
+    }
+
     /// Renders a link's name into `out`, which is emptied first; `device` is the link's first.
     pub fn render_name(&self, directory: &Directory, device: DeviceId, out: &mut String) {
         let Some(gateway) = &self.gateway else {

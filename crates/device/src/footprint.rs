@@ -1,12 +1,13 @@
 //! Memory that a link takes while nothing happens on it.
 
 use muster_model::Micros;
-use muster_protocol::coap;
+use muster_protocol::{coap, http};
 
 use crate::agenda::ClosedDevice;
 use crate::links::Link;
 use crate::messages::{Outbox, StreamQueue};
 use crate::session::coap::CoapState;
+use crate::session::http::HttpState;
 use crate::session::mqtt::MqttState;
 
 /// A session's list of publishes in flight keeps the room for four after its first one.
@@ -23,6 +24,13 @@ pub const LINK_BYTES: usize =
 /// User memory in bytes of one link of CoAP at rest, likewise.
 pub const COAP_LINK_BYTES: usize =
     COMMON_BYTES + size_of::<CoapState>() + coap::AT_REST_BYTES + size_of::<(Micros, u32)>();
+
+/// A session's list of requests without an answer keeps the room for four after its first one.
+const REQUESTS_BYTES: usize = 4 * size_of::<http::Ticket>();
+
+/// User memory in bytes of one link of HTTP at rest, likewise.
+pub const HTTP_LINK_BYTES: usize =
+    COMMON_BYTES + size_of::<HttpState>() + REQUESTS_BYTES + size_of::<(Micros, u32)>();
 
 /// User memory in bytes of one stream on a link at rest: the queue of what waits.
 pub const STREAM_QUEUE_BYTES: usize = size_of::<StreamQueue>();

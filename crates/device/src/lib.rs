@@ -32,16 +32,19 @@ mod traffic;
 
 pub use agenda::{Agenda, DueMessage};
 pub use class::{Answer, Class, ClassStream, Kind, Qos};
-pub use client::{Client, Gateway};
+pub use client::{Client, Gateway, Server};
 pub use connects::Connects;
 pub use demux::{Route, connection_id, route};
 pub use fleets::{FleetLinks, Fleets};
-pub use footprint::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LINK_BYTES, STREAM_QUEUE_BYTES};
+pub use footprint::{
+    CLOSED_LOOP_BYTES, COAP_LINK_BYTES, HTTP_LINK_BYTES, LINK_BYTES, STREAM_QUEUE_BYTES,
+};
 pub use links::{LinkCounts, Links};
 pub use ramp::Ramp;
 pub use recording::Recording;
 pub use refusals::{Note, Refusals};
 pub use session::coap::Coap;
+pub use session::http::Http;
 pub use session::mqtt::{Hello, Mqtt};
 pub use session::{Further, Session, SharedSockets, SocketSlot, Transport};
 pub use shard::{Shard, ShardPlan, Then};

@@ -29,6 +29,8 @@ pub(crate) struct Link {
     is_tried: bool,
     /// True if the peer refused the last try for good.
     is_barred: bool,
+    /// True if it connects for a message that waits.
+    is_waking: bool,
 }
 
 /// State of a link.
@@ -36,6 +38,8 @@ pub(crate) struct Link {
 pub(crate) enum State {
     /// Not connected, and its turn has not come.
     Down,
+    /// Not connected, and in no need of it until a message is due.
+    Resting,
     /// Not connected, and waiting for its next try.
     BackOff,
     /// The socket is opening. Before it did, the link waited for as many microseconds until its turn
@@ -54,6 +58,8 @@ pub(crate) enum State {
 pub struct LinkCounts {
     /// Links that are up.
     pub up: u32,
+    /// Links that were up and need no connection until a message is due.
+    pub resting: u32,
     /// Links whose first try to connect has not ended.
     pub untried: u32,
     /// Tries that ended without a link.
@@ -78,6 +84,11 @@ impl Link {
     pub(crate) fn ups(&self) -> u8 {
         self.ups
     }
+
+    /// True if it connects for a message that waits.
+    pub(crate) fn is_waking(&self) -> bool {
+        self.is_waking
+    }
 }
 
 impl Links {
@@ -91,6 +102,7 @@ impl Links {
             brief_lives: 0,
             is_tried: false,
             is_barred: false,
+            is_waking: false,
         };
         self.links.extend((0..count).map(|_| down));
         self.counts.untried += count;
@@ -137,9 +149,12 @@ impl Links {
         let state = self.get_mut(link);
         let waited = match state.state {
             State::Opening(waited) => Micros(u64::from(waited)),
-            State::Down | State::BackOff | State::Handshaking | State::Up | State::Ended => {
-                Micros::ZERO
-            }
+            State::Down
+            | State::Resting
+            | State::BackOff
+            | State::Handshaking
+            | State::Up
+            | State::Ended => Micros::ZERO,
         };
         let took = waited + (now - state.since);
         state.failures = 0;
@@ -166,6 +181,20 @@ impl Links {
         self.counts.barred -= u32::from(state.is_barred);
         self.counts.barred += u32::from(is_barred);
         state.is_barred = is_barred;
+        state.is_waking = false;
+    }
+
+    /// A link that was up needs no connection until a message is due.
+    pub(crate) fn rest(&mut self, link: u32, now: Micros) {
+        self.enter(link, State::Resting, now);
+        self.counts.resting += 1;
+    }
+
+    /// A link that rests is to connect; `is_at_once` if a message may wait for that.
+    pub(crate) fn wake(&mut self, link: u32, now: Micros, is_at_once: bool) {
+        self.enter(link, State::Down, now);
+        self.counts.resting -= 1;
+        self.get_mut(link).is_waking = is_at_once;
     }
 
     /// A link that was up is not: answers with its brief lives in a row.

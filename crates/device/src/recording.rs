@@ -1,10 +1,12 @@
 //! Reports of a shard, and the account that is kept with them.
 
-use muster_measure::{Account, Counts, SessionCounts};
+use muster_measure::{Account, Counts, SessionCounts, TargetCounts};
 use muster_model::{
     Answer, Answering, Attempt, Command, ConnectFailure, LinkEvent, LinkFact, LinkId, MessageId,
-    Micros, Query, QueryOutcome, Reception, StreamId,
+    Micros, Outcome, Query, QueryOutcome, Reception, StreamId,
 };
+
+use rustc_hash::FxHashMap;
 
 use crate::refusals::Refusals;
 use crate::sink::Sink;
@@ -15,6 +17,10 @@ pub struct Recording<S> {
     sink: S,
     account: Account,
     refusals: Refusals,
+    /// By address; empty where addresses are not told apart.
+    targets: Vec<TargetCounts>,
+    /// The places of addresses of links that did not get theirs in turn: at most all links.
+    placed: FxHashMap<u32, usize>,
 }
 
 impl<S: Sink> Recording<S> {
@@ -23,6 +29,47 @@ impl<S: Sink> Recording<S> {
             sink,
             account,
             refusals: Refusals::default(),
+            targets: Vec::new(),
+            placed: FxHashMap::default(),
+        }
+    }
+
+    /// Tells so many addresses apart: link n has the one at n modulo their number.
+    pub fn count_by_target(&mut self, targets: usize) {
+        self.targets = vec![TargetCounts::default(); targets];
+    }
+
+    /// A link connects to the address at this place from now on.
+    pub fn place_at_target(&mut self, link: LinkId, place: usize) {
+        if self.targets.len() <= place {
+            self.targets.resize(place + 1, TargetCounts::default());
+        }
+        self.placed.insert(link.0, place);
+    }
+
+    /// The place of a link's address; none where addresses are not told apart.
+    pub fn target_of(&self, link: LinkId) -> Option<usize> {
+        match self.placed.get(&link.0) {
+            Some(place) => Some(*place),
+            None => (link.0 as usize).checked_rem(self.targets.len()),
+        }
+    }
+
+    /// Counts by address, in their order.
+    pub fn targets(&self) -> &[TargetCounts] {
+        &self.targets
+    }
+
+    /// True if addresses are told apart.
+    #[inline]
+    pub(crate) fn counts_by_target(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
+    /// A message of a link reached its final state.
+    pub(crate) fn ended_at_target(&mut self, link: LinkId, outcome: Outcome) {
+        if let Some(place) = self.target_of(link) {
+            self.targets[place].message(outcome);
         }
     }
 
@@ -120,7 +167,7 @@ impl<S: Sink> Recording<S> {
         by_us: bool,
     ) {
         self.account.connect_failed(link, &failure);
-        self.sink.link(&LinkFact {
+        self.note_link(LinkFact {
             link,
             at,
             event: LinkEvent::Failed(failure),
@@ -130,11 +177,18 @@ impl<S: Sink> Recording<S> {
 
     /// Something else happened to a link.
     pub(crate) fn link(&mut self, link: LinkId, at: Micros, event: LinkEvent) {
-        self.sink.link(&LinkFact {
+        self.note_link(LinkFact {
             link,
             at,
             event,
             by_us: false,
         });
+    }
+
+    fn note_link(&mut self, fact: LinkFact) {
+        if let Some(place) = self.target_of(fact.link) {
+            self.targets[place].link(&fact.event);
+        }
+        self.sink.link(&fact);
     }
 }

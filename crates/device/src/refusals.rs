@@ -21,7 +21,8 @@ pub enum Note {
     LowerQos(String),
     /// The first device whose client id another client seems to use.
     TakenOver(String),
-    /// The cause of links that ended or were refused, with the platform's reason string of MQTT 5.
+    /// The cause of links that ended or were refused, with the platform's reason string of MQTT 5, or with
+    /// the fault in its bytes.
     ReasonString(String, String),
     /// The first limit of ours that a packet exceeded since the last call.
     Limit(String),
@@ -100,7 +101,7 @@ impl Refusals {
         self.once(Topic::TakenOver, || Note::TakenOver(text()));
     }
 
-    /// The platform gave a reason string for a cause.
+    /// The platform gave a reason string for a cause, or its bytes show the reason.
     pub(crate) fn note_said(&mut self, cause: &dyn std::fmt::Display, text: &str) {
         let cause = cause.to_string();
         self.once(Topic::Cause(cause.clone()), || {

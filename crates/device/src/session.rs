@@ -4,6 +4,7 @@
 //! sends, reads what comes, and reports [`Event`]s; the shard knows no protocol beyond that.
 
 pub(crate) mod coap;
+pub(crate) mod http;
 pub(crate) mod mqtt;
 mod rendering;
 
@@ -80,6 +81,15 @@ pub trait Session: Debug + Default {
         input: &mut Input<'a>,
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>>;
+
+    /// Reads the end of a connection that the peer closed: the answer that ends with it, if one does.
+    fn ended<'a>(
+        &mut self,
+        _at: &mut Context<'_, Self>,
+        _input: &mut Input<'a>,
+    ) -> Option<Event<'a>> {
+        None
+    }
 
     /// Does what is due at [`Session::deadline`].
     fn timer(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>>;
@@ -159,9 +169,9 @@ pub trait Session: Debug + Default {
     /// a row that the peer ended soon after it had taken the link.
     fn note_end(&self, _at: &mut Context<'_, Self>, _cause: Cause, _brief_lives: u8) {}
 
-    /// True if the platform may have ended the link because nothing was sent on it for too long.
-    fn has_missed_keep_alive(_state: &Self::State, _now: Micros) -> bool {
-        false
+    /// The cause of a link's end, after a look at what the protocol allows the peer and at our own part.
+    fn blamed(_state: &Self::State, cause: Cause, _now: Micros) -> Cause {
+        cause
     }
 
     /// Begins a new session on a link that was secured anew.
@@ -317,7 +327,7 @@ pub struct Input<'a> {
     bytes: &'a [u8],
     used: usize,
     is_taken: bool,
-    /// Room for a body that came in several datagrams.
+    /// Room for a body that came in several pieces.
     room: &'a OnceCell<Vec<u8>>,
 }
 
@@ -331,9 +341,23 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The number of bytes that are used up.
-    pub(crate) fn used(&self) -> usize {
-        self.used
+    /// The same bytes after the progress of an earlier value, with a room that is empty.
+    pub(crate) fn after(
+        bytes: &'a [u8],
+        (used, is_taken): (usize, bool),
+        room: &'a OnceCell<Vec<u8>>,
+    ) -> Self {
+        Self {
+            bytes,
+            used,
+            is_taken,
+            room,
+        }
+    }
+
+    /// The number of bytes that are used up, and whether the datagram was taken.
+    pub(crate) fn progress(&self) -> (usize, bool) {
+        (self.used, self.is_taken)
     }
 
     /// The bytes of a stream that are left.

@@ -210,7 +210,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Reason for which a message that waits on a link cannot go now.
     fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
         match self.links.get(at).state() {
-            State::Down | State::Opening(_) | State::Handshaking => ShedCause::Offline,
+            State::Down | State::Resting if self.silent_until(at) > now => ShedCause::BackOff,
+            State::Down | State::Resting | State::Opening(_) | State::Handshaking => {
+                ShedCause::Offline
+            }
             State::BackOff => ShedCause::BackOff,
             State::Ended => ShedCause::Interrupted,
             State::Up if self.traffic.messages().outbox(at).write_block() == WriteBlock::Full => {

@@ -107,7 +107,10 @@ impl LinkEnd {
                 | Cause::Lifetime
                 | Cause::Offline
                 | Cause::SessionLost
-                | Cause::Unsendable,
+                | Cause::Unsendable
+                | Cause::BetweenRequests
+                | Cause::ClosedIdle
+                | Cause::Unanswered,
             ) => "platform.devices".to_owned(),
         }
     }
@@ -317,7 +320,9 @@ fn of_refusal(reason: Reason, fleet: &str) -> String {
         | Reason::Application(_)
         | Reason::Coap(_)
         | Reason::Kafka(_)
-        | Reason::Amqp(_) => "platform.devices".to_owned(),
+        | Reason::Amqp(_)
+        | Reason::Http(_)
+        | Reason::HttpNoId(_) => "platform.devices".to_owned(),
     }
 }
 

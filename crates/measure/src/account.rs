@@ -3,6 +3,8 @@
 //! Shards, sessions and consumers keep it without looking at Facts; a [`crate::Recorder`] keeps a
 //! second one of the same form from the Facts that it receives. The ledger compares the two.
 
+use std::collections::BTreeMap;
+
 use muster_model::{
     BackendId, Cause, ConnectFailure, Integrity, LinkEvent, LinkId, MessageId, Outcome, StreamId,
 };
@@ -11,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::checksummed_count::digest_of;
 use crate::merge::merge_fields;
 use crate::{
-    ChecksummedCount, CommandAccount, LinkCounters, ReceptionAccount, RecorderPlan, State, digest,
+    ChecksummedCount, CommandAccount, LinkCounters, ReceptionAccount, RecorderPlan, State,
+    TargetCounts, digest,
 };
 
 /// Everything that was counted where it happened, of one shard, one process or a whole run.
@@ -69,6 +72,8 @@ pub struct LinkAccount {
     pub open_at_end: u64,
     /// Counters that no event reports.
     pub counters: LinkCounters,
+    /// Counts by the address that devices connect to, where it is one of several.
+    pub targets: BTreeMap<String, TargetCounts>,
 }
 
 impl Account {
@@ -196,5 +201,5 @@ merge_fields! {
     Account { streams, backends, links, commands, receptions }
     StreamAccount { scheduled, sent, states }
     BackendAccount { consumed, read, unstamped }
-    LinkAccount { opened, connected, returned, failed, disconnected, open_at_end, counters }
+    LinkAccount { opened, connected, returned, failed, disconnected, open_at_end, counters, targets }
 }

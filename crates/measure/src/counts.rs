@@ -127,6 +127,10 @@ pub struct LinkCounts {
     pub down_by_us_no_more: u64,
     /// Usable links that ended, by cause.
     pub disconnects: CountBy<Cause>,
+    /// Links among them that need no connection until a message is due.
+    pub rested: u64,
+    /// Links that needed none, and tried to connect again.
+    pub woken: u64,
     /// Messages last sent on links that the platform ended, by the cause of that end.
     pub last_sent: CountBy<Cause>,
 }
@@ -255,6 +259,12 @@ impl Outcomes {
 }
 
 impl LinkCounts {
+    /// Links that are up, or need no connection until a message is due.
+    pub(crate) fn usable(&self) -> u64 {
+        let came = self.connected + self.rested;
+        came.saturating_sub(self.disconnects.total() + self.woken)
+    }
+
     /// Counts what happened to a link.
     pub(crate) fn link(&mut self, event: &LinkEvent) {
         match event {
@@ -282,6 +292,6 @@ merge_fields! {
     CopyCounts { consumed, bytes_payload, foreign, unstamped, corrupted }
     LinkCounts {
         opened, connected, failures, timed_out_by_us, down_by_us, down_by_us_no_more, disconnects,
-        last_sent,
+        rested, woken, last_sent,
     }
 }

@@ -96,6 +96,7 @@ mod plan;
 mod published;
 mod reception;
 mod recorder;
+mod resting;
 mod scope;
 mod seq_set;
 mod series;
@@ -103,6 +104,7 @@ mod set_merge;
 mod slot_times;
 mod state;
 mod summary;
+mod target_counts;
 mod window;
 
 pub use account::{Account, BackendAccount, LinkAccount, StreamAccount};
@@ -145,6 +147,7 @@ pub use summary::{
     Above, ArrivalRow, DeliverySecond, DeliverySeconds, GroupSummary, LatencyFigures, LatencyTable,
     LatencyView, Percentiles, Rates, Scope, ScopeSummary, SecondRow, Summary,
 };
+pub use target_counts::TargetCounts;
 pub use window::{
     ArrivalWindow, CommandProgress, LinkWindow, LinksSecond, Progress, UplinkWindow, WindowDelta,
     WindowKey,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use muster_model::ConnectFailure;
 use serde::{Deserialize, Serialize};
 
-use crate::LinkCounters;
 use crate::merge::merge_fields;
+use crate::{LinkCounters, TargetCounts};
 
 /// The account of the links of one fleet or of all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -40,6 +40,10 @@ pub struct LinkLedger {
     /// Counters that no event reports; null for one fleet.
     #[serde(flatten)]
     pub counters: LinkCounters,
+    /// Links and messages by the address that devices connect to, where streams of bytes have several; left
+    /// out where there is one, and for one fleet.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub targets: BTreeMap<String, TargetCounts>,
 }
 
 impl LinkLedger {
@@ -61,6 +65,7 @@ merge_fields! {
     LinkLedger {
         wanted, up_at_start, opened, connected, connect_failures, timed_out_by_us,
         down_by_us_at_start, disconnects, ended_by_platform, last_sent, open_at_end, counters,
+        targets,
     }
 }
 

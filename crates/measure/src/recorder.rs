@@ -17,6 +17,7 @@ use crate::down_by_us::DownByUs;
 use crate::live::{self, ArrivalFilling, Live, UplinkFilling};
 use crate::published::Published;
 use crate::reception::ReceptionFilling;
+use crate::resting::Resting;
 use crate::{
     CopyCounts, Counts, Identity, Latency, LinkWindow, Progress, RecorderPlan, Role, State,
     Timeline, WindowDelta, WindowKey, digest,
@@ -35,6 +36,7 @@ pub struct Recorder {
     backends: Vec<BackendRecorder>,
     links: BTreeMap<FleetId, Live<LinkWindow>>,
     down_by_us: DownByUs,
+    resting: Resting,
     pub(crate) commands: Vec<Live<CommandFilling>>,
     pub(crate) receptions: Vec<Live<ReceptionFilling>>,
     pub(crate) pool: CellPool,
@@ -86,6 +88,7 @@ impl Recorder {
             backends: (0..plan.backends).map(|_| backend()).collect(),
             links: BTreeMap::new(),
             down_by_us: DownByUs::default(),
+            resting: Resting::default(),
             commands: plan.streams.iter().map(|_| Live::default()).collect(),
             receptions: plan.streams.iter().map(|_| Live::default()).collect(),
             pool: CellPool::default(),
@@ -188,6 +191,7 @@ impl Recorder {
         };
         let window = self.links.entry(fleet).or_default().window(key);
         self.down_by_us.note(fact, &mut window.counts);
+        self.resting.note(fact, &mut window.counts);
         window.counts.link(&fact.event);
         if let LinkEvent::Connected { took } = fact.event {
             window.connect.record(took);

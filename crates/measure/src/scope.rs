@@ -325,7 +325,7 @@ impl Closing<'_> {
             .map(|account| &account.links);
         LinkLedger {
             wanted: wanted.sum(),
-            up_at_start: before.connected.saturating_sub(before.disconnects.total()),
+            up_at_start: before.usable(),
             opened: own.map_or(all.opened, |own| own.opened),
             connected: all.connected,
             connect_failures: by_name(&all.failures),
@@ -336,6 +336,7 @@ impl Closing<'_> {
             last_sent: by_name(&all.last_sent),
             open_at_end: own.map(|own| own.open_at_end),
             counters: own.map(|own| own.counters.known()).unwrap_or_default(),
+            targets: own.map(|own| own.targets.clone()).unwrap_or_default(),
         }
     }
 }

@@ -206,30 +206,28 @@ pub struct LinksSecond {
     pub connected: u64,
     /// Links that ended in it.
     pub ended: u64,
-    /// Links that were up at its end.
+    /// Links that were up at its end, or needed no connection until a message is due.
     pub up: u64,
 }
 
 impl WindowDelta {
     /// Counts of links at each second in which one came up or ended, in order.
     pub fn links_by_second(&self) -> Vec<LinksSecond> {
-        let mut changes: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut changes: BTreeMap<u32, LinkCounts> = BTreeMap::new();
         for ((_, key), window) in &self.links {
-            let change = changes.entry(key.second).or_default();
-            change.0 += window.counts.connected;
-            change.1 += window.counts.disconnects.total();
+            changes.entry(key.second).or_default().merge(&window.counts);
         }
-        let changes = changes.into_iter();
-        let changes = changes.filter(|(_, (connected, ended))| connected + ended > 0);
-        let mut up = 0u64;
-        let seconds = changes.map(|(second, (connected, ended))| {
-            up = (up + connected).saturating_sub(ended);
-            LinksSecond {
+        let mut sum = LinkCounts::default();
+        let seconds = changes.into_iter().filter_map(|(second, change)| {
+            sum.merge(&change);
+            let (connected, ended) = (change.connected, change.disconnects.total());
+            let up = sum.usable();
+            (connected + ended > 0).then_some(LinksSecond {
                 second,
                 connected,
                 ended,
                 up,
-            }
+            })
         });
         seconds.collect()
     }

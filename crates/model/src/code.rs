@@ -23,6 +23,11 @@ pub enum Reason {
     /// Outcome with which a peer of AMQP 1.0 settled a delivery, by the code of its descriptor (section 3.4),
     /// printed `amqp-released`.
     Amqp(u8),
+    /// Status of HTTP (RFC 9110 section 15), printed `http-503`.
+    Http(u16),
+    /// Status of HTTP of an answer that lacks the id which a success has to name, printed
+    /// `http-200-no-id`.
+    HttpNoId(u16),
 }
 
 impl fmt::Display for Reason {
@@ -38,6 +43,8 @@ impl fmt::Display for Reason {
                 Some(outcome) => write!(f, "amqp-{outcome}"),
                 None => write!(f, "amqp-0x{code:02x}"),
             },
+            Reason::Http(status) => write!(f, "http-{status}"),
+            Reason::HttpNoId(status) => write!(f, "http-{status}-no-id"),
         }
     }
 }
@@ -51,8 +58,8 @@ impl Reason {
     pub const AMQP_MODIFIED: u8 = 0x27;
 
     /// Returns the name that the code's standard gives it (MQTT 5 section 2.4, MQTT 3.1.1 section
-    /// 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide); none if the standard does not list
-    /// it as a refusal, and for codes of an application.
+    /// 3.2.2.3, RFC 7252 section 5.9, Kafka's protocol guide, RFC 9110 section 15); none if the
+    /// standard does not list it as a refusal, and for codes of an application.
     pub fn meaning(self) -> Option<&'static str> {
         let code = match self {
             Self::Mqtt(code) => code,
@@ -62,6 +69,8 @@ impl Reason {
             Self::Coap(code) => return named_in(&COAP_MEANINGS, code),
             Self::Kafka(code) => return named_in(&KAFKA_MEANINGS, u8::try_from(code).ok()?),
             Self::Amqp(code) => return named_in(&AMQP_MEANINGS, code),
+            Self::Http(status) => return named_in(&HTTP_MEANINGS, status),
+            Self::HttpNoId(_) => return Some("a success without the id"),
         };
         named_in(&MEANINGS, code)
     }
@@ -86,6 +95,12 @@ impl Reason {
             let code = || hex(outcome.strip_prefix("0x")?);
             return known.map(|(code, _)| *code).or_else(code).map(Self::Amqp);
         }
+        if let Some(status) = text.strip_prefix("http-") {
+            return match status.strip_suffix("-no-id") {
+                Some(digits) => digits.parse().ok().map(Self::HttpNoId),
+                None => status.parse().ok().map(Self::Http),
+            };
+        }
         if let Some((class, detail)) = text.split_once('.') {
             let class: u8 = class.parse().ok().filter(|class| *class < 8)?;
             let detail: u8 = detail.parse().ok().filter(|detail| *detail < 32)?;
@@ -101,7 +116,8 @@ impl Reason {
             Self::MqttConnack(code) => matches!(code, 4 | 5),
             Self::Coap(code) => matches!(code, 0x81 | 0x83),
             Self::Kafka(code) => matches!(code, 29 | 31),
-            Self::MqttSuback(_) | Self::Application(_) | Self::Amqp(_) => false,
+            Self::Http(status) => matches!(status, 401 | 403),
+            Self::MqttSuback(_) | Self::Application(_) | Self::Amqp(_) | Self::HttpNoId(_) => false,
         }
     }
 
@@ -115,7 +131,8 @@ impl Reason {
             Self::Coap(code) => matches!(code, 0x81 | 0x83),
             Self::Kafka(code) => matches!(code, 29 | 31),
             Self::Amqp(code) => code == Self::AMQP_REJECTED,
-            Self::Application(_) => false,
+            Self::Http(status) => is_final_in_http(status),
+            Self::Application(_) | Self::HttpNoId(_) => false,
         }
     }
 
@@ -148,10 +165,18 @@ const AMQP_MEANINGS: [(u8, &str); 3] = [
     (Reason::AMQP_RELEASED, "not delivered"),
     (Reason::AMQP_MODIFIED, "delivery failed"),
 ];
+/// The others are states of the server or its limits, may be answered otherwise at another time (404, 409),
+/// or are of one message alone (422).
+const fn is_final_in_http(status: u16) -> bool {
+    matches!(
+        status,
+        400 | 401 | 403 | 405 | 406 | 410 | 411 | 413..=415 | 426 | 431 | 501 | 505
+    )
+}
 
 /// Looks up a code in a table sorted by codes.
-fn named_in(table: &[(u8, &'static str)], code: u8) -> Option<&'static str> {
-    let at = table.binary_search_by_key(&code, |(known, _)| *known);
+fn named_in<C: Ord + Copy>(table: &[(C, &'static str)], code: C) -> Option<&'static str> {
+    let at = table.binary_search_by(|(known, _)| known.cmp(&code));
     at.ok().map(|at| table[at].1)
 }
 
@@ -178,6 +203,52 @@ const COAP_MEANINGS: [(u8, &str); 20] = [
     (0xa2, "bad gateway"),
     (0xa3, "service unavailable"),
     (0xa4, "gateway timeout"),
+];
+
+/// The statuses of HTTP that are no success, by number (RFC 9110 section 15; RFC 6585 for 428, 429, 431 and
+/// 511, RFC 8470 for 425), and those of proxies in wide use that have none there.
+const HTTP_MEANINGS: [(u16, &str); 41] = [
+    (300, "multiple choices"),
+    (301, "moved permanently"),
+    (302, "found elsewhere"),
+    (303, "see other"),
+    (304, "not modified"),
+    (307, "temporary redirect"),
+    (308, "permanent redirect"),
+    (400, "bad request"),
+    (401, "unauthorized"),
+    (402, "payment required"),
+    (403, "forbidden"),
+    (404, "not found"),
+    (405, "method not allowed"),
+    (406, "not acceptable"),
+    (407, "proxy authentication required"),
+    (408, "request timeout"),
+    (409, "conflict"),
+    (410, "gone"),
+    (411, "length required"),
+    (412, "precondition failed"),
+    (413, "content too large"),
+    (414, "URI too long"),
+    (415, "unsupported media type"),
+    (416, "range not satisfiable"),
+    (417, "expectation failed"),
+    (421, "misdirected request"),
+    (422, "unprocessable content"),
+    (425, "too early"),
+    (426, "upgrade required"),
+    (428, "precondition required"),
+    (429, "too many requests"),
+    (431, "request header fields too large"),
+    (499, "client closed request"),
+    (500, "internal server error"),
+    (501, "not implemented"),
+    (502, "bad gateway"),
+    (503, "service unavailable"),
+    (504, "gateway timeout"),
+    (505, "HTTP version not supported"),
+    (507, "insufficient storage"),
+    (511, "network authentication required"),
 ];
 
 /// Error codes of Kafka's protocol for a rejected record.
@@ -252,6 +323,8 @@ mod tests {
         assert_eq!(Reason::Coap(0xa3).to_string(), "5.03");
         assert_eq!(Reason::Kafka(29).to_string(), "kafka-29");
         assert_eq!(Reason::Amqp(0x26).to_string(), "amqp-released");
+        assert_eq!(Reason::Http(503).to_string(), "http-503");
+        assert_eq!(Reason::HttpNoId(200).to_string(), "http-200-no-id");
     }
 
     #[test]
@@ -270,6 +343,12 @@ mod tests {
         let refused = Reason::Kafka(29).in_words();
         assert_eq!(refused, "kafka-29 (topic authorization failed)");
         assert_eq!(Reason::Kafka(300).meaning(), None);
+        let refused = Reason::Http(429).in_words();
+        assert_eq!(refused, "http-429 (too many requests)");
+        assert_eq!(Reason::Http(200).meaning(), None);
+        let is_sorted = HTTP_MEANINGS.is_sorted_by_key(|(status, _)| *status);
+        assert!(is_sorted, "a status is found by halves");
+        assert!(Reason::Http(401).is_of_credentials() && !Reason::Http(404).is_of_credentials());
         assert!(Reason::MqttConnack(4).is_of_credentials());
         assert!(!Reason::Mqtt(0x97).is_of_credentials());
     }
@@ -288,6 +367,12 @@ mod tests {
         assert!(Reason::Kafka(29).is_final() && !Reason::Kafka(89).is_final());
         assert!(Reason::Amqp(0x25).is_final() && !Reason::Amqp(0x26).is_final());
         assert!(!Reason::Application(503).is_final());
+        for status in [401, 403, 405, 413, 415] {
+            assert!(Reason::Http(status).is_final(), "{status}");
+        }
+        for status in [302, 404, 408, 429, 500, 503] {
+            assert!(!Reason::Http(status).is_final(), "{status}");
+        }
     }
 
     #[test]
@@ -301,7 +386,9 @@ mod tests {
         let all = (0..=u8::MAX).flat_map(|code| of_mqtt.map(|reason| reason(code)));
         let others = [Reason::Application(503), Reason::Kafka(29)];
         let amqp = [0x25, 0x26, 0x27, 0x2f].map(Reason::Amqp);
-        for reason in all.chain(others).chain(amqp) {
+        let of_http =
+            (100..1_000).flat_map(|status| [Reason::Http(status), Reason::HttpNoId(status)]);
+        for reason in all.chain(others).chain(amqp).chain(of_http) {
             assert_eq!(Reason::named(&reason.to_string()), Some(reason));
         }
         assert_eq!(Reason::named("timed-out"), None);

@@ -56,6 +56,14 @@ pub enum Cause {
     /// The session was resumed by a peer that takes less now than the message that was to be sent
     /// again.
     Unsendable,
+    /// The connection ended between two requests of HTTP, as the scenario asks or as the peer had
+    /// announced.
+    BetweenRequests,
+    /// The peer closed a connection of HTTP on which no request was open.
+    ClosedIdle,
+    /// We closed a connection of HTTP on which a request had no answer in time: a later one could be taken
+    /// for the answer to another request.
+    Unanswered,
 }
 
 /// Reason that a message was never sent.
@@ -92,6 +100,15 @@ impl Cause {
         matches!(self, Self::Lifetime | Self::Offline)
     }
 
+    /// Returns true if the device needs no connection until its next message is due, as one of HTTP:
+    /// such a link is not lost.
+    pub const fn rests(self) -> bool {
+        matches!(
+            self,
+            Self::BetweenRequests | Self::ClosedIdle | Self::Unanswered
+        )
+    }
+
     /// Returns true if the platform, or the network on the way to it, ended the link: rule
     /// `disconnects` counts these.
     pub const fn is_of_platform(self) -> bool {
@@ -108,7 +125,10 @@ impl Cause {
             | Self::Offline
             | Self::SessionLost
             | Self::OwnLimit
-            | Self::Unsendable => false,
+            | Self::Unsendable
+            | Self::BetweenRequests
+            | Self::ClosedIdle
+            | Self::Unanswered => false,
         }
     }
 }
@@ -177,6 +197,9 @@ impl fmt::Display for Cause {
             Self::Offline => f.write_str("offline"),
             Self::SessionLost => f.write_str("session-lost"),
             Self::Unsendable => f.write_str("unsendable"),
+            Self::BetweenRequests => f.write_str("between-requests"),
+            Self::ClosedIdle => f.write_str("closed-while-idle"),
+            Self::Unanswered => f.write_str("request-unanswered"),
         }
     }
 }
@@ -324,8 +347,12 @@ mod tests {
             Cause::OwnLimit,
             Cause::Lifetime,
             Cause::Offline,
+            Cause::Unanswered,
         ] {
             assert!(!ours.is_of_platform(), "{ours}");
+        }
+        for allowed in [Cause::BetweenRequests, Cause::ClosedIdle] {
+            assert!(allowed.rests() && !allowed.is_of_platform(), "{allowed}");
         }
         for theirs in [Cause::PeerClosed, Cause::Reset, Cause::PingUnanswered] {
             assert!(theirs.is_of_platform(), "{theirs}");

@@ -7,7 +7,7 @@ use muster_model::{DeviceId, FleetId, LinkId, Micros, Rate};
 use muster_platform::{Directory, Protocol};
 use serde::{Deserialize, Serialize};
 
-use crate::{BackOff, CoapSettings, MqttSettings, Offline, Secret, StreamPlan};
+use crate::{BackOff, CoapSettings, HttpSettings, MqttSettings, Offline, Secret, StreamPlan};
 
 /// Devices that differ in nothing but their index and their row of the data file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,8 @@ pub enum ClientPlan {
     Mqtt(Box<MqttSettings>),
     /// CoAP.
     Coap(CoapSettings),
+    /// HTTP.
+    Http(HttpSettings),
 }
 
 impl ClientPlan {
@@ -132,6 +134,7 @@ impl ClientPlan {
         match self {
             Self::Mqtt(_) => Protocol::Mqtt,
             Self::Coap(_) => Protocol::Coap,
+            Self::Http(_) => Protocol::Http,
         }
     }
 
@@ -139,7 +142,7 @@ impl ClientPlan {
     pub const fn mqtt(&self) -> Option<&MqttSettings> {
         match self {
             Self::Mqtt(settings) => Some(settings),
-            Self::Coap(_) => None,
+            Self::Coap(_) | Self::Http(_) => None,
         }
     }
 
@@ -147,7 +150,15 @@ impl ClientPlan {
     pub const fn coap(&self) -> Option<&CoapSettings> {
         match self {
             Self::Coap(settings) => Some(settings),
-            Self::Mqtt(_) => None,
+            Self::Mqtt(_) | Self::Http(_) => None,
+        }
+    }
+
+    /// The settings of HTTP; none with another protocol.
+    pub const fn http(&self) -> Option<&HttpSettings> {
+        match self {
+            Self::Http(settings) => Some(settings),
+            Self::Mqtt(_) | Self::Coap(_) => None,
         }
     }
 
@@ -162,6 +173,7 @@ impl ClientPlan {
                 coap.pings = is_plain;
                 coap.sockets = coap.sockets.apart();
             }
+            Self::Http(_) => {}
         }
     }
 
@@ -170,6 +182,7 @@ impl ClientPlan {
         match self {
             Self::Mqtt(settings) => settings.maximum_packet_size = bytes,
             Self::Coap(settings) => Arc::make_mut(&mut settings.client).body_max = bytes,
+            Self::Http(settings) => settings.body_max = bytes,
         }
     }
 }

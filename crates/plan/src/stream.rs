@@ -6,6 +6,8 @@ use muster_platform::{Carrier, Dialect, IntegrityLevel};
 use muster_protocol::mqtt::Qos;
 use serde::{Deserialize, Serialize};
 
+use crate::HttpCall;
+
 /// One kind of message that each device of a fleet sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamPlan {
@@ -49,6 +51,8 @@ pub struct StreamPlan {
     pub integrity: IntegrityLevel,
     /// Number of times that the application tries again.
     pub retry: u8,
+    /// The form of its requests over HTTP, where the dialect leaves it to the scenario.
+    pub http: Option<Box<HttpCall>>,
 }
 
 /// Kind of a stream, as the platform takes it.

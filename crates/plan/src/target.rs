@@ -18,6 +18,9 @@ pub struct PlatformPlan {
     pub endpoints: Vec<Endpoint>,
     /// True if links are spread over all addresses of a name, and not only over the names.
     pub uses_all_addresses: bool,
+    /// Time after which names are looked up again, for links that connect later; none: once. Streams of
+    /// bytes only.
+    pub renews_addresses: Option<Micros>,
     /// Checks of its certificate, where the scheme has TLS.
     pub tls: TlsPlan,
     /// A file that says what the target is: its name and text, copied into the result.

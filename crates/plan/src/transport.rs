@@ -30,11 +30,15 @@ pub enum Scheme {
     Coap,
     /// CoAP over DTLS.
     Coaps,
+    /// HTTP/1.1 over TCP (RFC 9112).
+    Http,
+    /// HTTP/1.1 over TLS.
+    Https,
 }
 
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Mqtt,
         Self::Mqtts,
         Self::Ws,
@@ -45,6 +49,8 @@ impl Scheme {
         Self::Amqps,
         Self::Coap,
         Self::Coaps,
+        Self::Http,
+        Self::Https,
     ];
 
     /// As it is written.
@@ -60,6 +66,8 @@ impl Scheme {
             Self::Amqps => "amqps",
             Self::Coap => "coap",
             Self::Coaps => "coaps",
+            Self::Http => "http",
+            Self::Https => "https",
         }
     }
 
@@ -68,8 +76,8 @@ impl Scheme {
         match self {
             Self::Mqtt => 1883,
             Self::Mqtts => 8883,
-            Self::Ws => 80,
-            Self::Wss => 443,
+            Self::Ws | Self::Http => 80,
+            Self::Wss | Self::Https => 443,
             Self::Kafka | Self::Kafkas => 9092,
             Self::Amqp => 5672,
             Self::Amqps => 5671,
@@ -80,7 +88,10 @@ impl Scheme {
 
     /// Returns true if TLS carries it.
     pub const fn is_tls(self) -> bool {
-        matches!(self, Self::Mqtts | Self::Wss | Self::Kafkas | Self::Amqps)
+        matches!(
+            self,
+            Self::Mqtts | Self::Wss | Self::Kafkas | Self::Amqps | Self::Https
+        )
     }
 
     /// The scheme that differs by TLS alone.
@@ -92,6 +103,8 @@ impl Scheme {
             Self::Wss => Self::Ws,
             Self::Amqp => Self::Amqps,
             Self::Amqps => Self::Amqp,
+            Self::Http => Self::Https,
+            Self::Https => Self::Http,
             Self::Kafka | Self::Kafkas | Self::Coap | Self::Coaps => return None,
         })
     }
@@ -118,6 +131,7 @@ impl Scheme {
             | Self::Amqp
             | Self::Amqps => Protocol::Mqtt,
             Self::Coap | Self::Coaps => Protocol::Coap,
+            Self::Http | Self::Https => Protocol::Http,
         }
     }
 
@@ -157,7 +171,8 @@ pub struct Endpoint {
     pub host: String,
     /// The port; 0 (kind gateway only) is a free port chosen when the gateway starts.
     pub port: u16,
-    /// The path and query of a WebSocket address, beginning with a slash; empty for others.
+    /// The path and query of a WebSocket address, or the path before those of all requests over HTTP,
+    /// beginning with a slash; empty for others.
     pub path: String,
 }
 
@@ -180,6 +195,16 @@ impl Endpoint {
     /// Host and port as libraries take them, with a zone as the system writes it.
     pub fn socket_authority(&self) -> String {
         self.with_port(&self.host)
+    }
+
+    /// Host and port as a request of HTTP names them: without the scheme's own port, and without a free
+    /// one that is not chosen yet.
+    pub fn http_host(&self) -> String {
+        let is_usual = self.port == self.scheme.default_port() || self.port == 0;
+        let authority = self.authority_without_zone();
+        let port = authority.rfind(':').filter(|_| is_usual);
+        port.map_or(&authority[..], |port| &authority[..port])
+            .to_owned()
     }
 
     fn with_port(&self, host: &str) -> String {

@@ -58,6 +58,7 @@ impl Dialect {
         match protocol {
             Protocol::Mqtt => self.spec().mqtt.is_some(),
             Protocol::Coap => self.spec().coap.is_some(),
+            Protocol::Http => self.spec().http.is_some(),
         }
     }
 
@@ -72,9 +73,14 @@ impl Dialect {
 
     /// Both ends of requests over a protocol; plain ones where devices do not ask over it.
     pub const fn requests(self, protocol: Protocol) -> &'static Requests {
-        match (protocol, &self.spec().coap) {
-            (Protocol::Coap, Some(requests)) => requests,
-            (Protocol::Coap, None) | (Protocol::Mqtt, _) => &PLAIN_REQUESTS,
+        let requests = match protocol {
+            Protocol::Coap => &self.spec().coap,
+            Protocol::Http => &self.spec().http,
+            Protocol::Mqtt => &None,
+        };
+        match requests {
+            Some(requests) => requests,
+            None => &PLAIN_REQUESTS,
         }
     }
 

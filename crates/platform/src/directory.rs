@@ -81,7 +81,21 @@ impl Directory {
         *out = String::from_utf8(bytes).unwrap_or_default();
     }
 
-    /// The same with bytes that need not be text (a key, a password). The plan has checked that each
+    /// The same with a text of a message that is due at an instant.
+    pub fn render_message_text(
+        &self,
+        template: &Template,
+        (id, due): (&MessageId, Micros),
+        name: &str,
+        out: &mut String,
+    ) {
+        let mut bytes = std::mem::take(out).into_bytes();
+        bytes.clear();
+        template.render(&self.scope(id, due, name), &mut bytes);
+        *out = String::from_utf8(bytes).unwrap_or_default();
+    }
+
+    /// The same with bytes of a device that need not be text (a key, a password). The plan has checked that each
     /// device's can be decoded.
     pub fn render_octets(&self, octets: &Octets, device: DeviceId, name: &str, out: &mut Vec<u8>) {
         let place = device.0 - self.spec.first_device.0;

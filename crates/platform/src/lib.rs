@@ -81,6 +81,7 @@ pub use hono::{
 pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
+pub use pointer::id_at;
 pub use protocol::{Protocol, ProtocolSpec};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{

@@ -17,6 +17,17 @@ pub(crate) fn scalar_at<'a>(json: &'a [u8], pointer: &str) -> Option<&'a [u8]> {
     json.value()
 }
 
+/// The string or number that a JSON pointer leads to (RFC 6901), as it stands, without quotes; none if it
+/// leads nowhere, or to something else.
+pub fn id_at<'a>(json: &'a [u8], pointer: &str) -> Option<&'a [u8]> {
+    let mut json = follow(json, pointer)?;
+    match json.peek()? {
+        b'"' => json.string(),
+        b'-' | b'0'..=b'9' => json.value(),
+        _ => None,
+    }
+}
+
 fn follow<'a>(json: &'a [u8], pointer: &str) -> Option<Json<'a>> {
     let mut json = Json::new(json);
     for step in pointer.strip_prefix('/')?.split('/') {
@@ -90,6 +101,24 @@ mod tests {
         check(json, "/a/x/9", None);
         check("", "/a", None);
         check(r#"{"a":"open"#, "/a", None);
+    }
+
+    #[test]
+    fn an_id_is_a_string_or_a_number() {
+        let json = br#"{"a": "x-1", "b": 41, "c": true, "d": {"e": -7}, "f": [null]}"#;
+        let ids = ["/a", "/b", "/c", "/d", "/d/e", "/f/0", "/g"].map(|at| id_at(json, at));
+        assert_eq!(
+            ids,
+            [
+                Some(&b"x-1"[..]),
+                Some(b"41"),
+                None,
+                None,
+                Some(b"-7"),
+                None,
+                None
+            ]
+        );
     }
 
     proptest! {

@@ -11,6 +11,8 @@ pub enum Protocol {
     Mqtt,
     /// CoAP (RFC 7252).
     Coap,
+    /// HTTP/1.1 (RFC 9112).
+    Http,
 }
 
 /// Facts about a protocol.
@@ -56,15 +58,27 @@ static COAP: ProtocolSpec = ProtocolSpec {
     numbers_media_types: true,
 };
 
+static HTTP: ProtocolSpec = ProtocolSpec {
+    name: "HTTP",
+    asks: true,
+    is_in_datagrams: false,
+    is_applications: false,
+    has_qos: false,
+    has_logins: true,
+    has_user_properties: false,
+    numbers_media_types: false,
+};
+
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 2] = [Self::Mqtt, Self::Coap];
+    pub const ALL: [Self; 3] = [Self::Mqtt, Self::Coap, Self::Http];
 
     /// The facts about it.
     pub const fn spec(self) -> &'static ProtocolSpec {
         match self {
             Self::Mqtt => &MQTT,
             Self::Coap => &COAP,
+            Self::Http => &HTTP,
         }
     }
 }

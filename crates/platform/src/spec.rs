@@ -63,7 +63,7 @@ pub struct Spec {
     /// The ends over CoAP; none where devices do not speak it.
     pub(crate) coap: Option<Requests>,
     /// The ends over HTTP; none where devices do not speak it.
-    pub http: Option<Requests>,
+    pub(crate) http: Option<Requests>,
 }
 
 /// API that creates devices on a platform.

@@ -26,7 +26,7 @@ pub(crate) fn fill(root: &mut Node) {
         let protocol = protocol_of(fleet, first);
         requests::fill(fleet, dialect, protocol);
         match protocol {
-            Protocol::Mqtt => {}
+            Protocol::Mqtt | Protocol::Http => {}
             Protocol::Coap => coap::fill(fleet),
         }
     }

@@ -251,7 +251,7 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
             });
         }
     };
-    for protocol in [Protocol::Mqtt, Protocol::Coap] {
+    for protocol in Protocol::ALL {
         let endpoints = plan.platform.endpoints_of(protocol).count() as u32;
         let sockets = plan.sockets_of(protocol);
         for (place, endpoint) in (0..).zip(plan.platform.endpoints_of(protocol)) {

@@ -1754,7 +1754,7 @@ fn a_check_opens_as_many_links_of_a_fleet_as_its_protocol_has_addresses() {
     let plan = of_two_protocols("count: 10", "count: 10");
     let first = plan.with_first_links(|protocol| match protocol {
         Protocol::Mqtt => 3,
-        Protocol::Coap => 1,
+        Protocol::Coap | Protocol::Http => 1,
     });
     let links = first
         .fleets

@@ -222,8 +222,16 @@ impl Session for Mqtt {
         takeover::note(at, cause, brief_lives);
     }
 
-    fn has_missed_keep_alive(state: &MqttState, now: Micros) -> bool {
-        state.client.has_missed_keep_alive(now)
+    fn blamed(state: &MqttState, cause: Cause, now: Micros) -> Cause {
+        let is_by_peer = matches!(
+            cause,
+            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_)
+        );
+        if is_by_peer && state.client.has_missed_keep_alive(now) {
+            Cause::KeepAliveMissed
+        } else {
+            cause
+        }
     }
 
     fn account<'a>(&'a self, states: impl Iterator<Item = &'a MqttState>, sum: &mut LinkAccount) {

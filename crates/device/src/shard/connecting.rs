@@ -1,11 +1,13 @@
 //! From a closed link to an open one, and back.
 
+use std::cell::OnceCell;
+
 use muster_model::{Cause, ConnectFailure, LinkEvent, Micros};
 
 use super::Shard;
 use crate::links::State;
 use crate::messages::WriteBlock;
-use crate::session::{Session, Transport};
+use crate::session::{Input, Session, Transport};
 use crate::sink::Sink;
 
 /// Hash input of the jitter of a back-off, in addition to the number of failures.
@@ -62,19 +64,29 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let (session, mut view) = self.view(now);
         session.note_failure(&mut view.at(link), failure);
         self.close_session(link);
+        let was_waking = self.links.get(link).is_waking();
         self.links
             .failed(link, failure.is_refusal(), failure.is_final());
         self.recording().failed(id, now, failure, by_us);
         self.back_off(link, now);
+        if was_waking {
+            // What it was to connect for may not wait for the next try.
+            self.shed_excess(link, now);
+        }
     }
 
     /// A link that may have been up is gone.
     pub fn closed(&mut self, link: u32, now: Micros, cause: Cause) {
         match self.links.get(link).state() {
             State::Up => {
-                let cause = self.blamed(link, now, cause);
+                if cause == Cause::PeerClosed {
+                    self.read_end(link, now);
+                }
+                let cause = P::blamed(&self.states[link as usize], cause, now);
                 self.disconnected(link, now, cause);
-                if cause.is_on_purpose() {
+                if cause.rests() {
+                    self.rest(link, now);
+                } else if cause.is_on_purpose() {
                     // A back-off would be charged to the target.
                     self.links.enter(link, State::Down, now);
                     self.retry(link, now);
@@ -85,7 +97,18 @@ impl<P: Session, S: Sink> Shard<P, S> {
             State::Opening(_) | State::Handshaking => {
                 self.connect_failed(link, now, failure_of(cause));
             }
-            State::Down | State::BackOff | State::Ended => {}
+            State::Down | State::Resting | State::BackOff | State::Ended => {}
+        }
+    }
+
+    /// The peer sends no more: an answer may end there.
+    fn read_end(&mut self, link: u32, now: Micros) {
+        let room = OnceCell::new();
+        let mut input = Input::new(&[], &room);
+        let (session, mut view) = self.view(now);
+        if let Some(event) = session.ended(&mut view.at(link), &mut input) {
+            // An answer does not end a link.
+            let _stays = self.happened(link, now, event, &mut Vec::new());
         }
     }
 
@@ -114,7 +137,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 ];
                 all.into_iter().flatten().min()
             }
-            State::Down | State::BackOff | State::Ended => None,
+            State::Down | State::Resting | State::BackOff | State::Ended => None,
         }
     }
 
@@ -147,19 +170,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
             self.recording().account().returned(id, is_kept);
             self.recording()
                 .link(id, now, LinkEvent::Returned { is_kept });
-        }
-    }
-
-    /// The cause of an end, after a look at the part that our own silence may have in it.
-    fn blamed(&self, link: u32, now: Micros, cause: Cause) -> Cause {
-        let is_by_peer = matches!(
-            cause,
-            Cause::PeerClosed | Cause::Reset | Cause::PeerDisconnect(_)
-        );
-        if is_by_peer && P::has_missed_keep_alive(&self.states[link as usize], now) {
-            Cause::KeepAliveMissed
-        } else {
-            cause
         }
     }
 
@@ -213,6 +223,30 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.retry(link, now + wait);
     }
 
+    /// A link needs no connection until something is due.
+    fn rest(&mut self, link: u32, now: Micros) {
+        if self.traffic.is_over() {
+            return self.links.enter(link, State::Ended, now);
+        }
+        self.links.rest(link, now);
+        self.wake(link, now);
+    }
+
+    /// A link that rests connects, if a message waits on it, as soon as the platform lets it speak.
+    pub(super) fn wake(&mut self, link: u32, now: Micros) {
+        if self.links.get(link).state() != State::Resting {
+            return;
+        }
+        let (mut queues, messages) = (self.fleets().queues_of(link), self.traffic.messages());
+        if !queues.any(|queue| messages.queued(queue) > 0) {
+            return;
+        }
+        let at = now.max(self.silent_until(link));
+        let is_at_once = at == now && self.fleets().offline_until(link, now).is_none();
+        self.links.wake(link, now, is_at_once);
+        self.retry(link, at);
+    }
+
     /// A link connects again at `at`, or once its devices are back.
     fn retry(&mut self, link: u32, at: Micros) {
         let fleets = self.traffic.fleets();
@@ -230,7 +264,10 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         | Cause::Offline
         | Cause::KeepAliveMissed
         | Cause::SessionLost
-        | Cause::Unsendable => ConnectFailure::Closed,
+        | Cause::Unsendable
+        | Cause::BetweenRequests
+        | Cause::ClosedIdle
+        | Cause::Unanswered => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
         Cause::PingUnanswered => ConnectFailure::TimedOut,

@@ -35,12 +35,16 @@ impl<P: Session, S: Sink> Shard<P, S> {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> (usize, Then) {
-        let room = OnceCell::new();
-        let mut input = Input::new(bytes, &room);
+        let (mut used, mut is_taken) = (0, false);
         loop {
+            // Each event may need room for what came in pieces.
+            let room = OnceCell::new();
+            let mut input = Input::after(bytes, (used, is_taken), &room);
             let (session, mut view) = self.view(now);
-            let Some(event) = session.poll(&mut view.at(link), &mut input, out) else {
-                return (input.used(), Then::Stay);
+            let event = session.poll(&mut view.at(link), &mut input, out);
+            (used, is_taken) = input.progress();
+            let Some(event) = event else {
+                return (used, Then::Stay);
             };
             let then = self.happened(link, now, event, out);
             if then != Then::Stay {
@@ -85,7 +89,13 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     #[inline]
-    fn happened(&mut self, link: u32, now: Micros, event: Event<'_>, out: &mut Vec<u8>) -> Then {
+    pub(super) fn happened(
+        &mut self,
+        link: u32,
+        now: Micros,
+        event: Event<'_>,
+        out: &mut Vec<u8>,
+    ) -> Then {
         let traffic = &mut self.traffic;
         // Of datagrams one tells nothing of those before it.
         if P::TRANSPORT == Transport::Stream && !event.is_end() {

@@ -31,7 +31,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
             State::Opening(_) | State::Handshaking => {
                 self.connect_failed(link, now, ConnectFailure::RunEnded);
             }
-            State::Down | State::BackOff | State::Ended => {}
+            State::Down | State::Resting | State::BackOff | State::Ended => {}
         }
     }
 

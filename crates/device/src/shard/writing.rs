@@ -16,7 +16,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// driver then pumps.
     #[inline]
     pub fn take_due(&mut self, now: Micros) -> Option<u32> {
-        self.traffic.take_due(&self.links, now)
+        let link = self.traffic.take_due(&self.links, now)?;
+        self.wake(link, now);
+        Some(link)
     }
 
     /// Ends an attempt whose answer is overdue; answers with its link, which the driver then
@@ -56,6 +58,11 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let first = messages.unsent_beyond(queue, 0)?;
         if messages.flying(queue) >= limit {
             return Some((first, in_flight_of(is_query)));
+        }
+        if self.links.get(link).is_waking() {
+            // The link connects for these.
+            let beyond = messages.unsent_beyond(queue, limit as usize)?;
+            return Some((beyond, in_flight_of(is_query)));
         }
         let obstacle = self.obstacle(link, now);
         let is_brief = [ShedCause::Window, ShedCause::SocketFull].contains(&obstacle);

@@ -67,7 +67,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 .query_of(&self.fleets, link, message.device)
                 .is_some()
         };
-        if is_absent || link.state() != State::Up {
+        if is_absent || !matches!(link.state(), State::Up | State::Resting) {
             Presence::Offline
         } else if P::PROTOCOL.asks && asks() {
             Presence::Waiting

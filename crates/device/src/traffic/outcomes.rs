@@ -276,7 +276,11 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             resent: slot.resent,
             own: self.own.until(slot.own, slot.due, at),
         };
-        let has_command = slot.has_command;
+        let (has_command, link) = (slot.has_command, slot.link);
+        if self.recording.counts_by_target() {
+            let link = self.fleets.link_id(link);
+            self.recording.ended_at_target(link, outcome);
+        }
         if attempt.sent.is_some() && self.fleets.stream(stream).is_query() {
             self.recording.query(&attempt, has_command);
         }

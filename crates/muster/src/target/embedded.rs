@@ -58,7 +58,7 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
         let protocol = endpoint.scheme.protocol();
         let addresses = match protocol {
             Protocol::Mqtt => at(BROKER),
-            Protocol::Coap => at(endpoint.scheme.name()),
+            Protocol::Coap | Protocol::Http => at(endpoint.scheme.name()),
         };
         addresses.into_iter().map(move |at| (protocol, at))
     });

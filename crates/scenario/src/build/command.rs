@@ -350,6 +350,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
         carrier: Carrier::Payload,
         integrity: IntegrityLevel::Body,
         retry: 0,
+        http: None,
     })
 }
 

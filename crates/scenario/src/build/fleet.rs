@@ -6,8 +6,8 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_plan::{
-    Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, Scheme,
-    Secret, Will,
+    Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, HttpSettings, MqttSettings,
+    Phases, Scheme, Secret, Will,
 };
 use muster_platform::{Dialect, Protocol, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
@@ -90,6 +90,7 @@ pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<Fleet
             &streams,
             (context.scheme, links),
         )?),
+        ClientPlan::Http(settings) => ClientPlan::Http(settings),
     };
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
@@ -219,6 +220,7 @@ fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option
             Some(ClientPlan::Mqtt(Box::new(settings)))
         }
         Protocol::Coap => coap::client(fleet).map(ClientPlan::Coap),
+        Protocol::Http => Some(ClientPlan::Http(HttpSettings::new())),
     }
 }
 

@@ -170,6 +170,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         carrier: body.carrier,
         integrity: body.integrity,
         retry: retry?,
+        http: None,
     })
 }
 

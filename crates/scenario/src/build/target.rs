@@ -46,6 +46,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
         kind: kind?,
         endpoints: endpoints?,
         uses_all_addresses: view.text_of("addresses") == "all",
+        renews_addresses: None,
         tls: tls?,
         about,
     })

@@ -135,7 +135,7 @@ impl Class<CoapSettings> {
             payload: &uplink.payload,
             content_type: stream.content_type.as_deref(),
             is_at_least_once: stream.is_confirmable,
-            ttd_s: stream.ttd().map(whole_seconds),
+            ttd_s: stream.ttd_s(),
         };
         with_options(&(requests.uplink)(&asking, query), submit)
     }
@@ -147,11 +147,6 @@ fn has_block(request: &Message<'_>) -> bool {
         .options
         .block(OptionNumber::BLOCK1)
         .is_ok_and(|block| block.is_some())
-}
-
-/// A plan over CoAP has whole seconds.
-fn whole_seconds(ttd: Micros) -> u32 {
-    u32::try_from(ttd.get() / 1_000_000).unwrap_or(u32::MAX)
 }
 
 /// Lends a request in the form of CoAP.

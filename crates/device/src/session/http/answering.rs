@@ -1,0 +1,205 @@
+//! Answers of HTTP.
+
+use muster_model::{Micros, Reason};
+use muster_plan::{AnswerId, HttpCall};
+use muster_platform::{Answered, Field, Protocol, Segments, Status, id_at};
+use muster_protocol::http::{LentResponse, Response, read_date};
+
+use super::{Http, LINGER};
+use crate::session::{Context, Event, Input, Reply};
+use crate::token::{Token, due_of, is_unawaited, stream_of};
+
+/// The longest silence that a link keeps, in seconds: no run waits for longer.
+const RETRY_AFTER_MAX_S: u32 = 24 * 3_600;
+/// Bytes of the longest id that counts as one.
+const ID_MAX: usize = 256;
+
+impl Http {
+    /// The meaning of an answer; none if nobody waits for it.
+    pub(super) fn answered<'a>(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        input: &Input<'a>,
+        token: Token,
+        response: Response<'a>,
+    ) -> Option<Event<'a>> {
+        if response.is_last {
+            at.state.leaves_at = at.now + LINGER;
+        }
+        let response = response.lent(|bytes| input.keep(bytes));
+        at.obey(&response);
+        if at.state.is_given_up {
+            let is_accepted = (200..300).contains(&response.status);
+            return Some(Event::AnsweredLate { token, is_accepted });
+        }
+        let reply = at.read(token, &response);
+        if is_unawaited(token) {
+            return match reply {
+                Reply::Rejected(reason) => Some(Event::RefusedUnawaited {
+                    stream: stream_of(token),
+                    due: due_of(token, at.now),
+                    reason,
+                }),
+                Reply::Accepted | Reply::Command(_) => None,
+            };
+        }
+        Some(Event::Answered {
+            token,
+            reply,
+            is_separate: false,
+        })
+    }
+}
+
+impl Context<'_, Http> {
+    /// Keeps silence if the platform asks for it.
+    fn obey(&mut self, response: &LentResponse<'_>) {
+        let is_asked = matches!(response.status, 429 | 503);
+        if !is_asked || !self.class.client.settings.obeys_retry_after {
+            return;
+        }
+        if let Some(seconds) = silence_s(response) {
+            let silence = Micros::from_secs(seconds.min(RETRY_AFTER_MAX_S).into());
+            self.state.silent_until = self.state.silent_until.max(self.now + silence);
+        }
+    }
+
+    /// Reads an answer as the dialect has it, or as the scenario says.
+    fn read<'a>(&mut self, token: Token, response: &LentResponse<'a>) -> Reply<'a> {
+        let class = self.class;
+        let place = self.messages.fleets.place(stream_of(token));
+        if let Some(call) = &class.streams[usize::from(place.stream_index)].http {
+            return match refusal(call, response) {
+                None => Reply::Accepted,
+                Some(reason) => self.rejected(reason, response, None),
+            };
+        }
+        let requests = class.dialect.requests(Protocol::Http);
+        let open = self.messages.slots.open_attempt(self.link, token);
+        let is_query = class.streams[usize::from(place.stream_index)].is_query();
+        let asked = match open.filter(|_| is_query) {
+            Some(id) => {
+                // Of a command it is known by its query where the reply goes.
+                self.messages.render_body(id);
+                Segments::of(self.messages.scratch.uplink.topic())
+            }
+            None => Segments::of(""),
+        };
+        let status = Status(response.status);
+        let mut fields = response.fields().flat_map(fields_of).flatten();
+        let path = &mut self.messages.scratch.reply_path;
+        match (requests.answered)(status, &mut fields, response.body, asked, path) {
+            Answered::Accepted => Reply::Accepted,
+            Answered::Command(copy) => Reply::Command(copy),
+            Answered::Rejected(status) => {
+                let reason = Reason::Http(response.status);
+                self.rejected(reason, response, (requests.hint)(status))
+            }
+        }
+    }
+
+    /// Notes a refusal, the first of its kind, with what is known of it.
+    fn rejected<'a>(
+        &mut self,
+        reason: Reason,
+        response: &LentResponse<'_>,
+        hint: Option<&'static str>,
+    ) -> Reply<'a> {
+        let hint = hint.map(str::as_bytes);
+        let text = hint.or_else(|| response.field("location"));
+        self.refusals.note(reason, text.unwrap_or(response.body));
+        Reply::Rejected(reason)
+    }
+}
+
+/// The reason why an answer does not accept a message; none if it does.
+fn refusal(call: &HttpCall, response: &LentResponse<'_>) -> Option<Reason> {
+    if !call.accepts(response.status) {
+        return Some(Reason::Http(response.status));
+    }
+    let id = match &call.id {
+        None => return None,
+        Some(AnswerId::Header(name)) => response.field(name),
+        Some(AnswerId::Pointer(pointer)) => id_at(response.body, pointer),
+    };
+    let has_id = id.is_some_and(is_id);
+    (!has_id).then_some(Reason::HttpNoId(response.status))
+}
+
+/// True for a text of a bounded length without control characters.
+fn is_id(id: &[u8]) -> bool {
+    let text = std::str::from_utf8(id).ok().filter(|_| id.len() <= ID_MAX);
+    text.is_some_and(|id| !id.is_empty() && !id.contains(char::is_control))
+}
+
+/// The silence that a refusal asks for, in seconds. A date counts from that of the server's own clock.
+fn silence_s(response: &LentResponse<'_>) -> Option<u32> {
+    let value = response.field("retry-after")?;
+    seconds(value).or_else(|| {
+        let (until, from) = (read_date(value)?, read_date(response.field("date")?)?);
+        Some(u32::try_from(until.saturating_sub(from)).unwrap_or(u32::MAX))
+    })
+}
+
+/// The seconds of `Retry-After`; none for a date.
+fn seconds(value: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(value).ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(u32::MAX))
+}
+
+/// Headers that dialects read, by their names in lower case: a server may write them in other letters.
+const KNOWN: [&str; 6] = [
+    "content-type",
+    "hono-cmd-req-id",
+    "hono-cmd-target-device",
+    "hono-command",
+    "location",
+    "retry-after",
+];
+
+/// What a dialect may find in a header: the header itself, and what it means for any protocol.
+fn fields_of<'a>((name, value): (&'a [u8], &'a [u8])) -> [Option<Field<'a>>; 2] {
+    let mut known = KNOWN.iter();
+    let known = known.find(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    let (Some(name), Ok(text)) = (known, std::str::from_utf8(value)) else {
+        return [None; 2];
+    };
+    let meaning = match *name {
+        "content-type" => Some(Field::ContentType(text)),
+        "retry-after" => seconds(value).map(Field::MaxAge),
+        _ => None,
+    };
+    [Some(Field::Header(name, text)), meaning]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seconds_of_silence_are_a_number() {
+        let read = [
+            "0",
+            "120",
+            "99999999999",
+            "",
+            "-1",
+            "1.5",
+            "Fri, 31 Dec 1999 23:59:59 GMT",
+        ];
+        let read = read.map(|value| seconds(value.as_bytes()));
+        assert_eq!(
+            read,
+            [Some(0), Some(120), Some(u32::MAX), None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn an_id_is_a_text_of_bounded_length() {
+        assert!(is_id(b"41") && is_id("\u{e4}-1".as_bytes()) && is_id(&[b'x'; ID_MAX]));
+        for none in [&b""[..], b"a\x07", b"\xff", &[b'x'; ID_MAX + 1]] {
+            assert!(!is_id(none), "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A message as a request of HTTP.
+
+use std::fmt;
+
+use muster_model::Micros;
+use muster_platform::{Asking, Method, Protocol, Request};
+use muster_protocol::http::{self, InvalidField, Refused, Ticket, write_field};
+
+use super::authorization::Authorization;
+use super::{Http, Unfit};
+use crate::class::Kind;
+use crate::session::{Context, Outgoing, Session as _, Unsent};
+use crate::token::unawaited;
+
+/// Parts of a request that are rendered for the connection.
+#[derive(Default)]
+pub(super) struct Rendered {
+    target: String,
+    fields: Vec<u8>,
+    authorization: Authorization,
+    /// A device's name.
+    name: String,
+    /// The value of a header.
+    value: String,
+}
+
+/// Hides what holds credentials.
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rendered").finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// Sends the message in the scratch buffers.
+    pub(super) fn request(
+        &mut self,
+        at: &mut Context<'_, Self>,
+        message: &Outgoing,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsent<Unfit>> {
+        if at.state.silent_until > at.now {
+            return Err(Unsent::Silence);
+        }
+        if self.window_free(at.state) == 0 {
+            return Err(Unsent::Waits);
+        }
+        let slot = at.messages.slots.get(message.slot);
+        let token = match message.is_tracked {
+            true => at.messages.slots.token(message.slot),
+            false => unawaited(slot.stream, slot.due),
+        };
+        let (class, device, due) = (at.class, slot.device, slot.due);
+        let id = at.messages.fleets.message_id(device, slot.stream, slot.seq);
+        let stream = &class.streams[usize::from(message.stream_index)];
+        let scratch = &mut *at.messages.scratch;
+        let requests = class.dialect.requests(Protocol::Http);
+        let request = if let Kind::Command { status, .. } = stream.kind {
+            let to = at.messages.paths.get(slot.request);
+            (requests.reply)(to, status, &scratch.uplink.payload, &mut scratch.query)
+        } else {
+            let asking = Asking {
+                path: scratch.uplink.topic(),
+                payload: &scratch.uplink.payload,
+                content_type: stream.content_type.as_deref(),
+                is_at_least_once: stream.is_confirmable,
+                ttd_s: stream.ttd_s(),
+            };
+            (requests.uplink)(&asking, &mut scratch.query)
+        };
+        let rendered = &mut self.rendered;
+        let server = class.client.server_of(at.id);
+        let (host, prefix) = server.map_or(("", ""), |it| (&it.host[..], &it.path[..]));
+        rendered.target.clear();
+        rendered.target.push_str(prefix);
+        rendered.fields.clear();
+        let fields = &mut rendered.fields;
+        rendered.authorization.write(class, at.id, fields)?;
+        if let Some(media_type) = request.content_type {
+            write_field(fields, "Content-Type", media_type.as_bytes())?;
+        }
+        let method = if let Some(call) = &stream.http {
+            class.directory.render_name(device, &mut rendered.name);
+            write_path(scratch.uplink.topic(), &mut rendered.target);
+            for (name, value) in &call.headers {
+                let (of, value, text) = (&rendered.name, value.expose(), &mut rendered.value);
+                let directory = &class.directory;
+                directory.render_message_text(value, (&id, due), of, text);
+                write_field(&mut rendered.fields, name, text.as_bytes())?;
+            }
+            &call.method[..]
+        } else {
+            write_target(&request, &mut rendered.target);
+            method(request.method)
+        };
+        let request = http::Request {
+            fields: &rendered.fields,
+            body: request.payload,
+            is_last: class.client.settings.closes,
+            ..http::Request::new(method, &rendered.target, host)
+        };
+        at.state.client.submit(Ticket(token.0), &request, out)?;
+        at.state.leaves_at = Micros::MAX;
+        Ok(())
+    }
+}
+
+impl From<InvalidField> for Unsent<Unfit> {
+    fn from(why: InvalidField) -> Self {
+        Self::Never(Unfit::Header(why))
+    }
+}
+
+impl From<Refused> for Unsent<Unfit> {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::Window | Refused::Closing => Self::Waits,
+        }
+    }
+}
+
+const fn method(method: Method) -> &'static str {
+    match method {
+        Method::Post => "POST",
+        Method::Put => "PUT",
+        Method::Other => "GET",
+    }
+}
+
+/// Appends path and query of a dialect's request.
+fn write_target(request: &Request<'_>, target: &mut String) {
+    for segment in request.path {
+        target.push('/');
+        write_encoded(segment, "", target);
+    }
+    if !request.query.is_empty() {
+        target.push('?');
+        write_encoded(request.query, "/?", target);
+    }
+}
+
+/// Appends a path that the scenario writes as it goes over the wire, without its first slash and with a query
+/// where it has one.
+fn write_path(path: &str, target: &mut String) {
+    target.push('/');
+    write_escaped(path, |byte| byte.is_ascii_graphic() && byte != b'#', target);
+}
+
+/// Appends a text, in which bytes that have no place in a segment of a path (RFC 3986 section 3.3), and are none
+/// of `others`, are escaped.
+fn write_encoded(text: &str, others: &str, target: &mut String) {
+    let is_marked = |byte: u8| b"-._~!$&'()*+,;=:@".contains(&byte);
+    let is_other = |byte: u8| others.as_bytes().contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || is_marked(byte) || is_other(byte);
+    write_escaped(text, is_plain, target);
+}
+
+/// Appends a text, in which all but plain bytes are escaped (RFC 3986 section 2.1).
+fn write_escaped(text: &str, is_plain: impl Fn(u8) -> bool, target: &mut String) {
+    const HEX: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
+    ];
+    if text.bytes().all(&is_plain) {
+        return target.push_str(text);
+    }
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            target.push(char::from(byte));
+        } else {
+            let digits = [byte >> 4, byte & 0xf].map(|digit| HEX[usize::from(digit)]);
+            target.push('%');
+            target.extend(digits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> String {
+        let mut target = String::new();
+        write_path(text, &mut target);
+        target
+    }
+
+    #[test]
+    fn a_path_of_the_scenario_goes_out_as_it_is_written() {
+        assert_eq!(
+            path("api/v1/d-1?full=1&x=a%20b"),
+            "/api/v1/d-1?full=1&x=a%20b"
+        );
+        assert_eq!(path("api//v1?x[]=|"), "/api//v1?x[]=|");
+        assert_eq!(path(""), "/");
+        assert_eq!(path("a b/\u{e4}#"), "/a%20b/%C3%A4%23");
+        assert_eq!(path("a\r\nHost: x"), "/a%0D%0AHost:%20x");
+    }
+
+    #[test]
+    fn a_segment_of_a_dialect_is_one_whatever_is_in_it() {
+        let mut target = String::new();
+        write_encoded("a/b?c%20", "", &mut target);
+        assert_eq!(target, "a%2Fb%3Fc%2520");
+        target.clear();
+        write_encoded("hono-ttd=10&empty", "/?", &mut target);
+        assert_eq!(target, "hono-ttd=10&empty");
+    }
+}
