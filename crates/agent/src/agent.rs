@@ -22,6 +22,7 @@ use muster_net::{Clock, Handler, Loop, Mailbox, Waker};
 
 use crate::consuming::consumer_threads;
 use crate::facts::FactCounter;
+use crate::renewing::Renewing;
 use crate::{Assignment, FactsLog, LayersError, News, link_drivers};
 
 /// Interval at which the process looks at itself.
@@ -51,6 +52,8 @@ pub struct Agent {
     handovers: Option<Box<Handover>>,
     /// CPU time of the threads of libraries that consume, summed over the samples, in microseconds.
     pub(crate) library_cpu_us: u64,
+    /// The thread that looks up names of targets again.
+    renewing: Option<Renewing>,
     is_over: bool,
 }
 
@@ -147,6 +150,7 @@ impl Agent {
             facts_missed: 0,
             handovers: None,
             library_cpu_us: 0,
+            renewing: None,
             is_over: false,
         };
         let outbox = &outbox;
@@ -201,6 +205,7 @@ impl Agent {
                 (links as u64 * u64::from(fleet.devices_per_link)).min(u64::from(fleet.devices))
             })
             .sum();
+        self.renewing = Renewing::start(&plan, &assignment.targets)?;
         for (shard, slice) in (0u16..).zip(slices) {
             let spec = ShardSpec {
                 plan: Arc::clone(&plan),
@@ -210,6 +215,7 @@ impl Agent {
                 slice,
                 clock: self.clock,
                 targets: assignment.targets.clone(),
+                renewed: self.renewing.as_ref().map(Renewing::targets),
                 gateways: assignment.gateways.clone(),
                 trial: assignment.trial,
             };

@@ -11,6 +11,7 @@ mod facts;
 mod frames;
 mod layers;
 mod news;
+mod renewing;
 mod worker;
 
 pub use agent::{Agent, AgentError, Writers};

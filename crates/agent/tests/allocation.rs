@@ -228,6 +228,7 @@ fn devices(plan: &Arc<Plan>, target: SocketAddr, clock: Clock) -> ShardSpec {
         slice: Slice::WHOLE,
         clock,
         targets: vec![(Protocol::Mqtt, target)],
+        renewed: None,
         gateways: Vec::new(),
         trial: Trial {
             slots: 1 << 16,

@@ -12,6 +12,8 @@ use muster_net::Clock;
 use muster_plan::Plan;
 use muster_platform::Protocol;
 
+use crate::renewed_targets::RenewedTargets;
+
 /// Parts that a shard is made from.
 #[derive(Debug, Clone)]
 pub struct ShardSpec {
@@ -29,6 +31,8 @@ pub struct ShardSpec {
     pub clock: Clock,
     /// Addresses that devices connect to, each with the protocol of its devices.
     pub targets: Vec<(Protocol, SocketAddr)>,
+    /// The addresses that replace these while the run goes on; none if names are looked up once.
+    pub renewed: Option<Arc<RenewedTargets>>,
     /// The processes of an embedded gateway, whose CPU wait counts as our own.
     pub gateways: Vec<u32>,
     /// Settings that only tests change.

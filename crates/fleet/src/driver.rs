@@ -175,8 +175,11 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
             links.counters.icmp_errors = counts.icmp_errors.into();
             links.counters.datagrams_refused = counts.datagrams_refused.into();
         }
-        let account = std::mem::take(self.shard.recording().account());
-        self.shard.recording().sink().hand_over(account)
+        let recording = self.shard.recording();
+        let mut account = std::mem::take(recording.account());
+        self.targets
+            .name(recording.targets(), &mut account.links.targets);
+        recording.sink().hand_over(account)
     }
 }
 
@@ -189,7 +192,12 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         writer: Option<Box<dyn FactWriter>>,
     ) -> Result<Self, ShardError> {
         let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-        let shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
+        let mut shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
+        let targets = Targets::new::<P>(spec);
+        if P::TRANSPORT == Transport::Stream {
+            // Links on one shared socket have one address.
+            shard.recording().count_by_target(targets.counted());
+        }
         let links = shard.fleets().links() as usize;
         let sockets = C::new(&shard);
         Ok(Self {
@@ -200,7 +208,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             lines,
             each: (0..links).map(|_| L::Line::default()).collect(),
             sockets,
-            targets: Targets::new::<P>(spec),
+            targets,
             reports: Reports::default(),
             out: Vec::new(),
             is_ramping: false,
@@ -236,10 +244,9 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             self.follow(io, link, then);
         }
         C::send(self, io, link);
-        if P::TRANSPORT == Transport::Datagrams {
-            self.arm(io, link);
-            self.go_on(io, link);
-        }
+        // A session without a CONNECT is up at once.
+        self.arm(io, link);
+        self.go_on(io, link);
     }
 
     /// Bytes came to a link: how many are used up.
@@ -269,7 +276,15 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         // What this turn did before it is not the target's: a connect begins with its SYN.
         let now = io.fresh_now();
         let sockets = self.targets.plan().links();
+        self.targets.renew();
         let (target, source) = self.targets.of(self.shard.fleets(), link, sockets);
+        if self.targets.may_change() {
+            let (id, place) = (
+                self.shard.fleets().link_id(link),
+                self.targets.place_of(target),
+            );
+            self.shard.recording().place_at_target(id, place);
+        }
         match L::connect(io, target, source) {
             Ok(key) => {
                 io.set_tag(key, self.tags.link(link));
@@ -367,7 +382,13 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         let now = io.fresh_now();
         self.forget(io, link);
         if self.shard.links().is_handshaking(link) {
-            self.shard.connect_failed(link, now, failure_of(why));
+            let failure = failure_of(why);
+            let id = self.shard.fleets().link_id(link);
+            let place = self.shard.recording().target_of(id);
+            if let Some(address) = place.and_then(|place| self.targets.address_at(place)) {
+                self.reports.one_unreachable(address, failure);
+            }
+            self.shard.connect_failed(link, now, failure);
         } else {
             self.shard.closed(link, now, cause_of(why));
         }
@@ -456,7 +477,9 @@ fn cause_of(why: Closed) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::{CLOSED_LOOP_BYTES, COAP_LINK_BYTES, LINK_BYTES, STREAM_QUEUE_BYTES};
+    use muster_device::{
+        CLOSED_LOOP_BYTES, COAP_LINK_BYTES, HTTP_LINK_BYTES, LINK_BYTES, STREAM_QUEUE_BYTES,
+    };
     use muster_protocol::layer::{Pipe, Plain};
     use muster_scenario::{DTLS_BYTES_PER_LINK, LEDGER_BYTES_PER_STREAM, USER_BYTES_PER_LINK};
 
@@ -479,6 +502,12 @@ mod tests {
         assert!(link < USER_BYTES_PER_LINK as usize, "{link}");
         let closed = link + CLOSED_LOOP_BYTES;
         assert!(closed <= USER_BYTES_PER_LINK as usize, "{closed}");
+    }
+
+    #[test]
+    fn a_link_of_http_at_rest_stays_within_its_budget() {
+        let link = HTTP_LINK_BYTES + COMMON_BYTES + size_of::<Pipe<Plain>>();
+        assert!(link < USER_BYTES_PER_LINK as usize, "{link}");
     }
 
     #[test]

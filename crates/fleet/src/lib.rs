@@ -7,10 +7,12 @@
 mod classes;
 mod driver;
 mod link_driver;
+mod renewed_targets;
 mod shards;
 mod tags;
 
 pub use classes::{ShardError, ShardSpec};
 pub use driver::{DatagramLines, Datagrams, Lines, LinkCertificates, Secured, Streams};
 pub use link_driver::LinkDriver;
+pub use renewed_targets::RenewedTargets;
 pub use shards::{MakeDriver, Shards, datagram_driver, shard_loop, stream_driver};

@@ -254,6 +254,9 @@ impl Screen {
         }
         parts.extend(answers::datagrams(links));
         self.row("links", &parts);
+        for (address, target) in &links.targets {
+            self.row("", &answers::target(address, target));
+        }
         self.said(&report.events);
     }
 

@@ -133,6 +133,7 @@ impl<L: DatagramLines> Rig<L> {
             slice: Slice::WHOLE,
             clock,
             targets: vec![(Protocol::Coap, target)],
+            renewed: None,
             gateways: Vec::new(),
             trial: Trial {
                 slots: 1_000,

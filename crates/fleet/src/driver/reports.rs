@@ -1,10 +1,11 @@
 //! Reports of a shard to those who conduct the run.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 
 use muster_conduct::{Diagnostic, Dispatch, Progress, RecordingSink};
 use muster_device::{Note, Session, Shard};
-use muster_model::Micros;
+use muster_model::{ConnectFailure, Micros};
 use muster_net::{Io, Key};
 use muster_plan::Plan;
 use muster_protocol::layer::LayerError;
@@ -28,6 +29,8 @@ pub(super) struct Reports {
     refusing: bool,
     /// True if it was reported that the kernel refuses datagrams.
     unroutable: bool,
+    /// Addresses among several to which a link did not connect, as reported: at most all of them.
+    dead: Vec<SocketAddr>,
 }
 
 impl Reports {
@@ -43,6 +46,20 @@ impl Reports {
             self.reported.push(error);
         }
         is_first
+    }
+
+    /// Reports one of several addresses to which a link did not connect, once.
+    #[cold]
+    pub(super) fn one_unreachable(&mut self, address: SocketAddr, failure: ConnectFailure) {
+        if self.dead.contains(&address) {
+            return;
+        }
+        self.dead.push(address);
+        let text = format!(
+            "a device did not connect to {address}, one of several addresses: {failure}; look at that \
+             instance, or remove it from `platform.devices`"
+        );
+        self.note(Diagnostic::Unreachable(text));
     }
 
     /// Reports what happened to datagrams of the loop.

@@ -1,18 +1,28 @@
 //! Addresses that links connect to, and those that they connect from.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use muster_device::{Fleets, Session};
+use muster_device::{Fleets, Session, Transport};
+use muster_measure::TargetCounts;
 use muster_net::limits;
 use muster_plan::{FleetPlan, Plan};
+use muster_platform::Protocol;
 
 use crate::classes::ShardSpec;
+use crate::renewed_targets::RenewedTargets;
 
 /// The addresses of a shard.
 #[derive(Debug)]
 pub(super) struct Targets {
+    protocol: Protocol,
+    /// Link n has the one at n modulo their number.
     targets: Vec<SocketAddr>,
+    /// Addresses in the order in which their counts are kept: those of the start, and those that came later.
+    known: Vec<SocketAddr>,
+    /// Addresses as they are looked up again, and the number of changes that were read.
+    renewed: Option<(Arc<RenewedTargets>, u32)>,
     /// The source addresses that the scenario names, by fleet.
     sources: Vec<Vec<IpAddr>>,
     plan: Arc<Plan>,
@@ -23,10 +33,16 @@ impl Targets {
     pub(super) fn new<P: Session>(spec: &ShardSpec) -> Self {
         let targets = spec.targets.iter();
         let targets = targets.filter(|(protocol, _)| *protocol == P::PROTOCOL);
+        let targets: Vec<SocketAddr> = targets.map(|(_, target)| *target).collect();
         let fleets = spec.plan.fleets.iter();
         let fleets = fleets.filter(|fleet| P::settings(&fleet.client).is_some());
+        let renewed = spec.renewed.clone();
+        let renewed = renewed.filter(|_| P::TRANSPORT == Transport::Stream);
         Self {
-            targets: targets.map(|(_, target)| *target).collect(),
+            protocol: P::PROTOCOL,
+            known: targets.clone(),
+            targets,
+            renewed: renewed.map(|renewed| (renewed, 0)),
             sources: fleets.map(sources).collect(),
             plan: Arc::clone(&spec.plan),
         }
@@ -34,6 +50,63 @@ impl Targets {
 
     pub(super) fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Reads what was looked up since the last call. An empty answer changes nothing.
+    pub(super) fn renew(&mut self) {
+        let Some((renewed, seen)) = &mut self.renewed else {
+            return;
+        };
+        if let Some((version, targets)) = renewed.after(*seen, self.protocol) {
+            *seen = version;
+            if !targets.is_empty() {
+                self.targets = targets;
+            }
+        }
+    }
+
+    /// Returns whether links may come to another address than the one that the start gave them.
+    pub(super) const fn may_change(&self) -> bool {
+        self.renewed.is_some()
+    }
+
+    /// Number of addresses whose counts are kept; none if there is one, and stays one.
+    pub(super) fn counted(&self) -> usize {
+        match self.may_change() || self.differ() {
+            true => self.known.len(),
+            false => 0,
+        }
+    }
+
+    fn differ(&self) -> bool {
+        let mut pairs = self.known.windows(2);
+        pairs.any(|pair| pair[0] != pair[1])
+    }
+
+    /// The place of an address among those whose counts are kept.
+    pub(super) fn place_of(&mut self, address: SocketAddr) -> usize {
+        let place = self.known.iter().position(|known| *known == address);
+        place.unwrap_or_else(|| {
+            self.known.push(address);
+            self.known.len() - 1
+        })
+    }
+
+    /// The address at a place, if there are others.
+    pub(super) fn address_at(&self, place: usize) -> Option<SocketAddr> {
+        let address = self.known.get(place).copied();
+        address.filter(|_| self.differ())
+    }
+
+    /// Names the counts of each address, if there are several; those of an address that stands several times
+    /// are one.
+    pub(super) fn name(&self, counts: &[TargetCounts], named: &mut BTreeMap<String, TargetCounts>) {
+        if !self.differ() {
+            return;
+        }
+        for (address, counts) in self.known.iter().zip(counts) {
+            named.entry(address.to_string()).or_default().merge(counts);
+        }
     }
 
     /// The target of a link, or of the first link of one of `sockets` sockets; and the source address,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use muster_conduct::{Dispatch, FactWriter, Order, Slice, Trial, recorder_plan, schedules};
 use muster_device::Mqtt;
-use muster_fleet::{MakeDriver, ShardSpec, Streams, shard_loop, stream_driver};
+use muster_fleet::{MakeDriver, RenewedTargets, ShardSpec, Streams, shard_loop, stream_driver};
 use muster_model::RunId;
 use muster_net::{Clock, Mailbox, Waker};
 use muster_plan::Plan;
@@ -51,6 +51,15 @@ impl Shard {
         targets: Vec<(Protocol, SocketAddr)>,
         drivers: Vec<MakeDriver>,
     ) -> Self {
+        Self::start_renewing(plan, (targets, None), drivers)
+    }
+
+    /// With addresses that may be replaced.
+    pub(crate) fn start_renewing(
+        plan: Plan,
+        (targets, renewed): (Vec<(Protocol, SocketAddr)>, Option<Arc<RenewedTargets>>),
+        drivers: Vec<MakeDriver>,
+    ) -> Self {
         let (plan, run, clock) = (Arc::new(plan), RunId(1), Clock::start());
         let schedules = schedules(&plan).expect("the plan was checked");
         let spec = ShardSpec {
@@ -61,6 +70,7 @@ impl Shard {
             slice: Slice::WHOLE,
             clock,
             targets,
+            renewed,
             gateways: Vec::new(),
             trial: Trial {
                 slots: 16,

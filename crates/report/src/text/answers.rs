@@ -1,6 +1,6 @@
 //! Answers and packets that are no message's end.
 
-use muster_measure::{CounterLine, Ledger};
+use muster_measure::{CounterLine, Ledger, TargetCounts};
 use muster_model::Reason;
 
 use super::count;
@@ -31,6 +31,19 @@ pub(super) fn packets(ledger: &Ledger, links: &LinkLedger) -> Vec<String> {
 /// Counts of events on links and sockets besides messages, zeros left out.
 pub(super) fn datagrams(links: &LinkLedger) -> Vec<String> {
     some_of(&links.counters.on_line(CounterLine::Links))
+}
+
+/// Links and messages of one of several addresses.
+pub(super) fn target(address: &str, target: &TargetCounts) -> Vec<String> {
+    let mut parts = vec![format!("{address}: {} accepted", count(target.accepted))];
+    parts.extend(some_of(&[
+        (target.rejected, "rejected"),
+        (target.timed_out, "timed out"),
+        (target.broken, "broken"),
+        (target.failed, "connects failed"),
+        (target.lost, "links lost"),
+    ]));
+    parts
 }
 
 fn some_of(kinds: &[(u64, &str)]) -> Vec<String> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger};
+use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger, TargetCounts};
 use muster_report::{
     CommandAccount, CounterGrowth, DrainAccount, Figure, LatencyFigures, Percentiles, QueriesDue,
     ReceiveAccount, Report, SubscriberRow, csv,
@@ -435,6 +435,8 @@ fn full() -> Report {
         },
     });
     report.ledger.uplink.equations.push(equation);
+    let at = "192.0.2.1:8080".to_owned();
+    report.links.targets = BTreeMap::from([(at, TargetCounts::default())]);
     report.target.counters = Some(vec![CounterGrowth {
         platform: "hono".to_owned(),
         kind: "telemetry".to_owned(),
