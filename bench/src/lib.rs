@@ -1,6 +1,6 @@
 //! Parts shared by the bare loop and the sinks: command line, clock, non-blocking calls.
 //!
-//! Tools that `xtask bench` compares Muster with: `bare-loop` and `bare-coap` are the
+//! Tools that `xtask bench` compares Muster with: `bare-loop`, `bare-http` and `bare-coap` are the
 //! cheapest clients that the kernel allows, `sink` and `coap-sink` the cheapest targets. They must
 //! never know a crate of Muster's, else a fault of it would be on both sides of the comparison.
 //!
@@ -10,6 +10,7 @@
 //! ```
 
 pub mod packet;
+pub mod request;
 pub mod subscriber;
 
 use std::io::{self, Error, ErrorKind};

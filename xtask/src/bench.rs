@@ -14,6 +14,7 @@ mod devices;
 mod example;
 mod gateway;
 mod handshakes;
+mod http;
 mod kafka;
 mod matched;
 mod memory;
@@ -74,6 +75,8 @@ pub enum Name {
     Tls,
     /// CoAP against a bare socket loop, saturated and paced, with lateness.
     Coap,
+    /// HTTP against a bare loop and against wrk; needs Debian's wrk.
+    Http,
     /// CoAP over DTLS against plain, and handshakes against a published library's.
     Dtls,
     /// CoAP against Californium's client core; needs JDK 17 and Maven.
@@ -94,13 +97,14 @@ pub enum Name {
     Soak,
 }
 
-const ALL: [Name; 9] = [
+const ALL: [Name; 10] = [
     Name::Publish,
     Name::Connect,
     Name::Loops,
     Name::Ledger,
     Name::Tls,
     Name::Coap,
+    Name::Http,
     Name::Dtls,
     Name::Memory,
     Name::Peers,
@@ -170,6 +174,7 @@ fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
             transports::against_plain(bench)
         }
         Name::Coap => coap::against_bare(bench),
+        Name::Http => http::against_bare(bench),
         Name::Dtls => coap::dtls(bench),
         Name::Amqp => amqp::against_fe2o3(bench),
         Name::Kafka => kafka::against_rdkafka(bench),

@@ -1,4 +1,4 @@
-//! The cheapest target: takes every CONNECT and PUBLISH, answers once for each read, keeps nothing.
+//! The cheapest target: takes every CONNECT, PUBLISH and POST, answers once for each read, keeps nothing.
 //!
 //! `sink ADDRESS` prints the address it listens on, and for each line on its standard input a line
 //! of counts as JSON; it ends when that input ends. All messages go on, at QoS 0, to the client
@@ -7,7 +7,8 @@
 use std::io::{Error, Result, Write, stdout};
 use std::net::SocketAddr;
 
-use muster_bench::packet::{self, Packet};
+use muster_bench::packet::{self, Packet, Publish};
+use muster_bench::request;
 use muster_bench::{arguments, now, unless};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,6 +24,8 @@ use rustix::time::{ClockId, Timespec};
 const BACKLOG: i32 = 65_535;
 /// Most bytes of one read, which also bounds a packet.
 const READ_BYTES: usize = 64 * 1024;
+/// Topic on which bodies of requests go on, with its length before it.
+const TOPIC: &[u8] = b"\0\x09telemetry";
 /// Forwarded messages are written in pieces of about this size.
 const FORWARD_BYTES: usize = 256 * 1024;
 /// Time of polling before a sleep. A write to a sleeping process pays for its wake-up; without
@@ -203,9 +206,16 @@ impl Sink {
         self.counts.reads += u64::from(got > 0);
         let mut rest = &bytes[..kept + got];
         self.answers.clear();
-        while let Some((packet, after)) = packet::split(rest) {
-            self.answer(link, index, packet)?;
-            rest = after;
+        if request::is_begun(rest) {
+            while let Some((body, after)) = request::split(rest) {
+                self.answer_request(body);
+                rest = after;
+            }
+        } else {
+            while let Some((packet, after)) = packet::split(rest) {
+                self.answer(link, index, packet)?;
+                rest = after;
+            }
         }
         link.tail.extend_from_slice(rest);
         write_all(link.fd.as_fd(), &self.answers).ok()?;
@@ -232,18 +242,31 @@ impl Sink {
 
     fn publish(&mut self, link: &Link, packet: Packet<'_>) -> Option<()> {
         let message = packet::publish(packet, link.v5)?;
-        self.counts.messages += 1;
         if let [high, low] = message.id {
             self.answers.extend_from_slice(&[0x40, 2, *high, *low]);
         }
+        self.take_message(&message);
+        Some(())
+    }
+
+    fn answer_request(&mut self, body: &[u8]) {
+        self.answers.extend_from_slice(request::ACCEPTED);
+        self.take_message(&Publish {
+            topic: TOPIC,
+            id: &[],
+            payload: body,
+        });
+    }
+
+    fn take_message(&mut self, message: &Publish<'_>) {
+        self.counts.messages += 1;
         let to = self.subscriber.and_then(|index| self.links[index].as_ref());
         if let Some(to) = to {
-            packet::forward(&message, to.v5, &mut self.forward);
+            packet::forward(message, to.v5, &mut self.forward);
             if self.forward.len() > FORWARD_BYTES {
                 self.flush();
             }
         }
-        Some(())
     }
 
     /// Writes what is to be forwarded; a subscriber that reads no more loses its subscription.

@@ -12,9 +12,10 @@ use anyhow::{Context, Result, bail};
 pub(super) struct Programs {
     /// The binary under test.
     pub(super) muster: PathBuf,
-    /// The cheapest peers over MQTT and over CoAP.
+    /// The cheapest peers over MQTT, CoAP and HTTP.
     pub(super) mqtt: Cheapest,
     pub(super) coap: Cheapest,
+    pub(super) http: Cheapest,
     /// The workspace.
     pub(super) root: PathBuf,
     /// Folder of a run's output, overwritten by the next.
@@ -24,9 +25,9 @@ pub(super) struct Programs {
 /// Programs that show the kernel's limit over one protocol.
 #[derive(Debug)]
 pub(super) struct Cheapest {
-    /// The bare loop, in Rust and in C.
+    /// The bare loop in Rust, and its twin in C where there is one.
     pub(super) bare: PathBuf,
-    pub(super) bare_in_c: PathBuf,
+    pub(super) bare_in_c: Option<PathBuf>,
     /// The target.
     pub(super) sink: PathBuf,
 }
@@ -41,15 +42,16 @@ impl Programs {
         let (release, folder) = (target.join("release"), target.join("bench"));
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         let [mqtt_in_c, coap_in_c] = IN_C;
-        let cheapest = |bare: &str, in_c: &str, sink: &str| Cheapest {
+        let cheapest = |bare: &str, in_c: Option<&str>, sink: &str| Cheapest {
             bare: release.join(bare),
-            bare_in_c: folder.join(in_c),
+            bare_in_c: in_c.map(|in_c| folder.join(in_c)),
             sink: release.join(sink),
         };
         Ok(Self {
             muster: release.join("muster"),
-            mqtt: cheapest("bare-loop", mqtt_in_c, "sink"),
-            coap: cheapest("bare-coap", coap_in_c, "coap-sink"),
+            mqtt: cheapest("bare-loop", Some(mqtt_in_c), "sink"),
+            coap: cheapest("bare-coap", Some(coap_in_c), "coap-sink"),
+            http: cheapest("bare-http", None, "sink"),
             root: root.to_owned(),
             folder,
         })

@@ -25,6 +25,7 @@ pub(super) fn text(load: &Load, address: &str, consumer: bool) -> String {
             "{ version: 3.1.1, keep-alive: 600s }",
         ),
         Protocol::Coap => ("hono", "coap", "telemetry/#", COAP_CLIENT),
+        Protocol::Http => ("hono", "http", "telemetry/#", "{}"),
     };
     let backend = if consumer {
         format!("\n  backend: {{ url: \"mqtt://{address}\", filter: \"{filter}\", qos: 0 }}")
@@ -62,7 +63,7 @@ fn streams(load: &Load) -> String {
     };
     let to = match load.protocol {
         Protocol::Mqtt(qos) => format!(r#"qos: {qos}, topic: "m/${{id}}/t", "#),
-        Protocol::Coap => String::new(),
+        Protocol::Coap | Protocol::Http => String::new(),
     };
     let payload = load.payload;
     format!("[ {{ name: t, {pace}, {to}payload: {{ size: {payload} }} }} ]")

@@ -1,6 +1,7 @@
 //! The sides of a comparison, and how each is put under the same load and measured.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -25,6 +26,8 @@ pub(super) enum Side {
     Bare,
     /// Its twin in C.
     BareInC,
+    /// wrk, over HTTP and saturated.
+    Wrk,
     /// Muster without a backend.
     Muster,
     /// Muster with a consumer, to which the sink forwards every message at QoS 0.
@@ -38,6 +41,8 @@ pub(super) enum Protocol {
     Mqtt(u8),
     /// Confirmable, one unanswered a link.
     Coap,
+    /// POST, one unanswered a link.
+    Http,
 }
 
 /// Load of a side.
@@ -96,6 +101,14 @@ impl Load {
         }
     }
 
+    /// The same over HTTP.
+    pub(super) fn saturated_http(links: u32, seconds: u32) -> Self {
+        Self {
+            protocol: Protocol::Http,
+            ..Self::saturated(links, 1, seconds)
+        }
+    }
+
     /// An even schedule.
     pub(super) fn paced(links: u32, qos: u8, seconds: u32, rate: u64) -> Self {
         Self::saturated(links, qos, seconds).at(rate)
@@ -124,6 +137,7 @@ impl Protocol {
         match self {
             Self::Mqtt(qos) => format!("QoS {qos}"),
             Self::Coap => "CON".to_owned(),
+            Self::Http => "POST".to_owned(),
         }
     }
 
@@ -131,6 +145,7 @@ impl Protocol {
         match self {
             Self::Mqtt(_) => &programs.mqtt,
             Self::Coap => &programs.coap,
+            Self::Http => &programs.http,
         }
     }
 }
@@ -162,6 +177,7 @@ impl Side {
         let (status, printed) = process.finish(limit)?;
         let reported = match self {
             Self::Bare | Self::BareInC => own_account(&printed)?,
+            Self::Wrk => account_of_wrk(&printed),
             Self::Muster | Self::MusterWithConsumer => result(programs, &mut sink)?,
         };
         if !reported.complete {
@@ -178,7 +194,12 @@ impl Side {
         let cheapest = load.protocol.cheapest(programs);
         match self {
             Self::Bare => Process::start(&cheapest.bare, &bare_words(load, sink), path),
-            Self::BareInC => Process::start(&cheapest.bare_in_c, &bare_words(load, sink), path),
+            Self::BareInC => {
+                let bare = cheapest.bare_in_c.as_ref();
+                let bare = bare.context("there is no such loop in C")?;
+                Process::start(bare, &bare_words(load, sink), path)
+            }
+            Self::Wrk => Process::start(Path::new("wrk"), &wrk_words(programs, load, sink), path),
             Self::Muster | Self::MusterWithConsumer => {
                 let consumer = self == Self::MusterWithConsumer;
                 let text = super::scenario::text(load, &sink.address, consumer);
@@ -191,7 +212,7 @@ impl Side {
 fn bare_words(load: &Load, sink: &Sink) -> Vec<OsString> {
     let qos = match load.protocol {
         Protocol::Mqtt(qos) => Some(qos.to_string()),
-        Protocol::Coap => None,
+        Protocol::Coap | Protocol::Http => None,
     };
     let pace = [load.rate.unwrap_or(0), load.seconds.into()];
     let words = [sink.address.clone(), load.links.to_string()].into_iter();
@@ -232,6 +253,32 @@ pub(super) fn connected(process: &mut Process, sink: &mut Sink, links: u32) -> R
 struct Reported {
     complete: bool,
     lateness_p99_us: f64,
+}
+
+/// One thread, as the other sides have.
+fn wrk_words(programs: &Programs, load: &Load, sink: &Sink) -> Vec<OsString> {
+    let mut words: Vec<OsString> = [
+        "--threads=1".to_owned(),
+        format!("--connections={}", load.links),
+        format!("--duration={}", load.seconds),
+        "--script".to_owned(),
+    ]
+    .map(Into::into)
+    .into();
+    words.push(programs.root.join("bench/wrk.lua").into());
+    words.push(format!("http://{}", sink.address).into());
+    words
+}
+
+/// It reports answers that are no success, and errors of sockets, on lines that are else missing.
+fn account_of_wrk(printed: &str) -> Reported {
+    let is_sound = !["Non-2xx", "Socket errors"]
+        .iter()
+        .any(|it| printed.contains(it));
+    Reported {
+        complete: is_sound && printed.contains("requests in"),
+        lateness_p99_us: 0.0,
+    }
 }
 
 fn own_account(printed: &str) -> Result<Reported> {
