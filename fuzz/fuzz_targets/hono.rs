@@ -117,7 +117,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(rest) else {
         return;
     };
-    let http = HONO.http.as_ref().expect("Hono speaks it");
+    let http = HONO.requests(Protocol::Http);
     request(HONO.requests(Protocol::Coap), *flags, text);
     request(http, *flags, text);
     read(*flags, text);

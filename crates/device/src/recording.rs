@@ -17,7 +17,7 @@ pub struct Recording<S> {
     sink: S,
     account: Account,
     refusals: Refusals,
-    /// By address; empty where addresses are not told apart.
+    /// By address; empty where addresses are not distinguished.
     targets: Vec<TargetCounts>,
     /// The places of addresses of links that did not get theirs in turn: at most all links.
     placed: FxHashMap<u32, usize>,
@@ -34,7 +34,7 @@ impl<S: Sink> Recording<S> {
         }
     }
 
-    /// Tells so many addresses apart: link n has the one at n modulo their number.
+    /// Distinguishes this number of addresses: link n has the one at n modulo their number.
     pub fn count_by_target(&mut self, targets: usize) {
         self.targets = vec![TargetCounts::default(); targets];
     }
@@ -47,7 +47,7 @@ impl<S: Sink> Recording<S> {
         self.placed.insert(link.0, place);
     }
 
-    /// The place of a link's address; none where addresses are not told apart.
+    /// The place of a link's address; none where addresses are not distinguished.
     pub fn target_of(&self, link: LinkId) -> Option<usize> {
         match self.placed.get(&link.0) {
             Some(place) => Some(*place),
@@ -60,7 +60,7 @@ impl<S: Sink> Recording<S> {
         &self.targets
     }
 
-    /// True if addresses are told apart.
+    /// True if addresses are distinguished.
     #[inline]
     pub(crate) fn counts_by_target(&self) -> bool {
         !self.targets.is_empty()

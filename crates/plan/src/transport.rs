@@ -140,9 +140,14 @@ impl Scheme {
         match self {
             Self::Kafka | Self::Kafkas => "Kafka",
             Self::Amqp | Self::Amqps => "AMQP",
-            Self::Mqtt | Self::Mqtts | Self::Ws | Self::Wss | Self::Coap | Self::Coaps => {
-                self.protocol().spec().name
-            }
+            Self::Mqtt
+            | Self::Mqtts
+            | Self::Ws
+            | Self::Wss
+            | Self::Coap
+            | Self::Coaps
+            | Self::Http
+            | Self::Https => self.protocol().spec().name,
         }
     }
 

@@ -59,7 +59,7 @@ fn of_client(event: ClientEvent<'_>) -> Seen {
     }
 }
 
-/// What a client with `requests` open makes of bytes and of the connection's end behind them.
+/// Events of a client with `requests` open, from bytes and the connection's end behind them.
 fn answers(requests: u32, pieces: &[&[u8]]) -> Vec<Seen> {
     let mut client = client(requests);
     let mut seen = in_pieces(pieces, |input| client.poll(input).map(of_client));
@@ -67,7 +67,7 @@ fn answers(requests: u32, pieces: &[&[u8]]) -> Vec<Seen> {
     seen
 }
 
-/// What a server makes of bytes, and what it wrote by itself.
+/// Events of a server from bytes, and the bytes that it wrote by itself.
 fn requests(pieces: &[&[u8]]) -> (Vec<Seen>, String) {
     let mut server = Server::new(BODY_MAX);
     let mut out = Vec::new();

@@ -270,7 +270,7 @@ fn wrk_words(programs: &Programs, load: &Load, sink: &Sink) -> Vec<OsString> {
     words
 }
 
-/// It reports answers that are no success, and errors of sockets, on lines that are else missing.
+/// Soundness of a run of wrk, whose output has further lines if answers are no success or sockets fail.
 fn account_of_wrk(printed: &str) -> Reported {
     let is_sound = !["Non-2xx", "Socket errors"]
         .iter()

@@ -11,7 +11,7 @@ const SIZE_LINE_MAX: usize = 1_024;
 /// The end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is no body.
+    /// No body.
     Empty,
     /// Bytes that are still to come.
     Length(u64),
@@ -34,7 +34,7 @@ pub(super) enum Chunk {
     Trailer(usize),
 }
 
-/// What a head says of the length of its body.
+/// Length of a body, as its head gives it.
 #[derive(Debug)]
 pub(super) struct Lengths {
     is_current: bool,

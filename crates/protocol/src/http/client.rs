@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::Write;
 
 use thiserror::Error;
 
@@ -70,8 +69,25 @@ impl<'a> Request<'a> {
 }
 
 pub(super) fn write_length(out: &mut Vec<u8>, length: usize) {
-    // A vector takes whatever is written.
-    let _ = write!(out, "Content-Length: {length}\r\n");
+    out.extend_from_slice(b"Content-Length: ");
+    write_number(out, length);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal digits.
+pub(super) fn write_number(out: &mut Vec<u8>, number: usize) {
+    const DIGITS_MAX: usize = 20;
+    let (mut digits, mut left) = ([0; DIGITS_MAX], number);
+    let mut from = DIGITS_MAX;
+    loop {
+        from -= 1;
+        digits[from] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[from..]);
 }
 
 /// A response.
@@ -141,7 +157,7 @@ pub enum ClientEvent<'a> {
     /// A response to no request, such as 408 before an idle connection is closed; the connection is at
     /// its end.
     Unasked(Response<'a>),
-    /// What came cannot be read; the connection is at its end.
+    /// Bytes that cannot be read; the connection is at its end.
     Malformed(Malformed),
 }
 

@@ -81,7 +81,7 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), In
     Ok(())
 }
 
-/// What a head says of its message.
+/// Facts of a head on its message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     /// Bytes of the head.

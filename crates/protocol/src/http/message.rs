@@ -43,7 +43,7 @@ impl Reader {
         }
     }
 
-    /// Forgets the message of which a part was taken.
+    /// Forgets a message that is not complete.
     pub(super) fn reset(&mut self) {
         self.part = None;
     }

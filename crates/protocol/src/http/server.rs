@@ -1,10 +1,9 @@
 //! The server end: requests as they come, and replies to them in the same order.
 
 use std::borrow::Cow;
-use std::io::Write;
 
 use super::Malformed;
-use super::client::write_length;
+use super::client::{write_length, write_number};
 use super::head::{self, Head};
 use super::message::Reader;
 
@@ -36,7 +35,7 @@ impl ServerRequest<'_> {
 pub enum ServerEvent<'a> {
     /// A request; it is to be replied to before the next one is.
     Request(ServerRequest<'a>),
-    /// What came cannot be read; the refusal is written, and the connection is at its end.
+    /// Bytes that cannot be read; the refusal is written, and the connection is at its end.
     Malformed(Malformed),
 }
 
@@ -66,8 +65,11 @@ impl Reply<'_> {
 
     /// Appends it.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // A vector takes whatever is written.
-        let _ = write!(out, "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        out.extend_from_slice(b"HTTP/1.1 ");
+        write_number(out, self.status.into());
+        out.push(b' ');
+        out.extend_from_slice(reason(self.status).as_bytes());
+        out.extend_from_slice(b"\r\n");
         out.extend_from_slice(self.fields);
         if self.is_last {
             out.extend_from_slice(b"Connection: close\r\n");

@@ -158,7 +158,7 @@ const KNOWN: [&str; 6] = [
     "retry-after",
 ];
 
-/// What a dialect may find in a header: the header itself, and what it means for any protocol.
+/// Fields of a header that dialects read: the header itself, and its meaning for any protocol.
 fn fields_of<'a>((name, value): (&'a [u8], &'a [u8])) -> [Option<Field<'a>>; 2] {
     let mut known = KNOWN.iter();
     let known = known.find(|known| name.eq_ignore_ascii_case(known.as_bytes()));
