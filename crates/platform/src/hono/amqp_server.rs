@@ -74,6 +74,7 @@ fn origin(protocol: Protocol) -> Option<(&'static str, &'static str)> {
     let adapter = match protocol {
         Protocol::Mqtt => "hono-mqtt",
         Protocol::Coap => "hono-coap",
+        Protocol::Http => "hono-http",
     };
     Some((ADAPTER, adapter))
 }
