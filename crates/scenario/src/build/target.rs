@@ -306,7 +306,9 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     let own = platform.list("devices").into_iter();
     let mut own = own.filter_map(|url| endpoint::read(url.text()).ok());
     let own = own.find(|own| own.scheme.protocol().is_applications);
-    if is_gateway && own.is_none() {
+    if is_gateway && endpoint.scheme.is_amqp() {
+        northbound::is_free_amqp(&url, endpoint);
+    } else if is_gateway && own.is_none() {
         northbound::is_beside(&url, endpoint);
     } else if let Some(own) = own.filter(|own| is_gateway && own != endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
