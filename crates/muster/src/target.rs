@@ -13,7 +13,8 @@ use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, ManagementConf
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_plan::{
-    ApiCredential, Endpoint, Plan, PlatformKind, ProvisionMode, Scheme, Secret, WebAddress,
+    AmqpLogin, ApiCredential, Endpoint, Northbound, Plan, PlatformKind, ProvisionMode, Scheme,
+    Secret, WebAddress,
 };
 use muster_platform::Protocol;
 use muster_scenario::Needs;
@@ -218,7 +219,7 @@ impl Target {
             expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
-            ..listening(plan, &addresses.devices, own)
+            ..listening(plan, &addresses, own)
         };
         let parts = (0..processes).map(|index| config.part(index, processes));
         let gateways = parts.map(|part| GatewayProcess::start(&part));
@@ -327,6 +328,9 @@ fn introduce(
     for backend in &mut plan.backends {
         backend.user = Some(Secret::new(northbound.name.clone()));
         backend.password = Some(Secret::new(northbound.password.clone()));
+        if let Northbound::Amqp(amqp) = &mut backend.northbound {
+            amqp.login = AmqpLogin::Plain;
+        }
     }
 }
 

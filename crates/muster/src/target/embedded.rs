@@ -15,13 +15,12 @@ use super::{Addresses, DeviceAddress, GatewayProcess};
 
 /// Name of the gateway's address for MQTT, over whatever it is carried.
 const BROKER: &str = "mqtt";
+/// Name of its address for applications over AMQP 1.0.
+const AMQP: &str = "amqp";
 
 /// The listeners of the embedded gateway, and its users.
-pub(super) fn listening(
-    plan: &Plan,
-    devices: &[DeviceAddress],
-    own: Option<GatewayTls>,
-) -> GatewayConfig {
+pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>) -> GatewayConfig {
+    let devices = &found.devices;
     let address_of = |protocol| {
         let mut devices = devices.iter();
         let found = devices.find(|(of, _)| *of == protocol);
@@ -32,8 +31,13 @@ pub(super) fn listening(
     // If no device speaks MQTT, the business application has a port of its own.
     let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
     let broker = address_of(Protocol::Mqtt).unwrap_or_else(northbound);
+    let mut backends = plan.backends.iter().zip(&found.backends);
+    let amqp = backends.find(|(backend, _)| backend.amqp().is_some());
+    let amqp = amqp.and_then(|(_, addresses)| addresses.first().copied());
     GatewayConfig {
-        listen: ListenAddresses::new(broker).with(scheme.name(), address_of(Protocol::Coap)),
+        listen: ListenAddresses::new(broker)
+            .with(scheme.name(), address_of(Protocol::Coap))
+            .with(AMQP, amqp),
         coaps: scheme.is_dtls().then_some(GatewayDtls {
             connection_id: true,
             secret: None,
@@ -63,7 +67,11 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
         addresses.into_iter().map(move |at| (protocol, at))
     });
     let devices = devices.collect();
-    let backends = plan.backends.iter().map(|_| at(BROKER)).collect();
+    let backends = plan.backends.iter().map(|backend| match backend.amqp() {
+        Some(_) => at(AMQP),
+        None => at(BROKER),
+    });
+    let backends = backends.collect();
     Addresses { devices, backends }
 }
 

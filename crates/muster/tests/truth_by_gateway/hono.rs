@@ -88,7 +88,7 @@ impl Over {
     }
 }
 
-fn named(scenario: &str) -> Truth {
+pub(crate) fn named(scenario: &str) -> Truth {
     let rest = "x".repeat(40);
     Truth::run(scenario).named_by_stamps(r#"{"id":""#, &format!(r#"","rest":"{rest}"}}"#))
 }

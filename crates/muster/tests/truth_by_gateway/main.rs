@@ -8,6 +8,7 @@
 mod commands;
 mod conformance;
 mod hono;
+mod hono_amqp;
 mod hono_carriers;
 mod hono_commands;
 mod hono_service;
