@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use muster_platform::{AmqpServer, AmqpWay, Dialect};
 use muster_protocol::mqtt::topic::matches;
 use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
 
 use super::address::Address;
 use crate::backlog::Room;
@@ -27,6 +28,37 @@ pub(crate) struct Exchange {
     dialect: Dialect,
     addresses: RwLock<Addresses>,
     replies: Mutex<ReplyAddresses>,
+    asking: Mutex<FxHashMap<Box<str>, Asking>>,
+}
+
+/// An uplink of a device that waits for a receiver's word, and wants a command then.
+#[derive(Debug, Clone)]
+pub(super) struct Asking {
+    /// The thread of the uplink.
+    pub(super) shard: u16,
+    /// Called once the thread has the word.
+    pub(super) settled: Arc<Notify>,
+}
+
+/// Notes an uplink as waiting until it is dropped.
+#[derive(Debug)]
+pub(super) struct AskingGuard {
+    exchange: Arc<Exchange>,
+    device: Box<str>,
+    asking: Asking,
+}
+
+impl Drop for AskingGuard {
+    fn drop(&mut self) {
+        let mut asking = locked(&self.exchange.asking);
+        let known = asking.get(&self.device);
+        // A later uplink of the device may have taken its place.
+        if known.is_some_and(|known| Arc::ptr_eq(&known.settled, &self.asking.settled)) {
+            asking.remove(&self.device);
+        }
+        drop(asking);
+        self.asking.settled.notify_waiters();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +108,33 @@ impl Exchange {
             dialect,
             addresses: RwLock::default(),
             replies: Mutex::default(),
+            asking: Mutex::default(),
         }
+    }
+
+    /// Notes an uplink whose device wants a command once a receiver has accepted it; none if it wants none.
+    pub(super) fn note_asking(self: &Arc<Self>, offer: &Offer) -> Option<AskingGuard> {
+        let message = &offer.offered.uplink.message;
+        if !message.has_user_properties() {
+            return None;
+        }
+        let (_, device) = message.topic.split_once('/')?;
+        let asking = Asking {
+            shard: offer.shard,
+            settled: Arc::default(),
+        };
+        locked(&self.asking).insert(device.into(), asking.clone());
+        Some(AskingGuard {
+            exchange: Arc::clone(self),
+            device: device.into(),
+            asking,
+        })
+    }
+
+    /// The uplink of a device that waits for a receiver's word.
+    pub(super) fn asking(&self, tenant: &str, device: &str) -> Option<Asking> {
+        let asking = locked(&self.asking);
+        asking.get(key(tenant, device).as_str()).cloned()
     }
 
     pub(super) fn server(&self) -> &'static AmqpServer {
@@ -211,8 +269,8 @@ impl Exchange {
     }
 }
 
-fn key(beginning: &str, correlation_id: &str) -> String {
-    [beginning, "/", correlation_id].concat()
+fn key(beginning: &str, end: &str) -> String {
+    [beginning, "/", end].concat()
 }
 
 #[cfg(test)]

@@ -94,6 +94,11 @@ impl Applications {
         {
             self.exchange.expect_reply(reply_to, id);
         }
+        let asking = command.and_then(|it| self.exchange.asking(it.tenant, it.device));
+        if let Some(asking) = &asking {
+            // Its request waits once its message is accepted: the command comes before that disposition.
+            asking.settled.notified().await;
+        }
         let waiter = command.and_then(|command| {
             let mut waiting = locked(&self.shared.waiting);
             waiting.find(command.tenant, command.device)
@@ -107,7 +112,8 @@ impl Applications {
         let (verdict, reported) = oneshot::channel();
         let sending = Sending { message, verdict };
         // A request that waits there can be answered there alone.
-        let shard = waiter.map_or(0, |waiter| waiter.shard);
+        let asked = asking.map_or(0, |asking| asking.shard);
+        let shard = waiter.map_or(asked, |waiter| waiter.shard);
         self.shared
             .post(shard)
             .send(&mut vec![Mail::Sending(sending)]);

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::address::Address;
 use super::encoding::encode;
-use super::exchange::Offer;
+use super::exchange::{AskingGuard, Offer};
 use crate::account::Counts;
 use crate::backlog::Stored;
 use crate::mail::Mail;
@@ -89,8 +89,11 @@ impl Receivers {
         let Some(sent) = self.send_now(&message).await else {
             return self.place.answer(offer, false);
         };
+        // Noted before its receiver can issue a command for the device.
+        let exchange = self.place.shared.exchange.as_ref();
+        let asking = exchange.and_then(|exchange| exchange.note_asking(&offer));
         let place = self.place.clone();
-        tokio::spawn(place.settle_offer(sent, offer));
+        tokio::spawn(place.settle_offer(sent, offer, asking));
     }
 
     /// Sends a stored message to a receiver with credit; it comes back if there is none.
@@ -235,10 +238,11 @@ impl Place {
     }
 
     /// Answers an uplink: at once if it travels at most once, else after its disposition.
-    async fn settle_offer(self, sent: Sent, offer: Offer) {
+    async fn settle_offer(self, sent: Sent, offer: Offer, asking: Option<AskingGuard>) {
         self.counts().delivered.more();
         if !offer.offered.uplink.waits() {
             self.answer(offer, true);
+            drop(asking);
             self.disposition(sent).await;
             return;
         }
@@ -246,6 +250,7 @@ impl Place {
         let within = Duration::from_micros(self.shared.config.disposition_within.get());
         let outcome = tokio::time::timeout(within, &mut disposition).await;
         self.answer(offer, matches!(outcome, Ok(Some(Outcome::Accepted(_)))));
+        drop(asking);
         if outcome.is_err() {
             disposition.await;
         }

@@ -291,6 +291,32 @@ fn a_reply_goes_to_the_address_that_its_command_named() {
     assert_eq!(counts.replies, 1);
 }
 
+/// Hono registers who waits before it passes the message on.
+#[test]
+fn a_command_that_comes_before_the_disposition_waits_for_it() {
+    let rig = Rig::new();
+    let (application, mut device) = (rig.application(), rig.device());
+    let receiver = application.receiver("telemetry/T1", 10);
+    for (how, code) in [
+        (Settling::Accepted, Code::CHANGED),
+        (Settling::Released, Code::new(5, 3)),
+    ] {
+        let request = device.ask(Ask {
+            query: "hono-ttd=20",
+            ..telemetry("dev-1", b"{}")
+        });
+        let came = receiver.next();
+        let issued = application.issue("T1", to("dev-1"), b"on");
+        receiver.settle(&came, how);
+        let is_accepted = issued.outcome().is_accepted();
+        assert_eq!(is_accepted, code == Code::CHANGED, "{how:?}");
+        device.until("its answer", |device| device.answers.contains_key(&request));
+        assert_eq!(device.answers[&request].code, code, "{how:?}");
+    }
+    let counts = rig.account().counts;
+    assert_eq!((counts.commands, counts.commands_handed), (2, 1));
+}
+
 #[test]
 fn a_command_is_released_without_a_device_and_rejected_if_it_is_wrong() {
     let rig = Rig::new();

@@ -126,16 +126,11 @@ impl Application {
         consumer
     }
 
-    /// Waits until the gateway has read all that was sent: it answers frames of one session in order.
+    /// Waits until the gateway has read all that was sent.
     pub(crate) fn wait_until_read(&self) {
         let session = Arc::clone(&self.session);
         self.runtime.run(async move {
-            let mut session = session.lock().await;
-            let attached = Receiver::attach(&mut session, "echo", "no/such/address").await;
-            if let Ok(echo) = attached {
-                // One that was refused is closed already.
-                let _ = echo.close().await;
-            }
+            echo(&mut *session.lock().await).await;
         });
     }
 
@@ -153,17 +148,46 @@ impl Application {
 
     /// Sends a command: its outcome.
     pub(crate) fn command(&self, tenant: &str, properties: Properties, body: &[u8]) -> Outcome {
+        self.issue(tenant, properties, body).outcome()
+    }
+
+    /// Sends a command, which the gateway has read then.
+    pub(crate) fn issue(&self, tenant: &str, properties: Properties, body: &[u8]) -> Issued {
         let session = Arc::clone(&self.session);
         let (address, body) = (format!("command/{tenant}"), body.to_vec());
-        self.runtime.run(async move {
+        let outcome = self.runtime.run(async move {
             let mut session = session.lock().await;
             let link = Sender::attach(&mut session, "commands", address).await;
             let mut link = link.expect("it is attached");
             let message = Message::builder().properties(properties).data(body).build();
-            let outcome = link.send(message).await.expect("it is settled");
-            link.close().await.expect("it is closed");
+            let delivery = link.send_batchable(message).await.expect("it is sent");
+            echo(&mut session).await;
+            let (settled, outcome) = sync_channel(1);
+            tokio::spawn(async move {
+                // Nobody waits for it where a test has failed.
+                let _ = settled.send(delivery.await.expect("it is settled"));
+                link.close().await.expect("it is closed");
+            });
             outcome
-        })
+        });
+        Issued(outcome)
+    }
+}
+
+/// A command without an outcome.
+pub(crate) struct Issued(std::sync::mpsc::Receiver<Outcome>);
+
+impl Issued {
+    pub(crate) fn outcome(self) -> Outcome {
+        self.0.recv_timeout(PATIENCE).expect("it is settled")
+    }
+}
+
+/// Waits until the gateway has read all that was sent: it answers frames of one session in order.
+async fn echo(session: &mut SessionHandle<()>) {
+    if let Ok(echo) = Receiver::attach(session, "echo", "no/such/address").await {
+        // One that was refused is closed already.
+        let _ = echo.close().await;
     }
 }
 
