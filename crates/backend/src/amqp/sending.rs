@@ -13,11 +13,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::command_sender::UNDER_WAY_MAX;
 use super::news::{Mode, News, Reporter};
 use super::refusal::{Loss, of_detach, of_send};
 use super::worker::{LinkEnd, Worker, finishing};
 
+/// Commands that may wait for the library: without credit no more are issued.
+const QUEUE_MAX: usize = 16;
 /// Wait for credit after which its absence is reported.
 const CREDIT_WAIT: Duration = Duration::from_secs(5);
 
@@ -40,7 +41,7 @@ pub(super) struct Sending {
     queue: mpsc::Receiver<Outgoing>,
     mode: watch::Receiver<Mode>,
     reporter: Reporter,
-    /// Commands whose outcome is awaited, at most [`UNDER_WAY_MAX`].
+    /// Commands whose outcome is awaited, at most `UNDER_WAY_MAX`.
     outcomes: JoinSet<(CommandToken, Result<Outcome, SendError>)>,
     /// True if a rejection was reported.
     has_rejected: bool,
@@ -74,7 +75,7 @@ impl Sending {
         address: &str,
         worker: &Worker,
     ) -> (mpsc::Sender<Outgoing>, Self) {
-        let (queue, taken) = mpsc::channel(UNDER_WAY_MAX);
+        let (queue, taken) = mpsc::channel(QUEUE_MAX);
         let sending = Self {
             link,
             address: address.to_owned(),
@@ -98,6 +99,10 @@ impl Sending {
                 }
                 () = finishing(&mut self.mode) => return LinkEnd::Done(None),
                 Some(command) = self.queue.recv() => {
+                    if self.queue.len() + 1 >= QUEUE_MAX {
+                        // The loop may wait for this place.
+                        self.reporter.waker.wake();
+                    }
                     if let Err(loss) = self.send(command).await {
                         return LinkEnd::Lost(loss);
                     }
