@@ -189,6 +189,33 @@ def published(url, database, result):
     sys.exit(0 if wanted == held and titles else 1)
 
 
+def queries(dashboard):
+    """Titles of panels, and their queries."""
+    for panel in json.load(open(dashboard))["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target.get("expr") or target["query"]
+
+
+def dashboard(url, database, result):
+    """Every query of a dashboard is one, and panels are not empty in the middle of the measured phase."""
+    measured = next(phase for phase in result["phases"] if phase["phase"] == "measure")
+    middle_s = began_of(result) / 1000 + (measured["from_s"] + measured["until_s"]) / 2
+    full, empty = set(), set()
+    kind = "influxdb" if database else "prometheus"
+    for title, query in queries(f"deploy/grafana/muster-{kind}.json"):
+        if database:
+            query = query.replace("$timeFilter", "time > now() - 1h").replace("$__interval", "1s").replace("$run", result["run"])
+            found = series(url, database, query)
+        else:
+            query = query.replace("$instance", ".*").replace("$__rate_interval", "4s")
+            found = get(f"{url}/api/v1/query?query={urllib.parse.quote(query)}&time={middle_s}")["data"]["result"]
+        (full if found else empty).add(title)
+    # The verdict comes later.
+    lacking = sorted(empty - full - {"Verdict"})
+    print(f"{len(full)} panels, empty: {lacking}")
+    sys.exit(0 if len(full) >= 12 and not lacking else 1)
+
+
 def otlp(path, result):
     wanted, held = {}, {}
     for row, labels, suffix, value in expected(result):
@@ -302,7 +329,7 @@ def main():
     elif action == "otlp":
         otlp(arguments[0], result)
     else:
-        {"influx": influx, "seconds": seconds, "events": events, "published": published}[action](*arguments[:2], result)
+        {"influx": influx, "seconds": seconds, "events": events, "published": published, "dashboard": dashboard}[action](*arguments[:2], result)
 
 
 if __name__ == "__main__":
