@@ -334,6 +334,7 @@ pub(crate) struct Book {
     /// One for each thread.
     counts: Vec<Counts>,
     amqp: Counts,
+    webhook: Counts,
     refused: Mutex<BTreeMap<u8, u64>>,
     handshakes_failed: Mutex<BTreeMap<String, u64>>,
     subjects: Mutex<BTreeMap<String, Subject>>,
@@ -344,6 +345,7 @@ impl Book {
         Self {
             counts: (0..threads).map(|_| Counts::default()).collect(),
             amqp: Counts::default(),
+            webhook: Counts::default(),
             refused: Mutex::default(),
             handshakes_failed: Mutex::default(),
             subjects: Mutex::default(),
@@ -357,6 +359,11 @@ impl Book {
     /// The counts of the thread that speaks AMQP.
     pub(crate) const fn amqp(&self) -> &Counts {
         &self.amqp
+    }
+
+    /// The counts of the thread that pushes to a webhook.
+    pub(crate) const fn webhook(&self) -> &Counts {
+        &self.webhook
     }
 
     pub(crate) fn refused(&self, code: u8) {
@@ -379,7 +386,7 @@ impl Book {
 
     pub(crate) fn read_counts(&self) -> GatewayCounts {
         let mut sum = GatewayCounts::default();
-        let threads = self.counts.iter().chain([&self.amqp]);
+        let threads = self.counts.iter().chain([&self.amqp, &self.webhook]);
         threads.for_each(|counts| sum.add(&counts.read()));
         sum
     }

@@ -100,10 +100,7 @@ impl Broker {
                 ctx.counts().retained_overflowed.more();
             }
         }
-        let mut routed = match &ctx.shared.exchange {
-            Some(exchange) if !parcel.is_taken => exchange.store(ctx, &mut parcel),
-            Some(_) | None => Routed::default(),
-        };
+        let mut routed = ctx.shared.outlets.store(ctx, &mut parcel);
         let mut matches = std::mem::take(&mut self.matches);
         find_matches(ctx, &parcel, &mut matches);
         routed.copies += matches.len();

@@ -13,6 +13,7 @@ use muster_transport::{Pem, ServerSpec, ServerTls};
 use serde::{Deserialize, Serialize};
 
 use crate::listen_addresses::ListenAddresses;
+use crate::webhook::WebhookConfig;
 
 /// A name and its password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,6 +194,8 @@ pub struct GatewayConfig {
     pub management: Option<ManagementConfig>,
     /// Reads each publisher slowly, through a small receive buffer; none reads as fast as it can.
     pub slow_reader: Option<SlowReader>,
+    /// Endpoint to which each message that surfaces is pushed; none pushes nothing.
+    pub webhook: Option<WebhookConfig>,
     /// Longest wait for the disposition of an uplink over AMQP that travels at least once; then its device is
     /// refused. Hono's own default (`sendMessageTimeout`) is a second.
     pub disposition_within: Micros,
@@ -224,6 +227,7 @@ impl Default for GatewayConfig {
             receive_maximum: u16::MAX,
             management: None,
             slow_reader: None,
+            webhook: None,
             disposition_within: Micros::from_secs(1),
             t0_ns: None,
         }

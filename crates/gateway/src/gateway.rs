@@ -14,7 +14,9 @@ use crate::listen_addresses::{ListenAddresses, ListenAt};
 use crate::management::Management;
 use crate::shard::Shard;
 use crate::shared::Shared;
+use crate::side_thread::SideThread;
 use crate::start_error::StartError;
+use crate::webhook;
 
 /// A running gateway; dropping it stops it.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct Gateway {
     /// Served until it is dropped.
     _management: Option<Management>,
     amqp: Option<Amqp>,
+    webhook: Option<SideThread>,
 }
 
 impl Gateway {
@@ -41,6 +44,7 @@ impl Gateway {
         let management = management(&shared)?;
         let api = management.as_ref().map(Management::addr);
         let amqp = amqp(&shared, clock)?;
+        let webhook = webhook::start(&shared).map_err(StartError::Thread)?;
         let mut addresses = ListenAddresses::default()
             .with("management", api)
             .with("amqp", amqp.as_ref().map(Amqp::addr));
@@ -69,6 +73,7 @@ impl Gateway {
             threads: Vec::new(),
             _management: management,
             amqp,
+            webhook,
         };
         for event_loop in loops {
             gateway.spawn(event_loop).map_err(StartError::Thread)?;
@@ -117,12 +122,13 @@ impl Gateway {
             let _ = thread.join();
         }
         self.amqp = None;
+        self.webhook = None;
     }
 }
 
 fn amqp(shared: &Arc<Shared>, clock: Clock) -> Result<Option<Amqp>, StartError> {
     let at = shared.config.listen.get("amqp");
-    let Some((addr, exchange)) = at.zip(shared.exchange.clone()) else {
+    let Some((addr, exchange)) = at.zip(shared.outlets.exchange.clone()) else {
         return Ok(None);
     };
     let started = Amqp::start(addr, (Arc::clone(shared), exchange, clock));

@@ -66,6 +66,15 @@ impl Message {
         hash(&self.payload)
     }
 
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.extras.as_ref()?.content_type.as_deref()
+    }
+
+    pub(crate) fn user_properties(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.extras.iter().flat_map(|extras| &extras.user);
+        all.map(|(name, value)| (&**name, &**value))
+    }
+
     pub(crate) fn has_user_properties(&self) -> bool {
         let extras = self.extras.as_ref();
         extras.is_some_and(|extras| !extras.user.is_empty())

@@ -180,7 +180,7 @@ impl Router {
             shard: ctx.index(),
             offered: Offered { uplink, response },
         };
-        let exchange = ctx.shared.exchange.as_ref();
+        let exchange = ctx.shared.outlets.exchange.as_ref();
         let refused = exchange.and_then(|exchange| exchange.offer(offer).err());
         refused.map(|offer| self.offered(ctx, offer.offered, false))
     }
@@ -287,7 +287,7 @@ fn book(ctx: &Ctx<'_>, uplink: &Uplink) {
 
 /// The way that is open to an uplink over AMQP.
 fn passage(ctx: &Ctx<'_>, origin: &Origin, topic: &str) -> Passage {
-    match &ctx.shared.exchange {
+    match &ctx.shared.outlets.exchange {
         Some(exchange) if origin.is_routed => exchange.passage(topic),
         Some(_) | None => Passage::Open,
     }

@@ -9,13 +9,13 @@ use muster_platform::Waiting;
 use rustc_hash::FxHashMap;
 
 use crate::account::{Book, GatewayAccount};
-use crate::amqp::Exchange;
 use crate::config::GatewayConfig;
 use crate::counted::Counted;
 use crate::fault_plan::FaultPlan;
 use crate::lock::locked;
 use crate::mail::{Mail, Post};
 use crate::message::Message;
+use crate::outlets::Outlets;
 use crate::registered_devices::RegisteredDevices;
 use crate::registry::Registry;
 use crate::routes::{Routes, SessionRef};
@@ -47,8 +47,7 @@ pub(crate) struct Shared {
     /// Commands that were given a number.
     requests: AtomicU32,
     pub(crate) managed: Managed,
-    /// The addresses of AMQP; none if it is not served.
-    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) outlets: Outlets,
     pub(crate) account: Book,
     pub(crate) stopping: AtomicBool,
     posts: Vec<Post>,
@@ -75,7 +74,6 @@ impl Managed {
 impl Shared {
     pub(crate) fn new(config: GatewayConfig) -> Self {
         let threads = config.threads.max(1);
-        let is_served = config.listen.get("amqp").is_some();
         let management = config.management.as_ref();
         let gateway = management.map_or("", |management| &management.gateway);
         Self {
@@ -89,7 +87,7 @@ impl Shared {
             waiting: Mutex::new(Waiting::new(QUERIES_MAX, SPOKEN_FOR_MAX)),
             requests: AtomicU32::default(),
             fault_plan: Mutex::new(FaultPlan::new(&config)),
-            exchange: is_served.then(|| Arc::new(Exchange::new(config.dialect))),
+            outlets: Outlets::new(&config),
             account: Book::new(threads),
             stopping: AtomicBool::new(false),
             posts: (0..threads).map(|_| Post::default()).collect(),

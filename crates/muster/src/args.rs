@@ -311,6 +311,13 @@ pub(crate) struct GatewayArgs {
     /// a shared key for theirs, whose common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coaps: Option<SocketAddr>,
+    /// Push each message that surfaces to this endpoint of the application, such as
+    /// http://127.0.0.1:8088/muster: one POST, with the topic behind the path.
+    #[arg(long, value_name = "URL")]
+    pub(crate) webhook: Option<String>,
+    /// The file of the bearer token that each push shows.
+    #[arg(long, value_name = "FILE", requires = "webhook")]
+    pub(crate) webhook_token: Option<PathBuf>,
     /// The address for applications over AMQP 1.0; port 0 is a free port. Telemetry of Hono's devices is
     /// then refused while no receiver has credit.
     #[arg(long, value_name = "ADDRESS")]

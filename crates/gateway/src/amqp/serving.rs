@@ -90,7 +90,7 @@ impl Receivers {
             return self.place.answer(offer, false);
         };
         // Noted before its receiver can issue a command for the device.
-        let exchange = self.place.shared.exchange.as_ref();
+        let exchange = self.place.shared.outlets.exchange.as_ref();
         let asking = exchange.and_then(|exchange| exchange.note_asking(&offer));
         let place = self.place.clone();
         tokio::spawn(place.settle_offer(sent, offer, asking));

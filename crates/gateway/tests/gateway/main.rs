@@ -17,4 +17,5 @@ mod sessions;
 mod standard;
 mod thingsboard;
 mod told;
+mod webhook;
 mod wire;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use muster_gateway::{
     ChildError, Gateway, GatewayAccount, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice,
-    ListenAddresses, MANAGEMENT_PATH, ManagementConfig, SlowReader, run_until_stopped,
+    ListenAddresses, MANAGEMENT_PATH, ManagementConfig, SlowReader, WebhookConfig,
+    run_until_stopped,
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
@@ -57,6 +58,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
             .map(users::read_demand)
             .transpose()?,
         management: management(args)?,
+        webhook: webhook(args)?,
         receive_maximum: args.receive_maximum,
         slow_reader: args.read_slowly.map(|bytes| SlowReader {
             bytes,
@@ -179,6 +181,20 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
         token,
         gateway: args.rest_gateway.clone(),
         only_provisioned: args.only_provisioned,
+    }))
+}
+
+/// The endpoint that messages are pushed to; none without the option.
+fn webhook(args: &GatewayArgs) -> Result<Option<WebhookConfig>> {
+    let Some(url) = &args.webhook else {
+        return Ok(None);
+    };
+    let endpoint = WebhookConfig::parse(url).context("push to --webhook")?;
+    let token = args.webhook_token.as_deref().map(one_line).transpose()?;
+    Ok(Some(match token.as_deref() {
+        Some("") => bail!("read --webhook-token: the file is empty; write the token into it"),
+        Some(token) => endpoint.with_token(token),
+        None => endpoint,
     }))
 }
 

@@ -1,0 +1,43 @@
+//! Ways on which messages leave the gateway besides MQTT.
+
+use std::sync::Arc;
+
+use crate::amqp::Exchange;
+use crate::broker::Routed;
+use crate::config::GatewayConfig;
+use crate::message::Parcel;
+use crate::thread::Ctx;
+use crate::webhook::Webhook;
+
+/// Queues of messages for threads that speak other protocols.
+#[derive(Debug)]
+pub(crate) struct Outlets {
+    /// The addresses of AMQP; none if it is not served.
+    pub(crate) exchange: Option<Arc<Exchange>>,
+    pub(crate) webhook: Option<Arc<Webhook>>,
+}
+
+impl Outlets {
+    pub(crate) fn new(config: &GatewayConfig) -> Self {
+        let amqp = config.listen.get("amqp");
+        let webhook = config.webhook.as_ref();
+        Self {
+            exchange: amqp.map(|_| Arc::new(Exchange::new(config.dialect))),
+            webhook: webhook.map(|_| Arc::default()),
+        }
+    }
+
+    /// Queues a message on each way that is open to it.
+    pub(crate) fn store(&self, ctx: &Ctx<'_>, parcel: &mut Parcel<'_>) -> Routed {
+        let mut routed = Routed::default();
+        if let Some(exchange) = self.exchange.as_ref().filter(|_| !parcel.is_taken) {
+            routed = exchange.store(ctx, parcel);
+        }
+        if let Some(webhook) = &self.webhook {
+            let pushed = webhook.store(ctx, parcel);
+            routed.copies += pushed.copies;
+            routed.is_congested |= pushed.is_congested;
+        }
+        routed
+    }
+}

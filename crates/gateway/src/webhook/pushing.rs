@@ -1,0 +1,167 @@
+//! One worker: a connection to the endpoint, and one request at a time on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_protocol::http::{Client, ClientEvent, Request, Ticket, write_field};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::config::WebhookConfig;
+use crate::account::Counts;
+use crate::backlog::{Backlog, Stored};
+use crate::message::Message;
+use crate::shared::Shared;
+
+/// Longest wait for a connection or an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Pause before a message is pushed again that the endpoint did not take for now.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Most bytes of an answer's body; nobody reads it.
+const BODY_MAX: u32 = 64 * 1024;
+
+/// Pushes what is queued for as long as the gateway runs. A message that finds no answer, or one that asks for
+/// patience, is pushed again before all others.
+pub(super) async fn push(shared: &Arc<Shared>, config: &WebhookConfig, backlog: &Backlog) {
+    let mut connection = None;
+    let counts = shared.account.webhook();
+    loop {
+        let Some((mut stored, has_room)) = backlog.take() else {
+            backlog.changed.notified().await;
+            continue;
+        };
+        if has_room {
+            shared.announce_room();
+        }
+        let Some(open) = take_or_connect(&mut connection, config).await else {
+            backlog.put_back(stored);
+            sleep(AGAIN_AFTER).await;
+            continue;
+        };
+        note_sent(counts, &stored);
+        let answered = timeout(ANSWER_WITHIN, open.post(config, &stored.message)).await;
+        let status = answered.ok().flatten();
+        if status.is_none() || open.is_ended() {
+            connection = None;
+        }
+        match status {
+            Some(200..=299) => counts.delivered_acknowledged.more(),
+            None | Some(408 | 429 | 500..) => {
+                counts.returned.more();
+                stored.returned = stored.returned.saturating_add(1);
+                backlog.put_back(stored);
+                sleep(AGAIN_AFTER).await;
+            }
+            // Another try would end alike.
+            Some(_) => counts.discarded.more(),
+        }
+    }
+}
+
+fn note_sent(counts: &Counts, stored: &Stored) {
+    if stored.returned > 0 {
+        counts.redelivered.more();
+    } else {
+        counts.delivered.more();
+    }
+}
+
+async fn take_or_connect<'a>(
+    connection: &'a mut Option<Connection>,
+    config: &WebhookConfig,
+) -> Option<&'a mut Connection> {
+    if connection.is_none() {
+        let connected = timeout(ANSWER_WITHIN, TcpStream::connect(config.address)).await;
+        let stream = connected.ok()?.ok()?;
+        // Without it small requests only travel later.
+        let _ = stream.set_nodelay(true);
+        *connection = Some(Connection::new(stream));
+    }
+    connection.as_mut()
+}
+
+/// A connection that stands.
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    client: Client,
+    input: Vec<u8>,
+    target: String,
+    fields: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            client: Client::new(1, BODY_MAX),
+            input: Vec::new(),
+            target: String::new(),
+            fields: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// True if the endpoint takes no further request here.
+    const fn is_ended(&self) -> bool {
+        self.client.is_closing()
+    }
+
+    /// Posts a message: the status of the answer, or none if the connection came to its end.
+    async fn post(&mut self, config: &WebhookConfig, message: &Message) -> Option<u16> {
+        self.write(config, message)?;
+        self.stream.write_all(&self.out).await.ok()?;
+        loop {
+            let mut rest = &self.input[..];
+            let event = self.client.poll(&mut rest);
+            let status = match event {
+                Some(ClientEvent::Answered { response, .. }) => Some(response.status),
+                Some(ClientEvent::Unasked(_) | ClientEvent::Malformed(_)) => return None,
+                None => None,
+            };
+            let used = self.input.len() - rest.len();
+            self.input.drain(..used);
+            if status.is_some() {
+                return status;
+            }
+            if self.stream.read_buf(&mut self.input).await.ok()? == 0 {
+                // A body that ends with its connection is whole now.
+                return match self.client.end() {
+                    Some(ClientEvent::Answered { response, .. }) => Some(response.status),
+                    Some(ClientEvent::Unasked(_) | ClientEvent::Malformed(_)) | None => None,
+                };
+            }
+        }
+    }
+
+    /// Writes the request about a message into the buffer; none if it cannot be written.
+    fn write(&mut self, config: &WebhookConfig, message: &Message) -> Option<()> {
+        config.write_target(&message.topic, &mut self.target);
+        self.fields.clear();
+        let topic = config
+            .topic_header
+            .as_ref()
+            .map(|name| (name.as_str(), &*message.topic));
+        let proof = config
+            .proof
+            .as_ref()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let media_type = message.content_type().map(|it| ("content-type", it));
+        for (name, value) in [topic, proof, media_type].into_iter().flatten() {
+            write_field(&mut self.fields, name, value.as_bytes()).ok()?;
+        }
+        for (name, value) in message.user_properties() {
+            // A property that is no field of HTTP stays behind.
+            let _ = write_field(&mut self.fields, name, value.as_bytes());
+        }
+        self.out.clear();
+        let request = Request {
+            fields: &self.fields,
+            body: &message.payload,
+            ..Request::new("POST", &self.target, &config.host)
+        };
+        self.client.submit(Ticket(0), &request, &mut self.out).ok()
+    }
+}
