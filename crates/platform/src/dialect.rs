@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::downlink::ApplicationId;
 use crate::protocol::Protocol;
 use crate::spec::{PLAIN_PUBLISHING, PLAIN_REQUESTS, Publishing, Requests, Spec};
-use crate::{hono, mqtt, sap_edge, thingsboard};
+use crate::{hono, http, mqtt, sap_edge, thingsboard};
 
 /// The name of a [`Spec`], which says how devices and platform speak to each other and is one folder of this
 /// crate.
@@ -27,15 +27,18 @@ pub enum Dialect {
     /// Eclipse Hono: over CoAP each message is a request, with commands in the answers; over MQTT devices
     /// publish.
     Hono,
+    /// Any ingestion API over HTTP: the form of requests is the scenario's.
+    Http,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Dialect; 4] = [
+    pub const ALL: [Dialect; 5] = [
         Dialect::Mqtt,
         Dialect::SapEdge,
         Dialect::Thingsboard,
         Dialect::Hono,
+        Dialect::Http,
     ];
 
     /// All that is known of it.
@@ -45,6 +48,7 @@ impl Dialect {
             Self::SapEdge => &sap_edge::SAP_EDGE,
             Self::Thingsboard => &thingsboard::THINGSBOARD,
             Self::Hono => &hono::HONO,
+            Self::Http => &http::HTTP,
         }
     }
 

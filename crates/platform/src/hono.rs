@@ -73,6 +73,7 @@ pub(crate) static HONO: Spec = Spec {
     },
     published_figures: PublishedFigures::BySlot,
     knows_links: true,
+    takes_bare_templates: true,
     management: Some(ManagementApi::HonoRegistry),
     counters: Some(counters::COUNTERS),
     topic,

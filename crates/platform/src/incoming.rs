@@ -20,6 +20,8 @@ pub struct Incoming<'a> {
     pub payload: &'a [u8],
     /// Its media type.
     pub content_type: Option<&'a str>,
+    /// The path and the query as they came, where a protocol has them as one text; empty elsewhere.
+    pub target: &'a str,
     segments: [&'a str; SEGMENTS_MAX],
     /// All that came, kept or not.
     count: usize,
@@ -166,6 +168,7 @@ impl<'a> Incoming<'a> {
             is_at_least_once,
             payload,
             content_type: None,
+            target: "",
             segments: [""; SEGMENTS_MAX],
             count: 0,
             parameters: [""; PARAMETERS_MAX],

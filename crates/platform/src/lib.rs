@@ -43,6 +43,7 @@ mod directory;
 mod downlink;
 mod due_times;
 mod hono;
+mod http;
 mod incoming;
 mod json;
 mod kafka;

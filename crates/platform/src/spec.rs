@@ -38,6 +38,10 @@ pub struct Spec {
     pub is_broker: bool,
     /// True if a device is known by what its link logged in as, and not by its topics.
     pub knows_links: bool,
+    /// True if the form of requests is the scenario's: method, path, headers and the codes of a yes.
+    pub has_free_calls: bool,
+    /// True if a template without a stamp is sent as it is where no backend looks for one.
+    pub takes_bare_templates: bool,
     /// True if a link may carry many devices.
     pub shares_links: bool,
     /// API that creates devices; none if no device must be created first.
@@ -349,6 +353,8 @@ pub(crate) const PLAIN: Spec = Spec {
     published_figures: PublishedFigures::None,
     is_broker: false,
     knows_links: false,
+    has_free_calls: false,
+    takes_bare_templates: false,
     shares_links: true,
     management: None,
     has_northbound: true,

@@ -49,6 +49,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         application: Promise::Processed,
     },
     knows_links: true,
+    takes_bare_templates: true,
     rewrites_bodies: true,
     topic,
     write_reply: rpc::write_reply,

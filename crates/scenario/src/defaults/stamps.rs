@@ -27,7 +27,7 @@ pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
 }
 
 /// Returns true if the stamp of a stream would be an addition to its payload: to one that has a
-/// name, or, where the platform reads a payload's fields, to a template that has no place for it.
+/// name, or, where the dialect takes it as it is, to a template that has no place for it.
 fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
     let Some(payload) = stream.get("payload") else {
         return false;
@@ -36,5 +36,5 @@ fn is_stamped_by_name(stream: &Node, dialect: Dialect) -> bool {
     let template = payload.get("template").and_then(Node::text);
     let is_bare = template.is_some_and(|template| !template.contains("${stamp}"));
     let is_named = names.any(|name| payload.text() == Some(name) || payload.get(name).is_some());
-    is_named || (is_bare && dialect.knows_links)
+    is_named || (is_bare && dialect.takes_bare_templates)
 }
