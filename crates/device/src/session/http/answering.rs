@@ -71,7 +71,13 @@ impl Context<'_, Http> {
         if let Some(call) = &class.streams[usize::from(place.stream_index)].http {
             return match refusal(call, response) {
                 None => Reply::Accepted,
-                Some(reason) => self.rejected(reason, response, None),
+                Some(reason) => {
+                    // The words of the API say more, if there are any.
+                    let hint =
+                        (class.dialect.requests(Protocol::Http).hint)(Status(response.status));
+                    let hint = hint.filter(|_| response.body.is_empty());
+                    self.rejected(reason, response, hint)
+                }
             };
         }
         let requests = class.dialect.requests(Protocol::Http);
