@@ -15,6 +15,7 @@ mod credential;
 mod expected;
 mod fleet;
 mod hono;
+mod http;
 mod json;
 mod monitor;
 mod names;

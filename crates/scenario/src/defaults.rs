@@ -3,14 +3,18 @@
 //!
 //! A filled value takes the place of the map it is missing in.
 
+mod addresses;
 mod coap;
+mod http;
 mod requests;
 mod short;
 mod stamps;
 
-use muster_plan::Scheme;
 use muster_platform::{Dialect, Protocol};
 
+pub(crate) use addresses::{address, default_protocol};
+
+use self::addresses::{first_protocol, of_applications, of_gateway, schemes};
 use crate::check::alternative;
 use crate::language::{Kind, Object, Owner, SCENARIO, STREAM, Status};
 use crate::source::{Place, Sources};
@@ -21,13 +25,14 @@ use crate::units;
 pub(crate) fn fill(root: &mut Node) {
     short::lengthen(root);
     let dialect = dialect(root);
-    let first = schemes(root).next().unwrap_or(Scheme::Mqtt).protocol();
+    let first = first_protocol(root, dialect);
     for fleet in list_mut(root, "fleet") {
         let protocol = protocol_of(fleet, first);
         requests::fill(fleet, dialect, protocol);
         match protocol {
-            Protocol::Mqtt | Protocol::Http => {}
+            Protocol::Mqtt => {}
             Protocol::Coap => coap::fill(fleet),
+            Protocol::Http => http::fill(fleet, dialect),
         }
     }
     fill_dialect(root, dialect);
@@ -52,14 +57,6 @@ fn dialect(root: &Node) -> Dialect {
         kind => kind,
     };
     Dialect::named(name).unwrap_or_default()
-}
-
-/// The schemes of the devices' addresses.
-fn schemes(root: &Node) -> impl Iterator<Item = Scheme> {
-    let devices = root.get("platform").and_then(|it| it.get("devices"));
-    let devices = devices.map_or(&[][..], Node::items).iter();
-    let names = devices.filter_map(|url| Some(url.text()?.split_once("://")?.0));
-    names.filter_map(|name| Scheme::ALL.into_iter().find(|it| it.name() == name))
 }
 
 /// The protocol of a fleet's devices; by default that of the first address.
@@ -179,11 +176,12 @@ fn fill_fleet(fleet: &mut Node) {
 
 fn fill_stream(stream: &mut Node) {
     default_text(stream, "name", text(stream, "kind").to_owned());
-    default_text(
-        stream,
-        "topic",
-        format!("{OWN}${{id}}/{}", text(stream, "name")),
-    );
+    let own = format!("{OWN}${{id}}/{}", text(stream, "name"));
+    // A stream with a method has a path.
+    match stream.get("method") {
+        Some(_) => default_text(stream, "path", format!("/{own}")),
+        None => default_text(stream, "topic", own),
+    }
     let ack = if text(stream, "qos") == "0" {
         "none"
     } else {
@@ -294,7 +292,7 @@ impl Traffic {
             .map(|stream| text(stream, "qos"))
             .max()
             .unwrap_or("1");
-        let topics = || streams.iter().map(|stream| text(stream, "topic"));
+        let topics = || streams.iter().map(|stream| surfaced(stream));
         let is_surfacing =
             dialect.has_northbound && topics().all(|topic| (dialect.topic)(topic).surfaces);
         let surfaces: Vec<String> = topics()
@@ -308,7 +306,7 @@ impl Traffic {
                 .collect()
         });
         let prefix = common.map_or_else(|| OWN.to_owned(), |levels| levels.concat());
-        let first = schemes(root).next().unwrap_or(Scheme::Mqtt).protocol();
+        let first = first_protocol(root, dialect);
         let of_fleets = root.get("fleet").map_or(&[][..], Node::items).iter();
         let of_mqtt = of_fleets.filter(|fleet| protocol_of(fleet, first) == Protocol::Mqtt);
         let versions = of_mqtt.filter_map(|fleet| Some(text(fleet.get("client")?, "version")));
@@ -327,6 +325,13 @@ impl Traffic {
     }
 }
 
+/// The topic of a stream, or its path without the first slash and the query.
+fn surfaced(stream: &Node) -> &str {
+    let path = text(stream, "path").strip_prefix('/');
+    let path = path.and_then(|path| path.split('?').next());
+    path.unwrap_or_else(|| text(stream, "topic"))
+}
+
 /// The leading levels of a topic that hold no variable, each with its slash.
 fn levels(topic: &str) -> Vec<&str> {
     topic
@@ -334,9 +339,6 @@ fn levels(topic: &str) -> Vec<&str> {
         .take_while(|level| level.ends_with('/') && !level.contains("${"))
         .collect()
 }
-
-/// Beginning of the addresses of CoAP, where no consumer connects.
-const COAP: &str = "coap";
 
 /// Beginning of the addresses of Kafka, whose consumers subscribe to nothing.
 const KAFKA: &str = "kafka";
@@ -348,7 +350,7 @@ const CREDIT: &str = "1000";
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
         default(platform, "dialect", dialect.name);
-        default(platform, "devices", "[ 'mqtt://127.0.0.1:0' ]");
+        default(platform, "devices", of_gateway(dialect));
         // Where no message carries an id, no arrival could join the ledger.
         if traffic.carries_ids && traffic.surfaces {
             default(platform, "backend", "[ { consumers: 1 } ]");
@@ -368,11 +370,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
         }
     }
     let is_broker = dialect.is_broker || text(platform, "kind") == "gateway";
-    let devices = platform.get("devices").map_or(&[][..], Node::items).iter();
-    let mut urls = devices.filter_map(Node::text);
-    let url = urls
-        .find(|url| !url.starts_with(COAP))
-        .filter(|_| is_broker);
+    let url = of_applications(platform).filter(|_| is_broker);
     // Where the business application cannot connect, the embedded gateway has a broker for it.
     let is_embedded = text(platform, "kind") == "gateway";
     let url = match is_embedded && !traffic.publishes {

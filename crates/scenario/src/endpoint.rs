@@ -2,6 +2,7 @@
 
 use http::uri::Authority;
 use muster_plan::{Endpoint, Scheme};
+use muster_platform::Protocol;
 
 use crate::units::Unreadable;
 
@@ -122,6 +123,16 @@ fn literal(text: &str) -> Result<String, (&'static str, &'static str)> {
 
 /// The path of an address; what is wrong with it, and what would be right.
 fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static str)> {
+    if scheme.protocol() == Protocol::Http {
+        return match path.strip_suffix('/').unwrap_or(path) {
+            "" => Ok(String::new()),
+            path if is_path(path) && !path.contains('?') => Ok(path.to_owned()),
+            _ => Err((
+                "has more than a path behind its host",
+                "such as https://api.example/v1",
+            )),
+        };
+    }
     if !scheme.is_websocket() {
         return match path {
             "" | "/" => Ok(String::new()),
@@ -131,15 +142,20 @@ fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static
             _ => Err(("has a path", "such as mqtt://broker.example:1883")),
         };
     }
-    let is_graphic = path.bytes().all(|byte| byte.is_ascii_graphic());
     match path {
         "" => Ok(DEFAULT_PATH.to_owned()),
-        path if path.starts_with('/') && is_graphic && !path.contains('#') => Ok(path.to_owned()),
+        path if is_path(path) => Ok(path.to_owned()),
         _ => Err((
             "has no path of a request",
             "such as ws://broker.example/mqtt",
         )),
     }
+}
+
+/// Returns true for a path of a request, which may have a query.
+fn is_path(path: &str) -> bool {
+    let is_graphic = path.bytes().all(|byte| byte.is_ascii_graphic());
+    path.starts_with('/') && is_graphic && !path.contains('#')
 }
 
 /// Host and port of an authority (RFC 3986 section 3.2), the host without brackets; none if it is no such
@@ -169,6 +185,9 @@ mod tests {
             ("ws://broker.example", "ws://broker.example:80/mqtt"),
             ("ws://[::1]:8080/", "ws://[::1]:8080/"),
             ("wss://h/a/b?c=1", "wss://h:443/a/b?c=1"),
+            ("http://api.example", "http://api.example:80"),
+            ("https://api.example/v1/", "https://api.example:443/v1"),
+            ("http://[::1]:8080/a/b", "http://[::1]:8080/a/b"),
             (
                 "mqtt://[fe80::1%25eth0]:1884",
                 "mqtt://[fe80::1%25eth0]:1884",
@@ -204,6 +223,11 @@ mod tests {
             "ws://h#x",
             "ws://h?x",
             "ws://a@h/mqtt",
+            "http://h/a?b=c",
+            "http://h?b",
+            "https://h/a#b",
+            "http://h/a b",
+            "http://me:hunter2@h/a",
             "gopher://h",
             "mqtt://[h]",
             "mqtt://[fe80::1%eth0]",

@@ -56,6 +56,7 @@ impl Expansion<'_> {
                     }
                 }
             }
+            Kind::Table(Kind::One(Scalar::Secret | Scalar::Reference)) => {}
             Kind::Table(_) | Kind::Percentiles => {
                 if let Value::Map(entries) = &mut node.value {
                     for entry in entries {

@@ -254,15 +254,42 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
     for protocol in Protocol::ALL {
         let endpoints = plan.platform.endpoints_of(protocol).count() as u32;
         let sockets = plan.sockets_of(protocol);
+        let ended = ended_connections(plan, protocol).div_ceil(endpoints.max(1));
         for (place, endpoint) in (0..).zip(plan.platform.endpoints_of(protocol)) {
             let share = sockets / endpoints;
             add(endpoint, share + u32::from(place < sockets % endpoints));
+            if !is_loopback(&endpoint.host) {
+                add(endpoint, ended);
+            }
         }
     }
     for backend in &plan.backends {
         add(&backend.endpoint, u32::from(backend.consumers));
     }
     ports
+}
+
+/// Time for which the kernel keeps the port of a connection that this end closed (Linux: TIME-WAIT).
+const TIME_WAIT: Micros = Micros::from_secs(60);
+
+/// Connections of one request each whose ports are not free again yet, at the highest rate.
+fn ended_connections(plan: &Plan, protocol: Protocol) -> u32 {
+    let fleets = plan.fleets.iter();
+    let closing = fleets.filter(|fleet| {
+        let http = fleet.client.http();
+        fleet.client.protocol() == protocol && http.is_some_and(|http| http.closes)
+    });
+    let streams = closing.flat_map(|fleet| &fleet.streams);
+    let rate: f64 = streams
+        .filter(|stream| stream.is_uplink())
+        .map(|stream| peak(&stream.schedule))
+        .sum();
+    (rate * TIME_WAIT.as_secs_f64()).ceil() as u32
+}
+
+/// Returns true for an address of this machine alone, where Linux uses such ports again at once.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host == "::1" || host.starts_with("127.")
 }
 
 /// Source addresses of the devices of a protocol; that which the kernel picks for fleets that name none is one.

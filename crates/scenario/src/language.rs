@@ -85,6 +85,13 @@ pub(crate) enum Owner {
 
 const MQTT: Owner = Owner::Devices(&["MQTT"]);
 const COAP: Owner = Owner::Devices(&["CoAP"]);
+const HTTP: Owner = Owner::Devices(&["HTTP"]);
+/// Devices whose messages are requests.
+const ASKING: Owner = Owner::Devices(&["CoAP", "HTTP"]);
+/// Devices whose links are streams of bytes.
+const STREAMED: Owner = Owner::Devices(&["MQTT", "HTTP"]);
+/// Devices that choose how surely a message arrives by a level.
+const LEVELLED: Owner = Owner::Devices(&["MQTT", "HTTP"]);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
@@ -278,7 +285,6 @@ pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'stati
 
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
-    pub(crate) const HTTP: &str = "HTTP";
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
     pub(crate) const HOOKS: &str = "hooks";
     pub(crate) const MONITORING: &str = "the monitoring of the target";

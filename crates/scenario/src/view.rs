@@ -95,6 +95,10 @@ impl<'a> View<'a> {
         self.node.form() == Form::Map
     }
 
+    pub(crate) fn is_list(&self) -> bool {
+        self.node.form() == Form::List
+    }
+
     /// The text of a single value; empty for a list or map.
     pub(crate) fn text(&self) -> &'a str {
         self.node.text().unwrap_or_default()

@@ -1,6 +1,58 @@
-//! The addresses that links come from.
+//! The addresses that links come from, and how they are spread over those that they connect to.
+
+use muster_plan::Endpoint;
 
 use crate::view::View;
+
+/// Returns the endpoints of `devices` with each as often as its weight says, since link after link goes to the
+/// next of its protocol. What all weights of a protocol are multiples of is divided out.
+pub(super) fn weighted(platform: &View<'_>, endpoints: &[Endpoint]) -> Vec<Endpoint> {
+    let items = platform.list("devices");
+    let weights: Vec<u32> = items
+        .iter()
+        .map(|item| item.whole("weight").unwrap_or(1))
+        .collect();
+    if weights.iter().all(|weight| *weight == 1) {
+        return endpoints.to_vec();
+    }
+    let protocol = |at: usize| endpoints[at].scheme.protocol();
+    let mut spread = Vec::new();
+    for first in 0..endpoints.len() {
+        if (0..first).any(|before| protocol(before) == protocol(first)) {
+            continue;
+        }
+        let same = (0..endpoints.len()).filter(|at| protocol(*at) == protocol(first));
+        let same: Vec<usize> = same.collect();
+        let of_same: Vec<u32> = same.iter().map(|at| weights[*at]).collect();
+        let turns = alternating(&of_same).into_iter();
+        spread.extend(turns.map(|turn| endpoints[same[turn]].clone()));
+    }
+    spread
+}
+
+/// Returns the places of the weights, each as often as its weight says and spread evenly.
+fn alternating(weights: &[u32]) -> Vec<usize> {
+    let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
+    let weights: Vec<i64> = weights.iter().map(|it| i64::from(it / divisor)).collect();
+    let total: i64 = weights.iter().sum();
+    let mut credits = vec![0; weights.len()];
+    let turn = |_| {
+        let each = credits.iter_mut().zip(&weights);
+        each.for_each(|(credit, weight)| *credit += weight);
+        // Of equal credits the first place has its turn.
+        let best = (0..credits.len()).rev().max_by_key(|at| credits[*at])?;
+        credits[best] -= total;
+        Some(best)
+    };
+    (0..total).filter_map(turn).collect()
+}
+
+const fn common_divisor(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        b => common_divisor(b, a % b),
+    }
+}
 
 /// Reads `connect.from`; no address stands there twice, however it is written.
 pub(super) fn sources(view: &View<'_>) -> Option<Vec<String>> {
@@ -77,7 +129,19 @@ fn v4(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::{address, alternating};
+
+    #[test]
+    fn places_alternate_as_their_weights_say() {
+        assert_eq!(alternating(&[3, 1]), [0, 0, 1, 0]);
+        assert_eq!(alternating(&[20, 20, 20]), [0, 1, 2]);
+        assert_eq!(alternating(&[1, 2]), [1, 0, 1]);
+        let mut counts = [0; 3];
+        alternating(&[7, 5, 11])
+            .iter()
+            .for_each(|at| counts[*at] += 1);
+        assert_eq!(counts, [7, 5, 11]);
+    }
 
     #[test]
     fn addresses_are_equal_however_they_are_written() {

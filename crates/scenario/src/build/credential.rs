@@ -2,7 +2,9 @@
 
 use muster_load::{Octets, Template};
 use muster_plan::{Credential, Scheme, Secret};
+use muster_platform::Protocol;
 
+use super::http;
 use super::secret::{octets, secret_template};
 use super::templates::{Variables, template_of};
 use crate::view::View;
@@ -13,13 +15,17 @@ pub(super) fn credential(
     variables: &Variables<'_>,
 ) -> Option<Credential> {
     is_of_protocol(view, scheme)?;
-    match view.text_of("kind") {
-        "none" => Some(Credential::None),
-        "certificate" => certificate(view, variables),
-        "token" => token(view, variables),
-        "psk" => psk(view, variables),
-        _ => password(view, variables),
+    let credential = match view.text_of("kind") {
+        "none" => Credential::None,
+        "certificate" => certificate(view, variables)?,
+        "token" => token(view, variables)?,
+        "psk" => psk(view, variables)?,
+        _ => password(view, variables)?,
+    };
+    if scheme.protocol() == Protocol::Http {
+        http::login(view, &credential, variables)?;
     }
+    Some(credential)
 }
 
 /// Checks that links can prove themselves by this kind over their protocol. Where a certificate may

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use muster_load::{Names, Octets, Table, Template};
 use muster_model::{DeviceId, FleetId, LinkId, Micros};
 use muster_plan::{
-    Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, HttpSettings, MqttSettings,
-    Phases, Scheme, Secret, Will,
+    Authentication, BackOff, ClientPlan, ConnectPlan, FleetPlan, MqttSettings, Phases, Scheme,
+    Secret, Will,
 };
 use muster_platform::{Dialect, Protocol, RequestLimits};
 use muster_protocol::mqtt::{Qos, Version, topic};
@@ -17,6 +17,7 @@ use super::coap;
 use super::command::Commands;
 use super::credential::credential;
 use super::hono;
+use super::http;
 use super::json;
 use super::names::{self, Rows};
 use super::offline::{self, offline};
@@ -220,7 +221,7 @@ fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option
             Some(ClientPlan::Mqtt(Box::new(settings)))
         }
         Protocol::Coap => coap::client(fleet).map(ClientPlan::Coap),
-        Protocol::Http => Some(ClientPlan::Http(HttpSettings::new())),
+        Protocol::Http => http::client(fleet).map(ClientPlan::Http),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Devices of an Eclipse Hono, whatever protocol they speak.
 
+use muster_load::Octets;
 use muster_model::Micros;
 use muster_plan::{Credential, Scheme, StreamKind, StreamPlan};
-use muster_platform::{Carrier, Dialect, Identity, RequestLimits};
+use muster_platform::{Carrier, Dialect, Identity, Protocol, RequestLimits};
 
 use super::requests;
 use super::stream::Class;
@@ -120,8 +121,12 @@ pub(super) fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usi
             ),
         )
     };
+    let code = match class.context.scheme.protocol() {
+        Protocol::Http => "413",
+        Protocol::Mqtt | Protocol::Coap => "4.13",
+    };
     let what = format!(
-        "bodies of up to {most} bytes, and {who} refuses (4.13) what is above {}",
+        "bodies of up to {most} bytes, and {who} refuses ({code}) what is above {}",
         limits.body
     );
     if let Some(payload) = view.get("payload") {
@@ -137,8 +142,10 @@ pub(super) fn warn_of_other_identities(
     credential: &Credential,
     streams: &[StreamPlan],
 ) {
-    let Credential::Psk { identity, .. } = credential else {
-        return;
+    let identity = match credential {
+        Credential::Psk { identity, .. } => identity.clone(),
+        Credential::Password { user, .. } => Octets::text(user.clone()),
+        Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => return,
     };
     let is_by_name = |of: &StreamPlan| {
         let is_commanded = matches!(
@@ -148,13 +155,14 @@ pub(super) fn warn_of_other_identities(
         is_commanded || of.carrier == Carrier::Order
     };
     let is_gateway = class.view.get("gateway").is_some();
-    if !class.context.is_embedded || is_gateway || !streams.iter().any(is_by_name) {
+    let is_known = class.context.scheme.protocol().asks;
+    if !class.context.is_embedded || !is_known || is_gateway || !streams.iter().any(is_by_name) {
         return;
     }
     let variables = class.variables;
-    let other = variables.places_of(identity).find_map(|place| {
+    let other = variables.places_of(&identity).find_map(|place| {
         let (identity_text, name) = (
-            variables.octets(identity, place).ok()?,
+            variables.octets(&identity, place).ok()?,
             variables.name(place),
         );
         let identity_text = String::from_utf8(identity_text).ok()?;

@@ -175,7 +175,7 @@ pub(super) fn is_beside(url: &View<'_>, endpoint: &Endpoint) {
         return;
     }
     let what = format!(
-        "with CoAP devices the embedded gateway has its broker at a free port, not at {endpoint}"
+        "where no device speaks MQTT the embedded gateway has its broker at a free port, not at {endpoint}"
     );
     url.wrong(what, "remove `url`");
 }

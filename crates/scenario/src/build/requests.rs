@@ -2,16 +2,20 @@
 
 use muster_load::Template;
 use muster_plan::Ack;
-use muster_platform::{Protocol, SEGMENT_MAX, SEGMENTS_MAX};
+use muster_platform::{Dialect, Protocol, SEGMENT_MAX, SEGMENTS_MAX};
 use muster_protocol::coap::{ClientSettings, content_format};
 use muster_protocol::mqtt::Qos;
 
 use super::body::Body;
+use super::http;
 use super::stream::{Class, Delivery};
 use crate::view::View;
 
 /// Reads the delivery of a stream's messages. A protocol without the key `confirmable` answers each.
-pub(super) fn delivery(view: &View<'_>, protocol: Protocol) -> Option<Delivery> {
+pub(super) fn delivery(view: &View<'_>, protocol: Protocol, dialect: Dialect) -> Option<Delivery> {
+    if protocol == Protocol::Http {
+        is_answered(view, dialect)?;
+    }
     let is_confirmable = view.truth("confirmable").unwrap_or(true);
     let ack = match (view.text_of("ack"), is_confirmable) {
         ("none", true) => {
@@ -34,10 +38,25 @@ pub(super) fn delivery(view: &View<'_>, protocol: Protocol) -> Option<Delivery> 
             Ack::None => Qos::AtMostOnce,
             Ack::Transport | Ack::Application => Qos::AtLeastOnce,
         },
-        is_confirmable,
+        // Over HTTP the level says how surely a message travels on.
+        is_confirmable: is_confirmable
+            && (protocol != Protocol::Http || view.text_of("qos") != "0"),
         ack,
         unanswered: ("a NON with `ack: none`", "use `confirmable: true`"),
     })
+}
+
+/// Checks what a request of HTTP says of its delivery: each is answered, at whatever level.
+fn is_answered(view: &View<'_>, dialect: Dialect) -> Option<()> {
+    if view.text_of("ack") == "none" {
+        let what = "a request over HTTP is always answered";
+        return view.refuse_at("ack", what, "use `ack: transport`, or remove it");
+    }
+    if view.text_of("qos") == "2" {
+        let what = format!("{dialect} takes nothing at QoS 2 over HTTP");
+        return view.refuse_at("qos", what, "at most 1");
+    }
+    Some(())
 }
 
 /// Checks that messages can be sent whole: nothing of them is left out on the way.
@@ -58,8 +77,7 @@ pub(super) fn can_be_sent(
         let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
         return view.refuse_at("payload", what, help);
     }
-    let media_type = body.content_type.as_deref();
-    let media_type = media_type.filter(|_| protocol.numbers_media_types);
+    let media_type = media_type_of(body).filter(|_| protocol.numbers_media_types);
     if let Some(unknown) = media_type.filter(|it| content_format::of_media_type(it).is_none()) {
         let what = format!(
             "{} has no number for `{unknown}`, so that it cannot be sent",
@@ -69,6 +87,17 @@ pub(super) fn can_be_sent(
             "such as application/json, application/cbor, text/plain or application/octet-stream";
         let payload = view.get("payload")?;
         return payload.refuse_at("content-type", what, help);
+    }
+    if protocol == Protocol::Http {
+        let Some(stray) = media_type_of(body).filter(|it| !http::is_value(it)) else {
+            return Some(());
+        };
+        let what = format!(
+            "`{}` is no media type that a header carries",
+            stray.escape_debug()
+        );
+        let payload = view.get("payload")?;
+        return payload.refuse_at("content-type", what, "such as application/json");
     }
     if !protocol.asks {
         return Some(());
@@ -83,6 +112,10 @@ pub(super) fn can_be_sent(
         }
     }
     Some(())
+}
+
+fn media_type_of(body: &Body) -> Option<&str> {
+    body.content_type.as_deref()
 }
 
 pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {

@@ -5,7 +5,7 @@ use muster_load::{Encoding, Octets, Template};
 use muster_plan::Secret;
 
 use super::names::is_decodable;
-use super::templates::{Variables, device_template, template_of};
+use super::templates::{Variables, device_template, message_template_of, template_of};
 use crate::environment::unset;
 use crate::view::View;
 
@@ -21,6 +21,15 @@ pub(super) fn secret_template(
 ) -> Option<Secret<Template>> {
     let text = resolve(view, true)?;
     template_of(view, &text, variables).map(Secret::new)
+}
+
+/// A secret that may differ from message to message.
+pub(super) fn secret_message_template(
+    view: &View<'_>,
+    variables: &Variables<'_>,
+) -> Option<Secret<Template>> {
+    let text = resolve(view, true)?;
+    message_template_of(view, &text, variables).map(Secret::new)
 }
 
 /// Bytes that may differ from device to device: a text, or `{ hex }`, `{ base64 }` or `{ file }`.

@@ -8,8 +8,9 @@ use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
 use super::command;
-use super::fleet::{FleetContext, is_topic, topic_template};
+use super::fleet::{FleetContext, is_topic};
 use super::hono;
+use super::http;
 use super::query;
 use super::requests;
 use super::shape;
@@ -61,7 +62,7 @@ fn by_topic(stream: &StreamPlan) -> Option<&'static str> {
 /// messages they are.
 fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Option<()> {
     let carrier = by_topic(stream)?;
-    let topic = view.get("topic")?;
+    let topic = http::address(view)?;
     let mut variables = stream
         .surface
         .names()
@@ -101,7 +102,7 @@ pub(super) struct Delivery {
 fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
     let protocol = class.context.scheme.protocol();
     if !protocol.has_qos {
-        return requests::delivery(view, protocol);
+        return requests::delivery(view, protocol, class.context.dialect);
     }
     let qos = Qos::from_bits(view.whole("qos")?)?;
     takes_qos(view, qos, class.context.dialect)?;
@@ -116,6 +117,7 @@ fn delivery(class: &Class<'_>, view: &View<'_>) -> Option<Delivery> {
 fn stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan> {
     query::takes_kind(class, view)?;
     hono::takes(class, view)?;
+    http::takes(class, view)?;
     match view.text_of("kind") {
         "command" => command::command_stream(class, view, number),
         "receive" => command::receive_stream(class, view, number),
@@ -127,11 +129,12 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     let schedule = schedule(class, view, number);
     let delivery = delivery(class, view)?;
     is_of_its_link(class, view)?;
-    let topic = topic_template(&view.get("topic")?, class.variables);
+    let topic = http::destination(class, view);
     let surface = topic.as_ref().and_then(|topic| surface(class, view, topic));
     let position = (number - class.context.stream) as u8;
     let topic = topic.and_then(|topic| numbered(class, view, (topic, position), schedule.as_ref()));
     let body = body(class, view, position, schedule.as_ref());
+    let http = http::call(class, view);
     let Delivery { qos, ack, .. } = delivery;
     let silent = (ack == Ack::None).then_some(delivery.unanswered);
     let kind = kind(class, view, qos)?;
@@ -170,7 +173,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         carrier: body.carrier,
         integrity: body.integrity,
         retry: retry?,
-        http: None,
+        http: http?,
     })
 }
 
@@ -200,13 +203,21 @@ fn numbered(
 
 /// Topic of the messages northbound, which for every device is a topic name too.
 fn surface(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<Template> {
-    let surface = Template::parse(class.context.dialect.surface(topic.source())).ok()?;
-    is_topic(&view.get("topic")?, &surface, class.variables).then_some(surface)
+    let address = http::address(view)?;
+    // No topic has the query of a path.
+    let source = match view.get("path") {
+        Some(_) => topic.source().split('?').next().unwrap_or_default(),
+        None => class.context.dialect.surface(topic.source()),
+    };
+    let surface = Template::parse(source).ok()?;
+    // An API that runs elsewhere has topics of its own.
+    let has_own = view.get("path").is_some() && !class.context.is_embedded;
+    (has_own || is_topic(&address, &surface, class.variables)).then_some(surface)
 }
 
 /// Checks that a topic is for links of the fleet's kind, and its devices can be named there.
 fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
-    let topic = view.get("topic")?;
+    let topic = http::address(view)?;
     let is_gateway = class.view.get("gateway").is_some();
     let dialect = class.context.dialect;
     let Some(is_for_gateways) = (dialect.topic)(topic.text()).is_for_gateways else {

@@ -6,9 +6,10 @@ use muster_plan::{
     BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
     TlsPlan, all_surface,
 };
-use muster_platform::{Carrier, Dialect};
+use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::{Version, topic};
 
+use super::addresses;
 use super::behaviour;
 use super::body::sampled;
 use super::expected::due_from;
@@ -28,6 +29,9 @@ const MAX_BACKENDS: usize = 255;
 pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
     let dialect = dialect(view);
     let endpoints = endpoints(view).filter(|_| speaks(view, dialect).is_some());
+    let weighted = endpoints
+        .as_deref()
+        .map(|all| addresses::weighted(view, all));
     let tls = match view.get("tls") {
         Some(tls) => {
             transport::fits_datagrams(&tls, &schemes(view)).and_then(|()| transport::tls(&tls))
@@ -44,9 +48,11 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     let about = view.optional("about", |about| file_text(&about.get("file")?))?;
     Some(PlatformPlan {
         kind: kind?,
-        endpoints: endpoints?,
+        endpoints: weighted?,
         uses_all_addresses: view.text_of("addresses") == "all",
-        renews_addresses: None,
+        renews_addresses: view
+            .time("renew-addresses")
+            .filter(|every| *every > Micros::ZERO),
         tls: tls?,
         about,
     })
@@ -60,9 +66,15 @@ pub(super) fn dialect(platform: &View<'_>) -> Dialect {
     Dialect::named(name).unwrap_or_default()
 }
 
+/// The addresses of `devices`, each with or without a weight.
+pub(super) fn urls<'a>(platform: &View<'a>) -> Vec<View<'a>> {
+    let items = platform.list("devices").into_iter();
+    items.map(|item| item.get("url").unwrap_or(item)).collect()
+}
+
 /// Schemes of the devices' addresses; MQTT where none can be read, which is said elsewhere.
 pub(super) fn schemes(platform: &View<'_>) -> Vec<Scheme> {
-    let devices = platform.list("devices").into_iter();
+    let devices = urls(platform).into_iter();
     let read = devices.map(|view| endpoint::read(view.text()));
     let schemes = read.map(|endpoint| endpoint.map_or(Scheme::Mqtt, |it| it.scheme));
     schemes.collect()
@@ -70,15 +82,18 @@ pub(super) fn schemes(platform: &View<'_>) -> Vec<Scheme> {
 
 /// Checks that the platform speaks the protocols that the addresses name.
 fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
-    let mut schemes = schemes(platform).into_iter().zip(platform.list("devices"));
+    let mut schemes = schemes(platform).into_iter().zip(urls(platform));
     let Some((scheme, address)) = schemes.find(|(it, _)| !dialect.speaks(it.protocol())) else {
         return Some(());
     };
     let what = format!("{dialect} is not spoken over `{}`", scheme.name());
-    address.refuse(
-        what,
-        "use `kind: hono`, or `dialect: hono` with `kind: gateway`",
-    )
+    let kind = match scheme.protocol() {
+        Protocol::Http if dialect != Dialect::Hono => "http",
+        Protocol::Mqtt => "mqtt",
+        Protocol::Coap | Protocol::Http => "hono",
+    };
+    let help = format!("use `kind: {kind}`, or `dialect: {kind}` with `kind: gateway`");
+    address.refuse(what, &help)
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -86,7 +101,7 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
         let help = "add `devices: [ \"mqtt://broker.example:1883\" ]`, or use `kind: gateway`";
         return view.refuse("the platform has no address", help);
     };
-    let items = view.list("devices");
+    let items = urls(view);
     if items.is_empty() {
         return list.refuse(
             "the list of addresses is empty",
@@ -103,10 +118,10 @@ fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
 
 fn deployed(view: &View<'_>, dialect: Dialect) -> Option<PlatformKind> {
     let mut is_right = true;
-    for item in view.list("devices") {
+    for item in urls(view) {
         if endpoint::read(item.text()).is_ok_and(|endpoint| endpoint.port == 0) {
             item.wrong(
-                "port 0 is no port of a broker",
+                "port 0 is no port of a platform",
                 "the port it listens on, such as 1883",
             );
             is_right = false;
@@ -120,7 +135,7 @@ fn gateway(
     endpoints: &[Endpoint],
     (dialect, is_acknowledged): (Dialect, bool),
 ) -> Option<PlatformKind> {
-    let list = view.list("devices");
+    let list = urls(view);
     let protocol = |at: usize| endpoints.get(at).map(|it| it.scheme.protocol());
     for (at, item) in list.iter().enumerate() {
         if (0..at).any(|before| protocol(before) == protocol(at)) {
@@ -303,7 +318,7 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
         return;
     };
     let is_gateway = platform.text_of("kind") == "gateway";
-    let own = platform.list("devices").into_iter();
+    let own = urls(platform).into_iter();
     let mut own = own.filter_map(|url| endpoint::read(url.text()).ok());
     let own = own.find(|own| own.scheme.protocol().is_applications);
     if is_gateway && endpoint.scheme.is_amqp() {

@@ -88,7 +88,16 @@ pub(super) fn template_of(
 
 /// A template that is filled in for each message.
 pub(super) fn message_template(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
-    let template = parse(view, view.text())?;
+    message_template_of(view, view.text(), variables)
+}
+
+/// A template that is filled in for each message, of a text that is not the view's own.
+pub(super) fn message_template_of(
+    view: &View<'_>,
+    text: &str,
+    variables: &Variables<'_>,
+) -> Option<Template> {
+    let template = parse(view, text)?;
     variables
         .know(view, &template, &OF_MESSAGE)
         .then_some(template)

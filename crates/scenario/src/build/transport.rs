@@ -96,10 +96,11 @@ pub(super) fn scheme_of(platform: &View<'_>, fleet: &View<'_>) -> Option<Scheme>
     let Some(named) = fleet.get("protocol") else {
         return Some(schemes.first().copied().unwrap_or(Scheme::Mqtt));
     };
-    let is_coap = named.text() == "coap";
-    let found = schemes
-        .into_iter()
-        .find(|scheme| scheme.is_coap() == is_coap);
+    let is_named = |scheme: &Scheme| {
+        let name = scheme.protocol().name;
+        name.eq_ignore_ascii_case(named.text())
+    };
+    let found = schemes.into_iter().find(is_named);
     if found.is_none() {
         let what = format!("`platform.devices` has no address of `{}`", named.text());
         named.wrong(what, "add one, or remove `protocol`");
@@ -109,7 +110,7 @@ pub(super) fn scheme_of(platform: &View<'_>, fleet: &View<'_>) -> Option<Scheme>
 
 /// Checks that some fleet speaks the protocol of each address.
 pub(super) fn all_are_spoken(platform: &View<'_>, spoken: &[Protocol]) -> Option<()> {
-    for item in platform.list("devices") {
+    for item in target::urls(platform) {
         // An address that cannot be read is refused elsewhere.
         let scheme = endpoint::read(item.text()).ok().map(|it| it.scheme);
         if let Some(scheme) = scheme.filter(|it| !spoken.contains(&it.protocol())) {
@@ -188,7 +189,11 @@ pub(super) fn certificates_are_shown(
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
-    view.refuse_at("credential", what, "connect with `mqtts`, `wss` or `coaps`")
+    view.refuse_at(
+        "credential",
+        what,
+        "connect with `mqtts`, `wss`, `coaps` or `https`",
+    )
 }
 
 /// Checks the credential of devices over DTLS. If the embedded gateway knows their authority, it asks for

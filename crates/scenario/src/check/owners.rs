@@ -5,6 +5,7 @@ use muster_plan::{Problem, Scheme};
 use muster_platform::Dialect;
 
 use super::join;
+use crate::defaults::{address, default_protocol};
 use crate::language::{Kind, Object, Owner};
 use crate::source::Sources;
 use crate::tree::{Node, Value};
@@ -23,16 +24,20 @@ impl Given {
     pub(super) fn new(root: &Node) -> Self {
         let of_platform = |key: &str| root.get("platform")?.get(key);
         let word = |key: &str| of_platform(key).and_then(Node::text);
-        let devices = match of_platform("devices").map(|node| (node, &node.value)) {
-            Some((_, Value::List(items))) if !items.is_empty() => items.iter().map(Some).collect(),
-            devices => vec![devices.map(|(node, _)| node)],
-        };
         let kind = word("kind").filter(|kind| *kind != "gateway");
         let dialect = kind.or(word("dialect")).and_then(Dialect::named);
+        let dialect = dialect.unwrap_or_default();
+        let devices = match of_platform("devices").map(|node| (node, &node.value)) {
+            Some((_, Value::List(items))) if !items.is_empty() => {
+                items.iter().map(|item| protocol(address(item))).collect()
+            }
+            Some((node, _)) => vec![protocol(Some(node))],
+            None => vec![default_protocol(dialect).name],
+        };
         Self {
-            devices: devices.into_iter().map(protocol).collect(),
+            devices,
             backend: protocol(None),
-            dialect: dialect.unwrap_or_default(),
+            dialect,
             is_embedded: kind.is_none(),
             kind: "",
         }

@@ -37,6 +37,8 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
             _ => Endpoint::Telemetry,
         };
         let resource = (requests.resource)(endpoint, who);
-        default_text(stream, "topic", resource.to_owned());
+        if !dialect.has_free_calls {
+            default_text(stream, "topic", resource.to_owned());
+        }
     }
 }

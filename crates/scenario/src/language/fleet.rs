@@ -3,7 +3,7 @@
 use super::Scalar::{
     Bool, ClientId, Factor, File, Fraction, Rate, Reference, Secret, Template, Text, Time, Whole,
 };
-use super::{COAP, Kind, MQTT, Owner, U32, judging, key, map, one, stream};
+use super::{ASKING, COAP, HTTP, Kind, MQTT, Owner, U32, judging, key, map, one, stream};
 
 object! { pub(super) FLEET:
     key("name", one(Text), "Its name in the result").or("devices"),
@@ -14,7 +14,7 @@ object! { pub(super) FLEET:
     key("tenant", one(Text), "The tenant; with hono by default DEFAULT_TENANT"),
     key("data", one(File), "A table whose columns become variables, one row a device"),
     key("gateway", map(&GATEWAY), "Links that each carry several devices"),
-    key("protocol", words!("mqtt", "coap"),
+    key("protocol", words!("mqtt", "coap", "http"),
         "Protocol of its devices, where `platform.devices` has addresses of several; by default that of the first"),
     key("client", map(&CLIENT), "MQTT session of each link").or("{}"),
     key("credential", map(&CREDENTIAL), "Credential of each link").or("{ kind: none }"),
@@ -26,8 +26,8 @@ object! { pub(super) FLEET:
     key("offline", map(&OFFLINE),
         "Time in which all devices of the fleet are offline; they return at `connect.rate`"),
     key("obey-retry-after", one(Bool),
-        "Devices are silent during the Max-Age of a 5.03; by default true")
-        .of(&[COAP]),
+        "Devices are silent during the Max-Age of a 5.03, or the Retry-After of a 429 or 503; by default true")
+        .of(&[ASKING]),
     key("streams", Kind::List(&map(&stream::STREAM)), "Messages of the devices").or("[]"),
     key("slo", map(&judging::SLO), "Rules for this fleet"),
 }
@@ -50,6 +50,14 @@ object! { CLIENT:
     key("authentication", map(&AUTHENTICATION),
         "Enhanced authentication of MQTT 5").of(&[MQTT]),
     key("coap", map(&TRANSMISSION), "The transmission parameters of CoAP (RFC 7252 section 4.8)").of(&[COAP]),
+    key("http", map(&CONNECTIONS), "Use of connections by HTTP").of(&[HTTP]),
+}
+
+object! { CONNECTIONS:
+    key("pipelining", one(Whole(1, 64)),
+        "Requests that a link may have open at once").or("1"),
+    key("connection", words!("keep-alive", "per-request"),
+        "A connection for all requests of a link, or one for each request").or("keep-alive"),
 }
 
 object! { TRANSMISSION:
@@ -95,7 +103,7 @@ object! { CREDENTIAL:
         "The user name, or the identity of a psk; by default ${id}, with hono ${id}@${tenant}")
         .of(&[Owner::Kind(&["password", "psk"])]),
     key("secret", Kind::Either(&[one(Secret), map(&OCTETS)]),
-        "The password, or the key of a psk; or the access token, by default ${id}")
+        "The password, or the key of a psk; or the access token, by default ${id}; over HTTP they are Basic and Bearer")
         .of(&[Owner::Kind(&["password", "token", "psk"])]),
     key("cert", one(Template),
         "The file of the certificate and its chain, or a folder with `${id}.pem` and `${id}.key`")

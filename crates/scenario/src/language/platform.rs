@@ -4,16 +4,19 @@ use muster_plan::ProvisionPlan;
 use muster_platform::{ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
-use super::{Key, Kind, Owner, Word, behaviour, fleet, key, later, map, one, word, work};
+use super::{Key, Kind, Owner, STREAMED, Word, behaviour, fleet, key, later, map, one, word, work};
 
 object! { pub(super) PLATFORM:
     key("kind", Kind::Word(KINDS), "The kind of the system under test").or("gateway"),
     key("dialect", Kind::Word(DIALECTS), "The dialect of the reference gateway").of(&[Owner::Gateway]),
     key("devices",
-        Kind::Either(&[Kind::List(&Kind::Url(DEVICE_SCHEMES)), Kind::Url(DEVICE_SCHEMES)]),
+        Kind::Either(&[Kind::List(&Kind::Either(&[Kind::Url(DEVICE_SCHEMES), map(&DEVICES)])), Kind::Url(DEVICE_SCHEMES)]),
         "Address or addresses where devices connect, those of one protocol with one scheme; for names with several addresses see `addresses`"),
     key("addresses", words!("first", "all"),
         "For a name with several addresses: the first that answers, or all that answer, alternately").or("first"),
+    key("renew-addresses", one(Time),
+        "Time after which names are looked up again, for links that connect later; 0s is never").or("0s")
+        .of(&[STREAMED]),
     key("tls", map(&TLS),
         "Check of the platform's certificate, and TLS settings of the client"),
     key("about", map(&ABOUT), "Description of the target, copied into the result"),
@@ -22,7 +25,7 @@ object! { pub(super) PLATFORM:
         "Business application, its address, or a list; each is an account of arrivals"),
     key("behaviour", map(&behaviour::BEHAVIOUR), "Misbehaviour of the gateway").of(&[Owner::Gateway]),
     key("max-payload", one(Size),
-        "Longest payload that the gateway accepts over CoAP; a longer one gets 4.13")
+        "Longest payload that the gateway accepts over CoAP and HTTP; a longer one gets 4.13 or 413")
         .of(&[Owner::Gateway, WITH_REQUESTS]).above_zero("a gateway that takes no payload", "such as 2KiB"),
 }
 
@@ -33,10 +36,10 @@ const WITH_SASL: Owner = Owner::Backend(&["Kafka", "AMQP"]);
 const WITH_GROUPS: Owner = Owner::Backend(&["MQTT", "Kafka"]);
 /// Backends whose TLS is our own.
 const WITH_OWN_TLS: Owner = Owner::Backend(&["MQTT", "AMQP"]);
-/// Platforms that bound a request.
+/// Platforms that take requests.
 const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     let mut protocols = Protocol::ALL.into_iter();
-    protocols.any(|protocol| of.requests(protocol).limits.is_some())
+    protocols.any(|protocol| protocol.asks && of.speaks(protocol))
 });
 const PROVISIONED: Owner = Owner::Dialect(|of| of.management.is_some());
 const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::HonoRegistry));
@@ -49,7 +52,7 @@ const KINDS: &[Word] = &[
     word("hono"),
     word("thingsboard"),
     word("sap-edge"),
-    later("http", work::HTTP),
+    word("http"),
 ];
 
 const DIALECTS: &[Word] = &[
@@ -57,7 +60,7 @@ const DIALECTS: &[Word] = &[
     word("hono"),
     word("thingsboard"),
     word("sap-edge"),
-    later("http", work::HTTP),
+    word("http"),
 ];
 
 const DEVICE_SCHEMES: &[Word] = &[
@@ -65,8 +68,8 @@ const DEVICE_SCHEMES: &[Word] = &[
     word("mqtts"),
     word("ws"),
     word("wss"),
-    later("http", work::HTTP),
-    later("https", work::HTTP),
+    word("http"),
+    word("https"),
     word("coap"),
     word("coaps"),
 ];
@@ -83,6 +86,12 @@ const BACKEND_SCHEMES: &[Word] = &[
     later("http", work::BACKENDS),
     later("store", work::BACKENDS),
 ];
+
+object! { DEVICES:
+    key("url", Kind::Url(DEVICE_SCHEMES), "The address").required(),
+    key("weight", one(Whole(1, 100)),
+        "Share of the links that connect there, in relation to the other weights").or("1"),
+}
 
 object! { TLS:
     CA.of(&[Owner::Deployed]),

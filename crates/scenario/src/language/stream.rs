@@ -1,7 +1,7 @@
 //! The keys of a stream.
 
-use super::Scalar::{Bool, File, Rate, Size, Template, Text, Time, Whole};
-use super::{COAP, Kind, MQTT, Owner, U32, Word, judging, key, map, one, word};
+use super::Scalar::{Bool, File, Rate, Reference, Size, Template, Text, Time, Whole};
+use super::{COAP, Kind, LEVELLED, MQTT, Owner, U32, Word, judging, key, map, one, word};
 
 object! { pub(crate) STREAM:
     key("name", one(Text), "Its name in the result; by default its kind"),
@@ -17,11 +17,25 @@ object! { pub(crate) STREAM:
     key("loop", Kind::Either(&[words!("open", "closed"), map(&IN_FLIGHT)]),
         "Behaviour when a device is busy").or("open").of(&[UPLINK]),
     key("topic", one(Template), "Topic or path of the messages; by default muster/${id}/<stream>")
-        .of(&[UPLINK]),
+        .of(&[UPLINK, WITH_TOPICS]),
+    key("path", one(Template),
+        "Path of the requests, which may have a query; by default /muster/${id}/<stream>")
+        .of(&[UPLINK, WITH_CALLS]),
+    key("method", words!("POST", "PUT", "PATCH", "GET", "DELETE"), "Method of the requests; by default POST")
+        .of(&[UPLINK, WITH_CALLS]),
+    key("headers", Kind::Table(&one(Reference)),
+        "Further headers, each with its value; keys by ${env:NAME} or ${file:PATH}")
+        .of(&[UPLINK, WITH_CALLS]),
+    key("success", Kind::Either(&[one(Text), Kind::List(&one(Text))]),
+        "Status codes that accept a message, such as 201, 200-204 or 2xx; by default 2xx")
+        .of(&[UPLINK, WITH_CALLS]),
+    key("answer-id", map(&ANSWER_ID),
+        "Place of the id that an answer must give a message, or the message counts as rejected")
+        .of(&[UPLINK, WITH_CALLS]),
     key("filter", one(Text),
         "Topic filter of the subscription; it may hold ${id}, ${index} and columns")
         .of(&[Owner::Kind(&["receive"])]),
-    key("qos", one(Whole(0, 2)), "The quality of service").or("1").of(&[MQTT]),
+    key("qos", one(Whole(0, 2)), "The quality of service, with hono over HTTP its qos-level").or("1").of(&[LEVELLED]),
     key("retain", one(Bool), "The platform keeps the last message (retained)").or("false")
         .of(&[MQTT, UPLINK]),
     key("ack", words!("none", "transport", "application"), "The answer that makes a message accepted")
@@ -51,6 +65,10 @@ object! { pub(crate) STREAM:
 }
 
 const UPLINK: Owner = Owner::Kind(&["telemetry", "event", "command-query"]);
+/// Platforms on which a topic or the path of a request says what a message is.
+const WITH_TOPICS: Owner = Owner::Dialect(|of| !of.has_free_calls);
+/// Platforms whose requests have the form that the scenario gives them.
+const WITH_CALLS: Owner = Owner::Dialect(|of| of.has_free_calls);
 /// Platforms to which a device's reply says what became of a command.
 const WITH_STATUS: Owner = Owner::Dialect(|of| of.application.replies_with_status);
 
@@ -137,7 +155,12 @@ object! { PAYLOAD:
     key("smart-tracker", map(&WITH_ALARMS), "A vehicle of the same tests"),
     key("industrial-plc", map(&INDUSTRIAL_PLC), "A controller of the same tests"),
     key("random-mix", map(&WITH_ALARMS), "Mix of messages of 1, 20, 100 and 1,000 keys, of the same tests"),
-    key("content-type", one(Text), "The MQTT 5 content type"),
+    key("content-type", one(Text), "The media type: a property of MQTT 5, Content-Format of CoAP, a header of HTTP"),
+}
+
+object! { ANSWER_ID:
+    key("header", one(Text), "The header that holds it, such as location"),
+    key("pointer", one(Text), "A JSON pointer to its place in the body, such as /id"),
 }
 
 object! { WITH_ALARMS:
