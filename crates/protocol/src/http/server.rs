@@ -156,6 +156,11 @@ impl Server {
         }
     }
 
+    /// True if the head of a request was taken, and its body was not.
+    pub const fn is_inside(&self) -> bool {
+        self.reader.is_inside()
+    }
+
     /// True if no further request is read.
     pub const fn is_over(&self) -> bool {
         self.is_over
