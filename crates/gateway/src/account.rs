@@ -220,7 +220,7 @@ counts! {
     authenticated,
     /// Links closed on purpose (`close-links`, and refusals that MQTT 3.1.1 cannot say).
     closed_links,
-    /// Connections ended because their bytes were not MQTT.
+    /// Connections ended because their bytes were not of their protocol, and messages of CoAP that were none.
     malformed,
     /// Connections ended because nothing came within one and a half keep-alives.
     keep_alive_expired,
@@ -236,8 +236,12 @@ counts! {
     peers,
     /// Datagrams of further addresses, when there were as many peers as may be.
     peers_refused,
-    /// Requests over CoAP that are no uplinks and no replies: refused by their path, method, options
-    /// or body.
+    /// Connections over HTTP.
+    http_connections,
+    /// Connections over HTTP ended because a handshake, or the rest of a request, did not come in time.
+    requests_timed_out,
+    /// Requests that are no uplinks and no replies: refused by their path, method, options, body or
+    /// credentials.
     refused_requests,
     /// Requests over CoAP that were forgotten before their time, for want of memory: a copy of one would
     /// be taken for another request.

@@ -157,8 +157,10 @@ pub struct GatewayConfig {
     /// Times after which its own messages over CoAP are sent again and given up, and for which
     /// copies of requests are known (RFC 7252 section 4.8).
     pub transmission: Transmission,
+    /// Configuration of TLS for devices over HTTP, without which nothing listens for `https`.
+    pub https: Option<GatewayTls>,
     /// Bytes of the longest payload that it takes in a request, whatever it comes in; a longer one is
-    /// refused (4.13). None is the dialect's own, `limits` of its requests.
+    /// refused (4.13, 413). None is the dialect's own, `limits` of its requests.
     pub max_payload: Option<u32>,
     /// Bytes of the largest packet that it takes over MQTT, as announced to MQTT 5 clients; none is the
     /// largest of the protocol.
@@ -179,7 +181,8 @@ pub struct GatewayConfig {
     pub expected_uplinks: u64,
     /// Commands that the run will issue at most; the badly treated ones are spread over them.
     pub expected_commands: u64,
-    /// The devices whose requests it takes over CoAP; those of others are refused (4.04). None knows all.
+    /// The devices whose requests it takes over CoAP and HTTP; those of others are refused (4.04, 404). None
+    /// knows all.
     pub devices: Option<Vec<KnownDevice>>,
     /// Device users; empty admits everyone, with or without a name.
     pub users: Vec<User>,
@@ -209,6 +212,7 @@ impl Default for GatewayConfig {
         Self {
             listen: ListenAddresses::new(SocketAddr::from(([127, 0, 0, 1], 0))),
             coaps: None,
+            https: None,
             transmission: Transmission::default(),
             max_payload: None,
             max_packet: None,

@@ -3,12 +3,12 @@
 use crate::config::GatewayConfig;
 use crate::end::{Ends, Factory};
 use crate::start_error::StartError;
-use crate::{coap, mqtt};
+use crate::{coap, http, mqtt};
 
 type Prepare = fn(&GatewayConfig) -> Result<Factory, StartError>;
 
 /// All ends, in the order of [`muster_platform::Protocol`].
-const ENDS: [Prepare; 2] = [mqtt::prepare, coap::prepare];
+const ENDS: [Prepare; 3] = [mqtt::prepare, coap::prepare, http::prepare];
 
 /// Gives a function that makes the ends of a thread.
 ///

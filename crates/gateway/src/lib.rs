@@ -31,6 +31,7 @@ mod ends;
 mod fault;
 mod fault_plan;
 mod gateway;
+mod http;
 mod listen_addresses;
 mod lock;
 mod mail;

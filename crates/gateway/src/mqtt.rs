@@ -91,7 +91,7 @@ impl End for Mqtt {
         match request {
             Request::Publish(publish) => publishing::respond(work, publish, answer),
             Request::Application(asked) => acknowledging::respond(work, asked, answer),
-            Request::Coap(_) => {}
+            Request::Coap(_) | Request::Http(_) => {}
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Pause {
     Claim = 1 << 2,
     /// The client does not read our answers.
     Output = 1 << 3,
+    /// A request waits for its answer, and others behind it.
+    Answer = 1 << 4,
 }
 
 #[derive(Debug, Default)]

@@ -24,11 +24,13 @@ pub(crate) enum Request {
     /// A PUBLISH, answered by a message of the application.
     Application(Asked),
     Coap(Asking<RequestRef>),
+    /// The request of a connection, which has one at a time.
+    Http(Asking<Key>),
 }
 
 #[derive(Debug)]
 pub(crate) enum Timer {
-    /// A link's CONNECT or next packet is due.
+    /// A link's CONNECT or next packet is due, or the rest of a request.
     Link(Key),
     /// The acknowledgements of a link have waited for others long enough.
     Batch(Key),

@@ -432,7 +432,7 @@ fn service_time_delays_each_message_by_itself() {
     });
 }
 
-fn capacity(rate: f64, queue: u32, full: Full) -> Behaviour {
+pub(crate) fn capacity(rate: f64, queue: u32, full: Full) -> Behaviour {
     Behaviour {
         capacity: Some(Capacity {
             rate: Rate::per_second(rate).expect("a rate"),

@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 
-use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig};
-use muster_protocol::mqtt::{Qos, Version};
+use muster_gateway::{Dialect, Gateway, GatewayAccount, GatewayConfig, User};
+use muster_protocol::mqtt::{Connect, Qos, Version};
 
 use crate::peer::Peer;
+
+/// The application's name, and its password.
+const APPLICATION: &str = "application";
 
 pub(crate) struct Rig {
     pub(crate) gateway: Gateway,
@@ -21,14 +24,27 @@ impl Rig {
     }
 
     pub(crate) fn with(scheme: &str, config: GatewayConfig) -> Self {
+        Self::of(Dialect::Hono, scheme, config)
+    }
+
+    pub(crate) fn of(dialect: Dialect, scheme: &str, config: GatewayConfig) -> Self {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let gateway = Gateway::start(GatewayConfig {
-            dialect: Dialect::Hono,
+            dialect,
             listen: config.listen.with(scheme, Some(here)),
+            northbound: Some(User {
+                name: APPLICATION.to_owned(),
+                password: APPLICATION.into(),
+            }),
             ..config
         });
         let gateway = gateway.expect("a gateway");
-        let mut application = Peer::new(gateway.addr(), Version::V5, "application");
+        let connect = Connect {
+            user: Some(APPLICATION),
+            password: Some(APPLICATION.as_bytes()),
+            ..Connect::new(APPLICATION)
+        };
+        let mut application = Peer::open(gateway.addr(), Version::V5, &connect);
         application.subscribe("#", Qos::AtLeastOnce);
         let at = gateway.addresses().get(scheme).expect("it listens");
         Self {

@@ -1,8 +1,21 @@
 //! Comparison of the gateway's account with what was seen from outside.
 
-use muster_gateway::GatewayAccount;
+use std::collections::BTreeMap;
+
+use muster_gateway::{GatewayAccount, payload_hash};
 use muster_model::Micros;
 use muster_model::behaviour::{Behaviour, Delayed};
+
+use crate::peer::Got;
+
+/// The instants at which copies of each uplink came, by its hash.
+pub(crate) fn copies(arrived: &[Got]) -> BTreeMap<u64, Vec<Micros>> {
+    let mut copies = BTreeMap::<u64, Vec<Micros>>::new();
+    for Got { payload, at, .. } in arrived {
+        copies.entry(payload_hash(payload)).or_default().push(*at);
+    }
+    copies
+}
 
 /// Misbehaviours that each befall some uplinks of one run; what is late is so by this time.
 pub(crate) fn together(by: Micros) -> Behaviour {
