@@ -311,6 +311,14 @@ pub(crate) struct GatewayArgs {
     /// a shared key for theirs, whose common name is the identity.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) coaps: Option<SocketAddr>,
+    /// The address for HTTP, besides MQTT for the application; port 0 is a free port. Only with --dialect hono
+    /// or http. Users of --users show their names and passwords by Basic.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
+    /// The same over TLS, with the certificate of --cert. A client's certificate names its device, as with
+    /// --coaps.
+    #[arg(long, value_name = "ADDRESS", requires = "cert")]
+    pub(crate) https: Option<SocketAddr>,
     /// Push each message that surfaces to this endpoint of the application, such as
     /// http://127.0.0.1:8088/muster: one POST, with the topic behind the path.
     #[arg(long, value_name = "URL")]
@@ -329,12 +337,12 @@ pub(crate) struct GatewayArgs {
     /// Decline connection ids (RFC 9146), as Hono does; devices then cannot share sockets.
     #[arg(long, requires = "coaps")]
     pub(crate) no_connection_id: bool,
-    /// Refuse longer payloads over CoAP (4.13), as the `maxPayloadSize` of Hono's adapter does; by default
-    /// 2048 with --dialect hono.
+    /// Refuse longer payloads of requests (4.13, 413), as the `maxPayloadSize` of Hono's adapters does; by
+    /// default 2048 with --dialect hono.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_payload: Option<u32>,
-    /// A file of the registered devices, in lines `device@tenant`: requests of others over CoAP are
-    /// refused (4.04). Without it every device is registered.
+    /// A file of the registered devices, in lines `device@tenant`: requests of others are refused (4.04, 404).
+    /// Without it every device is registered.
     #[arg(long, value_name = "FILE")]
     pub(crate) devices: Option<PathBuf>,
     /// Threads; by default one a core.

@@ -1,7 +1,6 @@
 //! `muster gateway`.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +15,7 @@ use muster_gateway::{
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
 use muster_plan::PlatformKind;
-use muster_platform::{Protocol, Rest};
+use muster_platform::{Dialect, Protocol, Rest};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
 use crate::args::GatewayArgs;
@@ -39,11 +38,9 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     let config = GatewayConfig {
         websocket: args.websocket,
         tls: tls(args)?,
-        listen: ListenAddresses::new(args.listen)
-            .with("coap", coap(args, ("--coap", args.coap))?)
-            .with("coaps", coap(args, ("--coaps", args.coaps))?)
-            .with("amqp", args.amqp),
+        listen: addresses(args)?,
         coaps: coaps(args)?,
+        https: args.https.and_then(|_| tls(args).transpose()).transpose()?,
         max_payload: max_payload(args)?,
         devices: registered(args)?,
         threads: args.threads.unwrap_or_else(cores),
@@ -68,27 +65,11 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     };
     let scheme = config.scheme();
     let gateway = Gateway::start(config).context("start the gateway")?;
-    let at = gateway.addresses();
     outcome::say(&format!(
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
         gateway.addr()
     ));
-    for scheme in ["coap", "coaps"] {
-        if let Some(address) = at.get(scheme) {
-            outcome::say(&format!("devices at {scheme}://{address}"));
-        }
-    }
-    if let Some(address) = at.get("amqp") {
-        outcome::say(&format!("applications at amqp://{address}"));
-    }
-    if let Some(address) = at.get("management") {
-        let path = if args.dialect.server.rest == Some(Rest::Devices) {
-            MANAGEMENT_PATH
-        } else {
-            "/api"
-        };
-        outcome::say(&format!("management API at http://{address}{path}"));
-    }
+    print_addresses(args.dialect, gateway.addresses());
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for signals")?;
@@ -99,18 +80,51 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
     print(&gateway.stop())
 }
 
-/// The address for CoAP; none without the option.
-fn coap(
-    args: &GatewayArgs,
-    (option, address): (&str, Option<SocketAddr>),
-) -> Result<Option<SocketAddr>> {
-    if address.is_some() && !args.dialect.speaks(Protocol::Coap) {
-        bail!(
-            "listen at {option}: devices of {} do not speak CoAP; use --dialect hono",
-            args.dialect
-        );
+/// Prints the addresses besides that for MQTT, one in each line.
+fn print_addresses(dialect: Dialect, at: &ListenAddresses) {
+    for scheme in ["coap", "coaps", "http", "https"] {
+        if let Some(address) = at.get(scheme) {
+            outcome::say(&format!("devices at {scheme}://{address}"));
+        }
     }
-    Ok(address)
+    if let Some(address) = at.get("amqp") {
+        outcome::say(&format!("applications at amqp://{address}"));
+    }
+    if let Some(address) = at.get("management") {
+        let path = if dialect.server.rest == Some(Rest::Devices) {
+            MANAGEMENT_PATH
+        } else {
+            "/api"
+        };
+        outcome::say(&format!("management API at http://{address}{path}"));
+    }
+}
+
+/// The addresses that options name, besides that of the management API.
+fn addresses(args: &GatewayArgs) -> Result<ListenAddresses> {
+    let mut addresses = ListenAddresses::new(args.listen).with("amqp", args.amqp);
+    for (scheme, protocol, address) in [
+        ("coap", Protocol::Coap, args.coap),
+        ("coaps", Protocol::Coap, args.coaps),
+        ("http", Protocol::Http, args.http),
+        ("https", Protocol::Http, args.https),
+    ] {
+        if address.is_some() && !args.dialect.speaks(protocol) {
+            bail!(
+                "listen at --{scheme}: devices of {} do not speak {}; use --dialect hono",
+                args.dialect,
+                protocol.name
+            );
+        }
+        addresses = addresses.with(scheme, address);
+    }
+    Ok(addresses)
+}
+
+/// The protocols of requests that devices of a dialect speak.
+fn of_requests(dialect: Dialect) -> impl Iterator<Item = Protocol> {
+    let protocols = Protocol::ALL.into_iter().filter(|protocol| protocol.asks);
+    protocols.filter(move |protocol| dialect.speaks(*protocol))
 }
 
 /// The address for CoAP over DTLS, and its keys.
@@ -138,23 +152,22 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
     let Some(path) = &args.devices else {
         return Ok(None);
     };
-    if !args.dialect.speaks(Protocol::Coap) {
+    if of_requests(args.dialect).next().is_none() {
         bail!(
-            "read --devices: devices of {} do not speak CoAP; use --dialect hono",
+            "read --devices: devices of {} send no requests; use --dialect hono",
             args.dialect
         );
     }
     registered::read(path).map(Some)
 }
 
-/// The longest payload over CoAP; without the option it is the dialect's own.
+/// The longest payload of a request; without the option it is the dialect's own.
 fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
-    if let (Some(bytes), None) = (
-        args.max_payload,
-        args.dialect.requests(Protocol::Coap).limits,
-    ) {
+    if let Some(bytes) = args.max_payload
+        && of_requests(args.dialect).next().is_none()
+    {
         bail!(
-            "limit --max-payload to {bytes} bytes: devices of {} do not speak CoAP; use --dialect hono",
+            "limit --max-payload to {bytes} bytes: devices of {} send no requests; use --dialect hono",
             args.dialect
         );
     }
@@ -257,10 +270,10 @@ fn print(account: &GatewayAccount) -> Result<u8> {
 
 /// The behaviour as the scenario's language has it, with its units, defaults and errors.
 fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
-    let scheme = if args.dialect.speaks(Protocol::Coap) {
-        "coap"
-    } else {
-        "mqtt"
+    let scheme = match of_requests(args.dialect).next() {
+        Some(Protocol::Coap) => "coap",
+        Some(Protocol::Http) => "http",
+        Some(Protocol::Mqtt) | None => "mqtt",
     };
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",

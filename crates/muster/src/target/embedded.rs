@@ -28,6 +28,13 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     };
     let scheme = plan.platform.scheme_of(Protocol::Coap);
     let scheme = scheme.unwrap_or(Scheme::Coap);
+    let web = plan.platform.scheme_of(Protocol::Http);
+    let web = web.unwrap_or(Scheme::Http);
+    // Devices alone come to these addresses.
+    let own = own.map(|tls| GatewayTls {
+        needs_client_cert: tls.client_ca.is_some(),
+        ..tls
+    });
     // If no device speaks MQTT, the business application has a port of its own.
     let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
     let broker = address_of(Protocol::Mqtt).unwrap_or_else(northbound);
@@ -37,15 +44,14 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     GatewayConfig {
         listen: ListenAddresses::new(broker)
             .with(scheme.name(), address_of(Protocol::Coap))
+            .with(web.name(), address_of(Protocol::Http))
             .with(AMQP, amqp),
         coaps: scheme.is_dtls().then_some(GatewayDtls {
             connection_id: true,
             secret: None,
-            certificate: own.map(|tls| GatewayTls {
-                needs_client_cert: tls.client_ca.is_some(),
-                ..tls
-            }),
+            certificate: own.clone(),
         }),
+        https: own.filter(|_| web.is_tls()),
         users: shared_keys(plan),
         ..GatewayConfig::default()
     }
