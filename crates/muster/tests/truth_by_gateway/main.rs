@@ -11,6 +11,7 @@ mod hono;
 mod hono_amqp;
 mod hono_carriers;
 mod hono_commands;
+mod hono_http;
 mod hono_service;
 mod mqtt;
 mod sap_edge;

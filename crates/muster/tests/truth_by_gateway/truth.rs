@@ -40,8 +40,8 @@ pub(crate) struct Truth {
 
 impl Truth {
     pub(crate) fn named(mut self, payload: impl Fn(Id) -> String) -> Self {
-        let ids =
-            (0..DEVICES).flat_map(|device| (0..MESSAGES_PER_DEVICE).map(move |n| (device, n)));
+        let per_device = MESSAGES as u32 / self.devices();
+        let ids = (0..self.devices()).flat_map(|device| (0..per_device).map(move |n| (device, n)));
         self.names = ids.map(|id| (fnv1a(payload(id).as_bytes()), id)).collect();
         assert_eq!(
             self.names.len() as u64,
@@ -49,6 +49,12 @@ impl Truth {
             "no two payloads have the same hash"
         );
         self
+    }
+
+    /// Devices of the run: those that sent something.
+    fn devices(&self) -> u32 {
+        let last = self.fared.keys().map(|(device, _)| device + 1).max();
+        last.expect("there is a message")
     }
 
     /// The same, where each payload is a stamp between these.
