@@ -13,32 +13,9 @@ readonly MQTT
 
 # start OPTION...: starts a gateway; where it hears devices is in COAP and COAPS.
 start() {
-    local out line
-    out=$(mktemp -u "$WORK/out-XXXXXX")
-    mkfifo "$out"
-    "$MUSTER" gateway --dialect hono --listen "127.0.0.1:$MQTT" --coap 127.0.0.1:0 --coaps 127.0.0.1:0 \
-        --users "$WORK/users" --max-payload 5000 --threads 1 "$@" >"$out" &
-    GATEWAY=$!
-    STARTED+=("$GATEWAY")
-    exec {OUT}<"$out"
-    COAPS=
-    while [ -z "$COAPS" ] && read -r -u "$OUT" line; do
-        case $line in
-        *coap://*) COAP=${line##*//} ;;
-        *coaps://*) COAPS=${line##*//} ;;
-        esac
-    done
-}
-
-# stop: ends the gateway; its account is in $WORK/account.
-stop() {
-    kill -INT "$GATEWAY"
-    cat <&"$OUT" >"$WORK/account"
-    exec {OUT}<&-
-}
-
-account() {
-    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$WORK/account" "$1"
+    start_gateway coaps --dialect hono --listen "127.0.0.1:$MQTT" --coap 127.0.0.1:0 --coaps 127.0.0.1:0 \
+        --users "$WORK/users" --max-payload 5000 --threads 1 "$@"
+    COAP=${AT[coap]} COAPS=${AT[coaps]}
 }
 
 # said CLIENT WANTED ARGUMENT...: what a client prints.
@@ -70,7 +47,7 @@ until grep -q hello "$WORK/surfaced"; do
     mosquitto_pub -V 5 -h 127.0.0.1 -p "$MQTT" -u app -P app -q 1 -t hello -m ''
 done
 for client in gnutls openssl; do uploads "$client"; done
-stop
+stop_gateway
 grep -v hello "$WORK/surfaced" | sort | uniq -c | awk '{$1=$1; print}' >"$WORK/counted"
 cat >"$WORK/wanted" <<WANTED
 2 event/T1/sensor1 7
@@ -91,19 +68,10 @@ same "what is no CoAP" "$(account malformed)" 0
 # A gateway that is full says so, and for how long.
 start --behaviour 'reject: { code: 503, count: 1 }' --expect 1
 said openssl 'c:5.03' -m put -t 50 -e '{}' "coap://$COAP/t/T1/dev-1"
-stop
+stop_gateway
 same "rejected" "$(account rejected)" 1
 
-# certificate NAME SUBJECT: a certificate of `ca`, with its key.
-certificate() {
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" \
-        -subj "/CN=$2" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$WORK/err"
-    openssl x509 -req -in "$WORK/$1.csr" -CA "$WORK/ca.pem" -CAkey "$WORK/ca.key" -CAcreateserial \
-        -copy_extensions copy -days 2 -out "$WORK/$1.pem" 2>"$WORK/err"
-}
-
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca \
-    -keyout "$WORK/ca.key" -out "$WORK/ca.pem" 2>"$WORK/err"
+authority
 certificate server server
 certificate stranger stranger
 for device in dev-0 dev-1; do certificate "$device" "$device@T1"; done
@@ -115,7 +83,7 @@ said openssl c:4.03 -m put -t 50 -e '{}' -c "$WORK/dev-1.pem" -j "$WORK/dev-1.ke
 said openssl c:2.04 -m post -t 50 -e '{}' -u sensor1@T1 -k hono-secret "coaps://$COAPS/t"
 said openssl 'certificate unknown' -B 5 -m post -e '{}' -c "$WORK/stranger.pem" -j "$WORK/stranger.key" \
     "${trust[@]}" "coaps://$COAPS/t"
-stop
+stop_gateway
 same "handshakes of two devices and one with a key" "$(account dtls-handshakes)" 3
 same "who showed a certificate" "$(account subjects | tr -d ' ' | grep -o 'CN=dev-[01]@T1' | sort | tr '\n' ' ')" \
     "CN=dev-0@T1 CN=dev-1@T1 "

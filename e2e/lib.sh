@@ -91,6 +91,49 @@ for port in random.sample(range(16000, 32000), 200):
 PYTHON
 }
 
+# start_gateway SCHEME OPTION...: starts the reference gateway alone and waits for the line with that scheme, which is
+# the last of its addresses; these are in AT by their schemes, its process is GATEWAY.
+start_gateway() {
+    local last=$1 out line
+    shift
+    out=$(mktemp -u "$WORK/out-XXXXXX")
+    mkfifo "$out"
+    "$MUSTER" gateway "$@" >"$out" &
+    GATEWAY=$!
+    STARTED+=("$GATEWAY")
+    exec {OUT}<"$out"
+    declare -gA AT=()
+    while [ -z "${AT[$last]:-}" ] && read -r -u "$OUT" line; do
+        [[ $line =~ ([a-z]+)://([0-9.:]+) ]] && AT[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
+    done
+}
+
+# stop_gateway: ends the gateway; its account is in $WORK/account.
+stop_gateway() {
+    kill -INT "$GATEWAY"
+    cat <&"$OUT" >"$WORK/account"
+    exec {OUT}<&-
+}
+
+# account NAME: what the gateway counted under that name.
+account() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$WORK/account" "$1"
+}
+
+# authority: a certificate that signs others, in ca.pem.
+authority() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca \
+        -keyout "$WORK/ca.key" -out "$WORK/ca.pem" 2>"$WORK/err"
+}
+
+# certificate NAME SUBJECT: a certificate of `authority`, in NAME.pem, with its key, in NAME.key.
+certificate() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$WORK/$1.key" -out "$WORK/$1.csr" \
+        -subj "/CN=$2" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$WORK/err"
+    openssl x509 -req -in "$WORK/$1.csr" -CA "$WORK/ca.pem" -CAkey "$WORK/ca.key" -CAcreateserial \
+        -copy_extensions copy -days 2 -out "$WORK/$1.pem" 2>"$WORK/err"
+}
+
 # in_two_parts NAME ARGUMENT...: a run of the script's `whole` as two processes, devices and backend, with a line between them, and
 # what is made of both.
 in_two_parts() {
