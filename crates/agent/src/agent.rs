@@ -347,6 +347,8 @@ impl Agent {
             | Diagnostic::TopicsDiffer(_)
             | Diagnostic::TopicsChanged(_)
             | Diagnostic::NewTenant(_)
+            | Diagnostic::PushRefused(_)
+            | Diagnostic::PushConfirmation(_)
             | Diagnostic::ConsumerLag(_)
             | Diagnostic::IdleNotices(_)
             | Diagnostic::ReceiveBuffer(_)

@@ -1,15 +1,17 @@
 //! The threads of an agent's consumers: ours, and those of the library.
 
-use muster_backend::{ConsumerPlan, ConsumersSpec, amqp_loop, consumers_loop, kafka_loop};
+use muster_backend::{
+    ConsumerPlan, ConsumersSpec, amqp_loop, consumers_loop, kafka_loop, webhooks_loop,
+};
 use muster_judge::ThreadRole;
 use muster_model::Micros;
 use muster_monitor::GeneratorSample;
 use muster_plan::Plan;
 use muster_protocol::layer::Plain;
-use muster_transport::Clients;
+use muster_transport::{Clients, Servers};
 
 use crate::agent::{Agent, AgentError, ThreadChannels};
-use crate::{Assignment, LayersError, consumer_layers};
+use crate::{Assignment, LayersError, consumer_layers, webhook_layers};
 
 /// Starts of the names of the threads of librdkafka and of the library of AMQP, which do a good part of a
 /// consumer's work.
@@ -18,8 +20,9 @@ const LIBRARY_THREADS: [&str; 2] = ["rdk:", "amqp:"];
 const LIBRARY_FIRST: u16 = 10_000;
 
 impl Agent {
-    /// MQTT's consumers share a thread; those of Kafka and AMQP have one each, in addition to those of their
-    /// library.
+    /// MQTT's consumers share a thread, and webhooks another; those of Kafka and AMQP have one each, in addition to
+    /// those of
+    /// their library.
     pub(crate) fn start_consumers(
         &mut self,
         spec: &ConsumersSpec,
@@ -30,6 +33,9 @@ impl Agent {
         let (mqtt, others): (Vec<ConsumerPlan>, Vec<ConsumerPlan>) = consumers
             .iter()
             .partition(|it| backend(it).mqtt().is_some());
+        let (webhooks, others): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|it| backend(it).webhook().is_some());
         let of = |consumers: &[ConsumerPlan]| ConsumersSpec {
             consumers: consumers.to_vec(),
             ..spec.clone()
@@ -51,6 +57,15 @@ impl Agent {
                     Ok(kafka_loop(&spec, writer, mailbox)?)
                 })?;
             }
+        }
+        if !webhooks.is_empty() {
+            let servers = servers_of(&spec.plan)?;
+            let spec = of(&webhooks);
+            let writer = (channels.writer)();
+            let place = (ThreadRole::Consumer, others.len() as u16 + 1);
+            self.start_thread(place, channels, move |mailbox| {
+                Ok(webhooks_loop(&spec, &servers, writer, mailbox)?)
+            })?;
         }
         if mqtt.is_empty() {
             return Ok(());
@@ -88,7 +103,18 @@ pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
     let consumers = assignment.consumers.iter();
     let others = consumers.filter(|((backend, _), _)| backends[backend.index()].mqtt().is_none());
-    others.count() + 1
+    // MQTT's and the webhooks' have one each.
+    others.count() + 2
+}
+
+/// Sets up the layers of webhooks, one for each backend.
+fn servers_of(plan: &Plan) -> Result<Vec<Servers>, LayersError> {
+    let backends = plan.backends.iter();
+    let servers = backends.map(|backend| match backend.webhook() {
+        Some(_) => webhook_layers(backend),
+        None => Ok(Servers::default()),
+    });
+    servers.collect()
 }
 
 /// Sets up the layers of the consumers, one for each backend.

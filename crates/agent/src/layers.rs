@@ -15,7 +15,8 @@ use muster_plan::{
 };
 use muster_platform::Protocol;
 use muster_transport::{
-    AwsLc, ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, TlsSpec, TransportError, Versions,
+    AwsLc, ClientSpec, Clients, DtlsCertificates, Own, Peer, Pem, ServerSpec, ServerTls, Servers,
+    TlsSpec, TransportError, Versions,
 };
 
 use crate::Writers;
@@ -174,6 +175,23 @@ pub fn consumer_layers(
         )
     };
     make().map_err(|error| LayersError::Transport {
+        who: format!("backend `{}`", backend.name),
+        error,
+    })
+}
+
+/// Sets up the layers of a webhook's connections.
+///
+/// # Errors
+/// [`LayersError`], which names the file.
+pub fn webhook_layers(backend: &BackendPlan) -> Result<Servers, LayersError> {
+    let own = backend.tls.own.as_ref();
+    let own = own.filter(|_| backend.endpoint.scheme.is_tls());
+    let spec = ServerSpec {
+        tls: own.map(|(cert, key)| ServerTls::new(pem(cert), pem(key.expose()))),
+        ..ServerSpec::default()
+    };
+    Servers::new(&spec).map_err(|error| LayersError::Transport {
         who: format!("backend `{}`", backend.name),
         error,
     })

@@ -18,6 +18,6 @@ pub use agent::{Agent, AgentError, Writers};
 pub use assignment::Assignment;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
-pub use layers::{LayersError, consumer_layers, link_drivers};
+pub use layers::{LayersError, consumer_layers, link_drivers, webhook_layers};
 pub use news::News;
 pub use worker::serve;

@@ -24,6 +24,7 @@ mod kafka;
 mod kafka;
 mod mqtt;
 mod northbound;
+mod webhook;
 
 pub use amqp::{AmqpConsumer, amqp_loop};
 pub use consumers::{ConsumerPlan, ConsumersError, ConsumersSpec, Look};
@@ -32,3 +33,4 @@ pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
 pub use mqtt::{MqttConsumers, consumers_loop};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound};
+pub use webhook::{Webhooks, webhooks_loop};

@@ -32,7 +32,7 @@ pub fn kafka_loop(
 /// [`ConsumersError::NoKafka`] if that is Kafka's.
 pub fn kafka_is_built(backend: &BackendPlan) -> Result<(), ConsumersError> {
     match backend.northbound {
-        Northbound::Mqtt(_) | Northbound::Amqp(_) => Ok(()),
+        Northbound::Mqtt(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => Ok(()),
         Northbound::Kafka(_) => Err(ConsumersError::NoKafka(backend.endpoint.to_string())),
     }
 }

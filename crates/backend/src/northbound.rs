@@ -51,6 +51,11 @@ pub trait Northbound {
     /// See [`Handler::opened`].
     fn opened(&mut self, _: &mut Context<'_>, _: Key) {}
 
+    /// See [`Handler::accepted`]; most consumers listen on nothing.
+    fn accepted(&mut self, cx: &mut Context<'_>, key: Key, _: ListenerId) {
+        cx.io.close(key);
+    }
+
     /// See [`Handler::received`].
     fn received(&mut self, _: &mut Context<'_>, _: Key, bytes: &mut [u8]) -> usize {
         bytes.len()
@@ -339,9 +344,8 @@ impl<N: Northbound> Handler for ConsumerLoop<N> {
         self.with(io, |northbound, cx| northbound.opened(cx, key));
     }
 
-    /// Consumers listen on nothing.
-    fn accepted(&mut self, io: &mut Io, key: Key, _: ListenerId) {
-        io.close(key);
+    fn accepted(&mut self, io: &mut Io, key: Key, listener: ListenerId) {
+        self.with(io, |northbound, cx| northbound.accepted(cx, key, listener));
     }
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {

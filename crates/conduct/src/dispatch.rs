@@ -121,6 +121,10 @@ pub enum Diagnostic {
     TopicsChanged(String),
     /// No topic of a tenant was there, so that the run created them all.
     NewTenant(String),
+    /// Requests to a webhook were refused: the first of each cause, and at the end their number.
+    PushRefused(String),
+    /// The platform asks whether a webhook wants its messages.
+    PushConfirmation(String),
 }
 
 impl Diagnostic {

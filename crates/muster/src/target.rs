@@ -13,8 +13,8 @@ use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, ManagementConf
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_plan::{
-    AmqpLogin, ApiCredential, Endpoint, Northbound, Plan, PlatformKind, ProvisionMode, Scheme,
-    Secret, WebAddress,
+    AmqpLogin, ApiCredential, BackendPlan, Endpoint, Northbound, Plan, PlatformKind, ProvisionMode,
+    Scheme, Secret, WebAddress,
 };
 use muster_platform::Protocol;
 use muster_scenario::Needs;
@@ -38,14 +38,18 @@ pub(crate) struct Addresses {
     pub(crate) devices: Vec<DeviceAddress>,
     /// Each backend's addresses.
     pub(crate) backends: Vec<Vec<SocketAddr>>,
+    /// Addresses of webhooks among them, where nobody but this program listens.
+    pub(crate) own: Vec<SocketAddr>,
 }
 
 impl Addresses {
     /// True if any of them is on this machine: whoever serves devices or consumers there is
     /// another process, which takes its CPU from the same machine.
     pub(crate) fn is_co_located(&self) -> bool {
+        let backends = self.backends.iter().flatten();
+        let backends = backends.filter(|address| !self.own.contains(address));
         let devices = self.devices.iter().map(|(_, address)| address);
-        let mut all = devices.chain(self.backends.iter().flatten());
+        let mut all = devices.chain(backends);
         all.any(|address| is_local(*address))
     }
 }
@@ -60,10 +64,14 @@ pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     let within = patience(plan);
     let backends = plan.backends.iter();
     let backends = backends.filter(|_| part.consumers.is_some());
-    let backends = backends.map(|backend| Ok(vec![address(&backend.endpoint, within)?]));
+    let backends = backends.map(|backend| Ok(vec![consumer_address(backend, within)?]));
+    let backends: Vec<Vec<SocketAddr>> = backends.collect::<Result<_>>()?;
+    let webhooks = plan.backends.iter().zip(&backends);
+    let webhooks = webhooks.filter(|(backend, _)| backend.webhook().is_some());
     Ok(Addresses {
         devices,
-        backends: backends.collect::<Result<_>>()?,
+        own: webhooks.flat_map(|(_, at)| at.clone()).collect(),
+        backends,
     })
 }
 
@@ -87,6 +95,14 @@ pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAdd
     match found[..] {
         [only] => Ok(only),
         _ => Ok(first_to_answer(&found, within).unwrap_or(found[0])),
+    }
+}
+
+/// The address of a backend's consumers. Nobody answers where a webhook is to listen.
+pub(crate) fn consumer_address(backend: &BackendPlan, within: Duration) -> Result<SocketAddr> {
+    match backend.webhook() {
+        Some(_) => Ok(found(&backend.endpoint)?[0]),
+        None => address(&backend.endpoint, within),
     }
 }
 
@@ -225,7 +241,7 @@ impl Target {
         let gateways = parts.map(|part| GatewayProcess::start(&part));
         let gateways = gateways.collect::<Result<Vec<_>>>()?;
         introduce(plan, &gateways, &northbound, management);
-        let addresses = met_at(plan, &gateways);
+        let addresses = met_at(plan, &gateways, &addresses);
         let name = |(protocol, addr): &DeviceAddress| {
             let scheme = plan.platform.scheme_of(*protocol);
             format!("{}://{addr}", scheme.map_or("", Scheme::name))
@@ -325,7 +341,7 @@ fn introduce(
             path: String::new(),
         });
     }
-    for backend in &mut plan.backends {
+    for backend in plan.backends.iter_mut().filter(|it| it.webhook().is_none()) {
         backend.user = Some(Secret::new(northbound.name.clone()));
         backend.password = Some(Secret::new(northbound.password.clone()));
         if let Northbound::Amqp(amqp) = &mut backend.northbound {
@@ -368,7 +384,9 @@ fn gateway_threads(processes: u32) -> u16 {
 
 /// The consumers' own user, so that what befalls device links does not befall them.
 fn northbound(plan: &Plan) -> Result<User> {
-    let named = plan.backends.first().and_then(|backend| {
+    let mut backends = plan.backends.iter();
+    let first = backends.find(|backend| backend.webhook().is_none());
+    let named = first.and_then(|backend| {
         let (user, password) = (backend.user.as_ref()?, backend.password.as_ref()?);
         Some(User {
             name: user.expose().clone(),
@@ -438,10 +456,18 @@ mod tests {
         let is_co_located = |devices: SocketAddr, backend: SocketAddr| {
             let devices = vec![(Protocol::Mqtt, devices)];
             let backends = vec![vec![backend]];
-            Addresses { devices, backends }.is_co_located()
+            let own = vec![([127, 0, 0, 1], 8_088).into()];
+            let addresses = Addresses {
+                devices,
+                backends,
+                own,
+            };
+            addresses.is_co_located()
         };
         assert!(is_co_located(there, here));
         assert!(is_co_located(here, there));
         assert!(!is_co_located(there, there));
+        let webhook = SocketAddr::from(([127, 0, 0, 1], 8_088));
+        assert!(!is_co_located(there, webhook), "it is this program itself");
     }
 }

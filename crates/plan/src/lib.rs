@@ -32,6 +32,7 @@ mod security;
 mod stream;
 mod target;
 mod transport;
+mod webhook;
 
 pub use amqp::{AmqpAddress, AmqpLogin, AmqpNorthbound};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
@@ -50,6 +51,7 @@ pub use target::{
     PlatformPlan, Sasl,
 };
 pub use transport::{Endpoint, PemFile, Scheme, TlsPlan, TlsVersions};
+pub use webhook::{WebhookNorthbound, WebhookProof};
 
 /// One run, ready to be carried out by any number of processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use muster_platform::{Dialect, KafkaRecords, Protocol};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{AmqpNorthbound, Endpoint, Scheme, Secret, TlsPlan};
+use crate::{AmqpNorthbound, Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct BackendPlan {
     /// Its name in the result.
     pub name: String,
     /// Address that it connects to: the embedded gateway's own where the port is 0, and of several
-    /// servers the first.
+    /// servers the first. A webhook listens there.
     pub endpoint: Endpoint,
     /// Checks of the certificate there, where the scheme has TLS.
     pub tls: TlsPlan,
@@ -106,6 +106,8 @@ pub enum Northbound {
     Kafka(KafkaNorthbound),
     /// AMQP 1.0.
     Amqp(AmqpNorthbound),
+    /// An HTTP endpoint of ours, to which the platform pushes.
+    Webhook(WebhookNorthbound),
 }
 
 /// A subscription to a broker of MQTT.
@@ -177,7 +179,7 @@ impl BackendPlan {
     pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
         match &self.northbound {
             Northbound::Mqtt(mqtt) => Some(mqtt),
-            Northbound::Kafka(_) | Northbound::Amqp(_) => None,
+            Northbound::Kafka(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => None,
         }
     }
 
@@ -185,7 +187,15 @@ impl BackendPlan {
     pub const fn kafka(&self) -> Option<&KafkaNorthbound> {
         match &self.northbound {
             Northbound::Kafka(kafka) => Some(kafka),
-            Northbound::Mqtt(_) | Northbound::Amqp(_) => None,
+            Northbound::Mqtt(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => None,
+        }
+    }
+
+    /// Its endpoint, if the platform pushes to one.
+    pub const fn webhook(&self) -> Option<&WebhookNorthbound> {
+        match &self.northbound {
+            Northbound::Webhook(webhook) => Some(webhook),
+            Northbound::Mqtt(_) | Northbound::Kafka(_) | Northbound::Amqp(_) => None,
         }
     }
 
@@ -193,7 +203,7 @@ impl BackendPlan {
     pub const fn amqp(&self) -> Option<&AmqpNorthbound> {
         match &self.northbound {
             Northbound::Amqp(amqp) => Some(amqp),
-            Northbound::Mqtt(_) | Northbound::Kafka(_) => None,
+            Northbound::Mqtt(_) | Northbound::Kafka(_) | Northbound::Webhook(_) => None,
         }
     }
 

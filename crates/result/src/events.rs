@@ -108,6 +108,8 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::NewTenant(what) => (NEW_TENANT, what.clone()),
         Diagnostic::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Diagnostic::IdleNotices(what) => ("idle-notices", what.clone()),
+        Diagnostic::PushRefused(what) => ("push-refused", what.clone()),
+        Diagnostic::PushConfirmation(what) => ("push-confirmation", what.clone()),
         Diagnostic::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
         Diagnostic::ReceiveDrop(count) => (
             "receive-drop",

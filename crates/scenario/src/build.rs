@@ -34,6 +34,7 @@ mod target;
 mod templates;
 mod thingsboard;
 mod transport;
+mod webhook;
 
 use std::collections::BTreeMap;
 

@@ -394,6 +394,10 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             format!("backend-{number}")
         };
         default_text(backend, "name", name);
+        // The platform connects there, and knows no filter.
+        if backend.get("webhook").is_some() {
+            continue;
+        }
         if let Some(url) = &url {
             default_text(backend, "url", url.clone());
         }

@@ -263,7 +263,8 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
             }
         }
     }
-    for backend in &plan.backends {
+    // The platform connects to a webhook.
+    for backend in plan.backends.iter().filter(|it| it.webhook().is_none()) {
         add(&backend.endpoint, u32::from(backend.consumers));
     }
     ports

@@ -226,6 +226,18 @@ pub(crate) const fn later(name: &'static str, with: &'static str) -> Word {
     }
 }
 
+/// A word that is known, and stands for something else.
+pub(crate) const fn refused_word(
+    name: &'static str,
+    why: &'static str,
+    help: &'static str,
+) -> Word {
+    Word {
+        name,
+        status: Status::Refused { why, help },
+    }
+}
+
 /// A key that may be left out and has no default.
 pub(crate) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key {

@@ -70,7 +70,9 @@ fn kind(kind_: &Kind) -> Value {
         Kind::One(scalar) if scalar.is_text() => single(*scalar),
         Kind::One(scalar) => or_reference(&single(*scalar)),
         Kind::Url(schemes) => {
-            let schemes: Vec<&str> = schemes.iter().map(|word| word.name).collect();
+            let is_refused = |word: &&Word| matches!(word.status, Status::Refused { .. });
+            let schemes = schemes.iter().filter(|word| !is_refused(word));
+            let schemes: Vec<&str> = schemes.map(|word| word.name).collect();
             let pattern = format!("^(?i:{})://", schemes.join("|"));
             or_reference(&json!({ "type": "string", "pattern": pattern }))
         }

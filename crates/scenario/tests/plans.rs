@@ -11,7 +11,7 @@ use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceT
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
     Ack, AmqpLogin, ApiCredential, ClientId, Credential, Plan, PlatformKind, Policy, ProvisionMode,
-    Secret, SocketUse, StreamKind, StreamPlan,
+    Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound, WebhookProof,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
@@ -718,6 +718,38 @@ fn plain_subscribers_are_accounts_of_their_own_and_a_group_is_one() {
         mqtt.subscription(group[0].shared.as_deref()),
         "$share/g/a/+/b"
     );
+}
+
+#[test]
+fn a_webhook_has_a_proof_and_the_way_of_its_messages() {
+    let of = |webhook: &str, backend: &str| {
+        let plan = plan(&format!(
+            "name: t\nplatform: {{ kind: mqtt, devices: [ 'mqtts://b' ], tls: {{ insecure: true }}, backend: {{ \
+             webhook: {{ listen: 'http://127.0.0.1:8088/hook'{webhook} }}{backend} }} }}\n\
+             fleet: [ {{ streams: [ {{ rate: 1/s }} ] }} ]\n"
+        ));
+        plan.backends.into_iter().next().unwrap()
+    };
+    let backend = of("", "");
+    assert_eq!(backend.endpoint.to_string(), "http://127.0.0.1:8088/hook");
+    assert_eq!(backend.webhook(), Some(&WebhookNorthbound::default()));
+    assert!(!backend.tls.insecure, "that of the devices is not its own");
+    let backend = of(", secret: s, topic-header: X-Topic, batches: true", "");
+    let webhook = backend.webhook().unwrap();
+    assert_eq!(
+        webhook.proof,
+        Some(WebhookProof::Secret("authorization".to_owned()))
+    );
+    assert_eq!(
+        (webhook.topic.as_deref(), webhook.batches),
+        (Some("x-topic"), true)
+    );
+    assert_eq!(backend.password.unwrap().expose(), b"s");
+    let backend = of(", secret: s, secret-header: X-Key", "");
+    let named = Some(WebhookProof::Secret("x-key".to_owned()));
+    assert_eq!(backend.webhook().unwrap().proof, named);
+    let backend = of("", ", user: me, password: p");
+    assert_eq!(backend.webhook().unwrap().proof, Some(WebhookProof::Basic));
 }
 
 #[test]

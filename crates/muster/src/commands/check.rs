@@ -7,7 +7,7 @@ mod whole_loop;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use muster_agent::{consumer_layers, link_drivers};
+use muster_agent::{consumer_layers, link_drivers, webhook_layers};
 use muster_backend::{Look, kafka_is_built, look};
 use muster_conduct::Slice;
 use muster_model::{BackendId, LinkId, RunId};
@@ -80,6 +80,9 @@ pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
                 consumer_layers(plan, backend, [0]).context("set up the consumers")?;
             }
             Northbound::Kafka(_) => kafka_is_built(backend)?,
+            Northbound::Webhook(_) => {
+                webhook_layers(backend).context("set up the webhook")?;
+            }
         }
     }
     Ok(())
@@ -165,7 +168,8 @@ fn devices(plan: &Plan, all_links: bool) -> Result<u8> {
     Ok(code)
 }
 
-/// Connects the first consumer of each backend of MQTT or AMQP, and asks each cluster of Kafka for its topics.
+/// Connects the first consumer of each backend of MQTT or AMQP, listens for each webhook, and asks each cluster of
+/// Kafka for its topics.
 fn consumers(plan: &Plan) -> Result<u8> {
     let (plan, targets) = (&plan.only_connecting(), &[][..]);
     let run = RunId(Clock::start().t0_ns() as u32);
@@ -173,7 +177,7 @@ fn consumers(plan: &Plan) -> Result<u8> {
     for (id, backend) in (0..).map(BackendId).zip(&plan.backends) {
         let who = format!("{}, backend `{}`", backend.endpoint, backend.name);
         let found = if backend.kafka().is_none() {
-            match target::address(&backend.endpoint, target::patience(plan)) {
+            match target::consumer_address(backend, target::patience(plan)) {
                 Ok(at) => Connecting { plan, targets }.consumer(id, at)?,
                 Err(error) => Found::new(outcome::SILENT, "silent", format!("failed to {error:#}")),
             }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use muster_conduct::directory;
 use muster_gateway::{GatewayConfig, GatewayDtls, GatewayTls, ListenAddresses, User};
 use muster_model::LinkId;
-use muster_plan::{Credential, FleetPlan, PemFile, Plan, Scheme};
+use muster_plan::{Credential, FleetPlan, Northbound, PemFile, Plan, Scheme};
 use muster_platform::Protocol;
 use muster_transport::throwaway;
 
@@ -57,8 +57,8 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     }
 }
 
-/// The addresses of the embedded gateway for devices and consumers.
-pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
+/// The addresses of the embedded gateway for devices and consumers; webhooks keep theirs.
+pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses) -> Addresses {
     let at = |name: &str| -> Vec<SocketAddr> {
         let addresses = gateways.iter().map(|process| process.gateway.addresses());
         addresses.filter_map(|at| at.get(name)).collect()
@@ -73,12 +73,18 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess]) -> Addresses {
         addresses.into_iter().map(move |at| (protocol, at))
     });
     let devices = devices.collect();
-    let backends = plan.backends.iter().map(|backend| match backend.amqp() {
-        Some(_) => at(AMQP),
-        None => at(BROKER),
+    let own = |number: usize| found.backends.get(number).cloned().unwrap_or_default();
+    let backends = plan.backends.iter().enumerate();
+    let backends = backends.map(|(number, backend)| match backend.northbound {
+        Northbound::Webhook(_) => own(number),
+        Northbound::Amqp(_) => at(AMQP),
+        Northbound::Mqtt(_) | Northbound::Kafka(_) => at(BROKER),
     });
-    let backends = backends.collect();
-    Addresses { devices, backends }
+    Addresses {
+        devices,
+        backends: backends.collect(),
+        own: found.own.clone(),
+    }
 }
 
 /// The keys that the links of a plan share with the embedded gateway, and the identities they go by.

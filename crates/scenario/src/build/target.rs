@@ -3,8 +3,8 @@
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour};
 use muster_plan::{
-    BackendPlan, Endpoint, FleetPlan, Pause, Phases, Plan, PlatformKind, PlatformPlan, Scheme,
-    TlsPlan, all_surface,
+    BackendPlan, Endpoint, FleetPlan, Northbound, Pause, Phases, Plan, PlatformKind, PlatformPlan,
+    Scheme, TlsPlan, all_surface,
 };
 use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::{Version, topic};
@@ -18,6 +18,7 @@ use super::northbound::{self, northbound};
 use super::secret::{secret, secret_bytes};
 use super::silent;
 use super::transport;
+use super::webhook::webhook;
 use crate::endpoint;
 use crate::view::View;
 
@@ -257,6 +258,22 @@ fn backend(
 ) -> Option<BackendPlan> {
     let user = view.optional("user", secret);
     let password = view.optional("password", secret_bytes);
+    let pause = pauses(view, phases);
+    if let Some(hook) = view.get("webhook") {
+        let hook = webhook(platform, view, &hook)?;
+        return Some(BackendPlan {
+            name: view.text_of("name").to_owned(),
+            endpoint: hook.endpoint,
+            tls: hook.tls,
+            northbound: Northbound::Webhook(hook.northbound),
+            user: user?,
+            password: hook.secret.or(password?),
+            consumers: 1,
+            shared: None,
+            pause: pause?,
+            issues_commands: false,
+        });
+    }
     if let (None, Some(stray)) = (view.get("user"), view.get("password")) {
         // MQTT 3.1.1 forbids it (MQTT-3.1.2-22), and brokers of MQTT 5 know nobody by it.
         stray.wrong("a password without a user name", "add `user`");
@@ -283,7 +300,7 @@ fn backend(
         password: password?,
         consumers: view.whole("consumers")?,
         shared,
-        pause: pauses(view, phases)?,
+        pause: pause?,
         issues_commands: view.get("commands").is_some(),
     })
 }

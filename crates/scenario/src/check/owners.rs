@@ -49,6 +49,9 @@ impl Given {
             if let Kind::Url(_) = key.kind {
                 self.backend = protocol(node.get(key.name));
             }
+            if key.name == "webhook" && node.get(key.name).is_some() {
+                self.backend = WEBHOOK;
+            }
             if key.name == "protocol" {
                 let own = node.get(key.name).map(|word| protocol(Some(word)));
                 self.devices = vec![own.unwrap_or(self.devices[0])];
@@ -107,6 +110,9 @@ impl Given {
         Some(sources.problem(first.node.place, &join(path, &first.key), &what, &help))
     }
 }
+
+/// The protocol of a backend to which the platform pushes.
+const WEBHOOK: &str = "HTTP";
 
 /// The protocol of an address; MQTT where there is none.
 fn protocol(url: Option<&Node>) -> &'static str {

@@ -4,7 +4,10 @@ use muster_plan::ProvisionPlan;
 use muster_platform::{ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
-use super::{Key, Kind, Owner, STREAMED, Word, behaviour, fleet, key, later, map, one, word, work};
+use super::{
+    Key, Kind, Owner, STREAMED, Word, behaviour, fleet, key, later, map, one, refused_word, word,
+    work,
+};
 
 object! { pub(super) PLATFORM:
     key("kind", Kind::Word(KINDS), "The kind of the system under test").or("gateway"),
@@ -83,7 +86,8 @@ const BACKEND_SCHEMES: &[Word] = &[
     word("kafkas"),
     word("amqp"),
     word("amqps"),
-    later("http", work::BACKENDS),
+    refused_word("http", PUSHED, WEBHOOKS),
+    refused_word("https", PUSHED, WEBHOOKS),
     later("store", work::BACKENDS),
 ];
 
@@ -91,6 +95,25 @@ object! { DEVICES:
     key("url", Kind::Url(DEVICE_SCHEMES), "The address").required(),
     key("weight", one(Whole(1, 100)),
         "Share of the links that connect there, in relation to the other weights").or("1"),
+}
+
+const PUSHED: &str = "Muster fetches no messages over HTTP; the platform pushes them";
+const WEBHOOKS: &str =
+    "use `webhook: { listen: \"http://0.0.0.0:8088/muster\" }` in place of `url`";
+
+/// Schemes of an address of ours.
+const LISTEN_SCHEMES: &[Word] = &[word("http"), word("https")];
+
+object! { WEBHOOK:
+    key("listen", Kind::Url(LISTEN_SCHEMES),
+        "Address of this machine where Muster listens, with the path of the requests").required(),
+    key("secret", one(Secret),
+        "Secret that each request shows; in its place `user` and `password` of the backend are HTTP Basic"),
+    key("secret-header", one(Text),
+        "Header that has the secret; by default authorization, as a bearer token"),
+    key("topic-header", one(Text),
+        "Header that has the topic of a message; by default the path behind that of `listen`"),
+    key("batches", one(Bool), "Each element of a JSON array is a message").or("false"),
 }
 
 object! { TLS:
@@ -150,6 +173,8 @@ object! { ABOUT:
 object! { BACKEND:
     key("name", one(Text), "Its name in the result"),
     key("url", Kind::Url(BACKEND_SCHEMES), "Address where the business application connects"),
+    key("webhook", map(&WEBHOOK),
+        "Endpoint of ours to which the platform pushes messages, in place of `url`"),
     key("tls", map(&BACKEND_TLS),
         "Check of the certificate there; by default as that of the devices' address"),
     key("version", words!("5", "3.1.1"),

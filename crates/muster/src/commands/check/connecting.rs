@@ -88,7 +88,7 @@ impl<'a> Connecting<'a> {
         Ok(Links::new(self.plan, answers, diagnostics))
     }
 
-    /// Connects and subscribes the first consumer of a backend.
+    /// Connects and subscribes the first consumer of a backend; that of a webhook listens.
     pub(super) fn consumer(&self, id: BackendId, at: SocketAddr) -> Result<Found> {
         let consumer = ((id, ConsumerId(0)), at);
         let mut is_up = false;
@@ -111,7 +111,12 @@ impl<'a> Connecting<'a> {
                 is_up || why(diagnostics).is_some() || progress.at > CONSUMER_MAX
             })?;
         if is_up {
-            return Ok(Found::new(outcome::PASS, "ok", "connected and subscribed"));
+            let is_webhook = self.plan.backends[id.index()].webhook().is_some();
+            let text = match is_webhook {
+                true => "free to listen on; whether the platform pushes is not known before a run",
+                false => "connected and subscribed",
+            };
+            return Ok(Found::new(outcome::PASS, "ok", text));
         }
         let silent = || {
             let text = format!("no answer within {CONSUMER_MAX}");

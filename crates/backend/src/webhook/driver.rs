@@ -1,0 +1,380 @@
+//! Drives the webhooks of a process over an event loop.
+
+use std::sync::Arc;
+
+use muster_conduct::{
+    Commander, Diagnostic, Dispatch, FactWriter, Order, RefusalCause, RefusalKind, Remedy,
+};
+use muster_model::Micros;
+use muster_net::{Closed, Key, ListenerId, Loop, LoopConfig, Mailbox, PortUse, Written};
+use muster_plan::Plan;
+use muster_protocol::http::{Reply, Server, ServerEvent, ServerRequest, write_field};
+use muster_protocol::layer::{Ended, Layer, Pipe};
+use muster_transport::{Any, Servers, TlsServer};
+
+use super::entrance::Entrance;
+use super::refusals::{Cause, Refusals};
+use super::{batch, confirmation};
+use crate::consumers::{ConsumerPlan, ConsumersError, ConsumersSpec};
+use crate::intake::Surfaced;
+use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
+
+/// Most connections of platforms at once. Their pools have some hundreds at the most; each costs a buffer.
+const CONNECTIONS_MAX: usize = 4_096;
+/// Least bound on a body, so that a batch of messages has room.
+const BODY_LEAST: u32 = 1 << 20;
+/// Key of a scenario with the address.
+const LISTEN_KEY: &str = "platform.backend.webhook.listen";
+
+/// The webhooks of one thread.
+pub struct Webhooks {
+    plan: Arc<Plan>,
+    /// By consumer.
+    doors: Vec<Door>,
+    /// By the index of the connection's key.
+    connections: Vec<Option<Connection>>,
+    open: usize,
+    body_max: u32,
+    out: Vec<u8>,
+    /// Further fields of a reply.
+    fields: Vec<u8>,
+}
+
+/// One webhook.
+struct Door {
+    consumer: ConsumerPlan,
+    entrance: Entrance,
+    servers: Servers,
+    listener: Option<ListenerId>,
+    refusals: Refusals,
+    /// Pauses that have begun.
+    pauses: usize,
+    /// End of the last of them.
+    paused_until: Micros,
+    /// True once a question for confirmation was reported.
+    is_asked: bool,
+}
+
+/// A connection of the platform.
+struct Connection {
+    /// Its webhook.
+    at: usize,
+    server: Server,
+    pipe: Pipe<Any<TlsServer>>,
+}
+
+/// Makes the event loop of all webhooks of a process, to be run on a thread; `servers` gives for each backend the
+/// layers of its connections.
+///
+/// # Errors
+/// [`ConsumersError`] if a payload cannot be compiled or the loop cannot start.
+pub fn webhooks_loop(
+    spec: &ConsumersSpec,
+    servers: &[Servers],
+    writer: Option<Box<dyn FactWriter>>,
+    mailbox: Mailbox<Order, Box<Dispatch>>,
+) -> Result<Loop<ConsumerLoop<Webhooks>>, ConsumersError> {
+    let door = |consumer: &ConsumerPlan| {
+        Some(Door {
+            consumer: *consumer,
+            entrance: Entrance::new(&spec.plan.backends[consumer.backend.index()])?,
+            servers: servers[consumer.backend.index()].clone(),
+            listener: None,
+            refusals: Refusals::default(),
+            pauses: 0,
+            paused_until: Micros::ZERO,
+            is_asked: false,
+        })
+    };
+    let webhooks = Webhooks {
+        plan: Arc::clone(&spec.plan),
+        doors: spec.consumers.iter().filter_map(door).collect(),
+        connections: Vec::new(),
+        open: 0,
+        body_max: spec.plan.receive_limit().max(BODY_LEAST),
+        out: Vec::new(),
+        fields: Vec::new(),
+    };
+    let address = |consumer: &ConsumerPlan| {
+        let endpoint = &spec.plan.backends[consumer.backend.index()].endpoint;
+        endpoint.to_string()
+    };
+    let core = Core::new(spec, writer, None, address)?;
+    let consumer_loop = ConsumerLoop::new(spec, webhooks, core, mailbox);
+    Ok(consumer_loop.start(spec, &LoopConfig::default(), None)?)
+}
+
+impl Northbound for Webhooks {
+    fn connect(&mut self, cx: &mut Context<'_>) {
+        for (at, door) in self.doors.iter_mut().enumerate() {
+            if door.listener.is_some() {
+                continue;
+            }
+            let (now, consumer) = (cx.io.now(), cx.core.consumer(at));
+            match cx.io.listen(door.consumer.target, PortUse::Alone) {
+                Ok((listener, _)) => {
+                    door.listener = Some(listener);
+                    consumer.up(now);
+                }
+                Err(error) => {
+                    let cause = RefusalCause {
+                        remedy: Remedy::see(LISTEN_KEY),
+                        ..RefusalCause::new(RefusalKind::Refused, error.to_string())
+                    };
+                    consumer.refused(&cause, true);
+                }
+            }
+        }
+    }
+
+    /// A webhook that is paused still answers: the platform learns that it must wait.
+    fn pause(&mut self, cx: &mut Context<'_>, at: usize) {
+        if !cx.core.consumer(at).is_paused() {
+            return;
+        }
+        let door = &mut self.doors[at];
+        let pauses = &self.plan.backends[door.consumer.backend.index()].pause;
+        let lasts = pauses.get(door.pauses).map_or(Micros::ZERO, |it| it.lasts);
+        door.paused_until = cx.io.now() + lasts;
+        door.pauses += 1;
+    }
+
+    fn issue(&mut self, _: &mut Context<'_>) {}
+
+    fn next_issue(&mut self, _: &mut Commander) -> Option<Micros> {
+        None
+    }
+
+    /// All that came is counted, so that a silence since then is the platform's.
+    fn look_after(&mut self, cx: &mut Context<'_>) {
+        let presented = cx.io.presented_until();
+        for at in 0..self.doors.len() {
+            let consumer = cx.core.consumer(at);
+            if consumer.is_up() && !consumer.is_paused() {
+                consumer.note_received(presented);
+            }
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.look_after(cx);
+        for (at, door) in self.doors.iter_mut().enumerate() {
+            door.refusals.finish(cx.core.consumer(at));
+        }
+    }
+
+    fn timer(&mut self, _: &mut Context<'_>, _: u64) {}
+
+    fn accepted(&mut self, cx: &mut Context<'_>, key: Key, listener: ListenerId) {
+        let mut doors = self.doors.iter();
+        let Some(at) = doors.position(|door| door.listener == Some(listener)) else {
+            return cx.io.close(key);
+        };
+        if self.open >= CONNECTIONS_MAX {
+            let why = format!("the platform has {CONNECTIONS_MAX} open; bound its pool");
+            cx.core.consumer(at).limited("take a connection", why);
+            return cx.io.reset(key);
+        }
+        let mut connection = Connection {
+            at,
+            server: Server::new(self.body_max),
+            pipe: Pipe::new(self.doors[at].servers.layer()),
+        };
+        connection.pipe.layer.open(&mut self.out);
+        self.out.clear();
+        if self.connections.len() <= key.index() {
+            self.connections.resize_with(key.index() + 1, || None);
+        }
+        self.connections[key.index()] = Some(connection);
+        self.open += 1;
+    }
+
+    fn received(&mut self, cx: &mut Context<'_>, key: Key, bytes: &mut [u8]) -> usize {
+        let Some(mut connection) = self.take(key) else {
+            return bytes.len();
+        };
+        let fed = connection.pipe.receive(bytes, &mut self.out);
+        let from = self.out.len();
+        let (taken, is_over) = self.read(cx, &mut connection, &bytes[..fed.plain]);
+        connection.pipe.layer.wrap(&mut self.out, from);
+        if let Some(Ended::Failed(error)) = fed.end {
+            let detail = connection.pipe.layer.detail();
+            let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
+            self.refuse(cx, connection.at, Cause::Handshake, Some(detail));
+        }
+        let is_over = is_over || fed.end.is_some();
+        if is_over {
+            connection.pipe.layer.close(&mut self.out);
+        }
+        let is_written = self.write(cx, connection.at, key);
+        if is_over {
+            cx.io.finish(key);
+        } else if !is_written {
+            cx.io.reset(key);
+        } else {
+            let used = connection.pipe.keep(bytes, &fed, taken);
+            self.put(key, connection);
+            return used;
+        }
+        bytes.len()
+    }
+
+    fn flushed(&mut self, cx: &mut Context<'_>, key: Key) {
+        cx.io.resume_reading(key);
+    }
+
+    fn closed(&mut self, cx: &mut Context<'_>, key: Key, why: Closed) {
+        if let Some(connection) = self.take(key)
+            && why == Closed::PoolExhausted
+        {
+            let why = "no buffer was left for its bytes";
+            cx.core
+                .consumer(connection.at)
+                .limited("keep a connection", why);
+        }
+    }
+}
+
+impl Webhooks {
+    fn take(&mut self, key: Key) -> Option<Connection> {
+        let connection = self.connections.get_mut(key.index())?.take()?;
+        self.open -= 1;
+        Some(connection)
+    }
+
+    fn put(&mut self, key: Key, connection: Connection) {
+        self.connections[key.index()] = Some(connection);
+        self.open += 1;
+    }
+
+    /// Handles the requests that came. Returns how many bytes are used up, and whether the connection is at its
+    /// end.
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut Connection,
+        plain: &[u8],
+    ) -> (usize, bool) {
+        let (at, seen) = (connection.at, cx.io.fresh_now());
+        let mut input = plain;
+        while let Some(event) = connection.server.poll(&mut input, &mut self.out) {
+            match event {
+                ServerEvent::Request(request) => self.handle(cx, at, seen, &request),
+                ServerEvent::Malformed(malformed) => {
+                    let cause = Cause::Malformed(malformed.status());
+                    self.refuse(cx, at, cause, Some(malformed.to_string()));
+                }
+            }
+        }
+        (plain.len() - input.len(), connection.server.is_over())
+    }
+
+    /// Counts the copies of a request, and answers it.
+    fn handle(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: usize,
+        seen: Micros,
+        request: &ServerRequest<'_>,
+    ) {
+        self.fields.clear();
+        let status = match self.enter(cx, at, seen, request) {
+            Ok(()) => 200,
+            Err(cause) => {
+                self.refuse(cx, at, cause, None);
+                self.explain(cx, at, cause);
+                cause.status().unwrap_or(400)
+            }
+        };
+        let reply = Reply {
+            fields: &self.fields,
+            is_last: request.is_last,
+            ..Reply::new(status)
+        };
+        reply.write(&mut self.out);
+    }
+
+    fn enter(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: usize,
+        seen: Micros,
+        request: &ServerRequest<'_>,
+    ) -> Result<(), Cause> {
+        let door = &mut self.doors[at];
+        door.entrance.is_for_it(request)?;
+        // AWS IoT asks without the headers of the rule.
+        if confirmation::is_asked(&request.head) {
+            if !std::mem::replace(&mut door.is_asked, true) {
+                let what = confirmation::in_words(&request.body);
+                let consumer = cx.core.consumer(at);
+                consumer.report_of_backend(Diagnostic::PushConfirmation, what);
+            }
+            return Ok(());
+        }
+        let push = door.entrance.admit(request)?;
+        if cx.core.consumer(at).is_paused() {
+            return Err(Cause::Paused);
+        }
+        let mut receive = |payload: &[u8]| {
+            let copy = Surfaced {
+                topic: &push.topic,
+                payload,
+                property: push.property,
+            };
+            cx.core.receive(at, seen, &copy, || false);
+        };
+        if !push.is_batch || !batch::elements(push.body, &mut receive) {
+            receive(push.body);
+        }
+        Ok(())
+    }
+
+    /// Adds the fields that go with a refusal.
+    fn explain(&mut self, cx: &mut Context<'_>, at: usize, cause: Cause) {
+        let door = &self.doors[at];
+        let (name, value) = match cause {
+            Cause::Unproven => ("WWW-Authenticate", door.entrance.challenge().to_owned()),
+            Cause::Method => ("Allow", "POST, PUT".to_owned()),
+            Cause::Paused => {
+                let left = door.paused_until - cx.io.now();
+                (
+                    "Retry-After",
+                    left.as_secs_f64().ceil().max(1.0).to_string(),
+                )
+            }
+            Cause::Path | Cause::Compressed | Cause::Malformed(_) | Cause::Handshake => return,
+        };
+        // Both are ours, and of plain letters.
+        let _ = write_field(&mut self.fields, name, value.as_bytes());
+    }
+
+    fn refuse(&mut self, cx: &mut Context<'_>, at: usize, cause: Cause, detail: Option<String>) {
+        self.doors[at]
+            .refusals
+            .add(cause, detail, cx.core.consumer(at));
+    }
+
+    /// Writes the output. Returns false if the connection cannot go on.
+    fn write(&mut self, cx: &mut Context<'_>, at: usize, key: Key) -> bool {
+        if self.out.is_empty() {
+            return true;
+        }
+        let written = cx.io.write(key, &self.out);
+        self.out.clear();
+        match written {
+            Written::Whole | Written::Lost | Written::Refused => true,
+            Written::Held => {
+                // Whoever does not read its answers is read no further.
+                cx.io.pause_reading(key);
+                true
+            }
+            Written::Busy => false,
+            Written::Exhausted => {
+                let why = "no buffer was left for its answers";
+                cx.core.consumer(at).limited("answer a request", why);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests that are no copies of messages: counted by cause, reported at the first and at the end.
+
+use std::collections::BTreeMap;
+
+use muster_conduct::Diagnostic;
+use muster_model::figure;
+
+use crate::consumer::Consumer;
+
+/// Cause for which a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// Shows no proof, or another.
+    Unproven,
+    /// Names another path.
+    Path,
+    /// Has a method other than POST and PUT.
+    Method,
+    /// Has a compressed body.
+    Compressed,
+    /// Cannot be read; answered with this status.
+    Malformed(u16),
+    /// Comes while the consumer is paused.
+    Paused,
+    /// Fails in the handshake of TLS.
+    Handshake,
+}
+
+impl Cause {
+    /// The status of the answer; none if there is none.
+    pub(super) const fn status(self) -> Option<u16> {
+        Some(match self {
+            Self::Unproven => 401,
+            Self::Path => 404,
+            Self::Method => 405,
+            Self::Compressed => 415,
+            Self::Malformed(status) => status,
+            Self::Paused => 503,
+            Self::Handshake => return None,
+        })
+    }
+
+    /// The mistake, and its remedy, as the end of a sentence.
+    const fn in_words(self) -> &'static str {
+        match self {
+            Self::Unproven => {
+                "it shows another secret than this backend's, or none; see platform.backend.webhook and the \
+                 headers of the platform's rule"
+            }
+            Self::Path => {
+                "it is sent to another path; see the path of platform.backend.webhook.listen and the platform's rule"
+            }
+            Self::Method => "its method is neither POST nor PUT; see the platform's rule",
+            Self::Compressed => "its body is compressed; switch that off in the platform's rule",
+            Self::Malformed(413) => {
+                "its body is longer than a message of this scenario can be, or a batch of them"
+            }
+            Self::Malformed(_) => "it is no HTTP/1.1 that is safe to read",
+            Self::Paused => "the backend is paused (platform.backend.pause)",
+            Self::Handshake => {
+                "the platform does not agree to TLS: does it trust the certificate of platform.backend.tls?"
+            }
+        }
+    }
+}
+
+/// The refusals of one webhook.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<Cause, u64>);
+
+impl Refusals {
+    /// Counts one, and reports the first of its cause. `detail` says more of it.
+    pub(super) fn add(&mut self, cause: Cause, detail: Option<String>, consumer: &mut Consumer) {
+        let count = self.0.entry(cause).or_default();
+        *count += 1;
+        // A pause is the scenario's own doing.
+        if *count == 1 && cause != Cause::Paused {
+            let detail = detail.map_or(String::new(), |detail| format!(" ({detail})"));
+            let what = format!("{}: {}{detail}", action(cause, 1), cause.in_words());
+            consumer.report_of_backend(Diagnostic::PushRefused, what);
+        }
+    }
+
+    /// Reports how many there were of each cause, at the end of the run.
+    pub(super) fn finish(&mut self, consumer: &mut Consumer) {
+        for (cause, count) in std::mem::take(&mut self.0) {
+            if count > 1 || cause == Cause::Paused {
+                let what = format!("{} in all: {}", action(cause, count), cause.in_words());
+                consumer.report_of_backend(Diagnostic::PushRefused, what);
+            }
+        }
+    }
+}
+
+fn action(cause: Cause, count: u64) -> String {
+    let (things, were) = match (cause, count) {
+        (Cause::Handshake, 1) => ("connection", "was"),
+        (Cause::Handshake, _) => ("connections", "were"),
+        (_, 1) => ("request", "was"),
+        (_, _) => ("requests", "were"),
+    };
+    let count = figure::count(count);
+    match cause.status() {
+        Some(status) => format!("{count} {things} {were} answered with {status}"),
+        None => format!("{count} {things} {were} ended"),
+    }
+}
