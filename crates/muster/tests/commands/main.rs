@@ -29,4 +29,5 @@ mod slos;
 mod texts;
 mod transport;
 mod warnings;
+mod webhook;
 mod whole_loop;
