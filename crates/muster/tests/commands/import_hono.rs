@@ -17,6 +17,11 @@ const LATER: &str = "HOSTNAME=sim-mqtt-0\nHONO_TENANT=load\nHONO_MQTT_HOST=mqtt.
     DEVICE_REGISTRY_URL=https://registry.example/v1\nDEVICE_REGISTRY_VERSION=V1\nDEVICE_REGISTRY_TOKEN=of-registry\n\
     AUTO_REGISTER=true\nRECONNECT_DELAY=1000\nRECONNECT_JITTER=3000\n";
 
+/// Variables of the consumer's pod.
+const CONSUMER: &str = "HONO_TRUSTED_CERTS=/etc/config/server-cert.pem\nHONO_USER=consumer\nHONO_PASSWORD=verysecret\n\
+    HONO_TENANT=DEFAULT_TENANT\nHONO_INITIAL_CREDITS=100\nINFLUXDB_METRICS_BATCH_SIZE=100\n\
+    MESSAGING_SERVICE_HOST=messaging.example\nMESSAGING_SERVICE_PORT_AMQP=5671\nENABLE_PERSISTENCE=false\n";
+
 /// Imports the variables of these pods, each in a file.
 fn import(pods: &[(&str, &str)]) -> Said {
     let folder = folder_with("");
@@ -84,6 +89,19 @@ fn devices_over_mqtt_of_the_later_generation_are_a_fleet() {
     let plan = imported(&[("later.env", LATER)], "import-hono-later.yaml");
     assert_eq!(plan.fleets[0].tenant, "load");
     assert_eq!(plan.fleets[0].streams.len(), 1);
+}
+
+#[test]
+fn the_consumer_is_the_backend_of_all_devices() {
+    let pods = [("mqtt.env", MQTT), ("consumer.env", CONSUMER)];
+    let plan = imported(&pods, "import-hono-consumer.yaml");
+    let backend = &plan.backends[0];
+    assert_eq!(
+        backend.endpoint.to_string(),
+        "amqps://messaging.example:5671"
+    );
+    assert!(backend.amqp().is_some_and(|amqp| amqp.credit == 100));
+    assert!(plan.platform.tls.insecure && !backend.tls.insecure);
 }
 
 #[test]

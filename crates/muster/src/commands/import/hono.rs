@@ -199,6 +199,15 @@ impl<'a> Deployment<'a> {
         for name in references(self.pods)?.keys() {
             note(&format!("Set {name} where muster is started"));
         }
+        for pod in self.pods {
+            if let Some(url) = influx(pod)? {
+                note(&format!(
+                    "Figures as that test writes them: muster run SCENARIO --influx '{url}' --influx-names \
+                     hono-simulator, with INFLUX_USERNAME and INFLUX_PASSWORD"
+                ));
+                break;
+            }
+        }
         for (why, names) in self.idle() {
             note(&format!(
                 "Without a meaning here: {} ({why})",
@@ -301,6 +310,19 @@ fn provision(pod: &Pod) -> Result<Option<String>> {
     };
     let text = format!("provision: {{ url: \"{url}\", api: {api}{token} }}\n");
     Ok(registers.then_some(text))
+}
+
+/// The address of a pod's InfluxDB, as `--influx` takes it.
+fn influx(pod: &Pod) -> Result<Option<String>> {
+    let name = pod.plain("INFLUXDB_NAME", "-_.")?.unwrap_or("metrics");
+    let host = pod.plain("INFLUXDB_SERVICE_HOST", ".-_:")?;
+    let port = pod.whole("INFLUXDB_SERVICE_PORT_API", 1..=65_535)?;
+    let base = match (pod.plain("INFLUXDB_URL", ".:/-_[]")?, host, port) {
+        (Some(url), _, _) => url.trim_end_matches('/').to_owned(),
+        (None, Some(host), Some(port)) => format!("http://{}:{port}", producer::bracketed(host)),
+        (None, _, _) => return Ok(None),
+    };
+    Ok(Some(format!("{base}?db={name}")))
 }
 
 /// The pods of a program, each with its role; one pod can have several.
@@ -576,6 +598,21 @@ mod tests {
         ] {
             let error = scenario(&pods).unwrap_err();
             assert!(error.contains(wanted), "{pods:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_influxdb_of_that_test_can_have_the_figures_as_they_were() {
+        for (variables, url) in [
+            ("INFLUXDB_URL=http://i:8086/\n", "http://i:8086?db=metrics"),
+            (
+                "INFLUXDB_SERVICE_HOST=i\nINFLUXDB_SERVICE_PORT_API=8086\nINFLUXDB_NAME=own\n",
+                "http://i:8086?db=own",
+            ),
+        ] {
+            let text = scenario(&[&format!("{HTTP}{variables}")]).expect("a scenario");
+            let wanted = format!("--influx '{url}' --influx-names hono-simulator");
+            assert!(text.contains(&wanted), "{variables}: {text}");
         }
     }
 

@@ -56,7 +56,8 @@ const POOL: &str = "bounds on shared connections; here each device has its conne
 const RESOLVER: &str = "caches of that test's resolver; here names are looked up once";
 const IDLE: &str = "the client library counts it in seconds, so that it never took effect";
 const TLS: &str = "the TLS library of that test's clients; here it is rustls";
-const METRICS: &str = "that test's own way to its figures; the result folder has them here, and `--metrics` offers them while it runs";
+const METRICS: &str = "that test's own way to its figures; here they are in the result folder, and in `--influx` and `--metrics` \
+     of `muster run`";
 const WATCHDOG: &str = "a watchdog over deadlocks of that test itself";
 const RUNNER: &str = "the runner's access to two clusters; a scenario has fixed sizes";
 const TRUST: &str = "that test's template sets it, and none of its programs reads it";
