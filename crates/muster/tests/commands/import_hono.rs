@@ -2,10 +2,18 @@
 
 use std::path::Path;
 
-use muster_plan::Plan;
+use muster_plan::{Plan, Policy};
 use muster_scenario::{Overrides, Reader, Source, parse};
 
 use crate::program::{Said, folder_with, muster, program};
+
+/// Variables of a pod of devices over HTTP, as that test's template has them.
+const HTTP: &str = "HOSTNAME=simulator-http-1-abcde\nDEVICE_REGISTRY_URL=http://registry.example:8080\n\
+    HONO_HTTP_URL=http://adapter-0.example:8080,http://adapter-1.example:8080\nHONO_TENANT=DEFAULT_TENANT\n\
+    NUM_DEVICES=2000\nNUM_THREADS=10\nTELEMETRY_MS=1000\nEVENT_MS=0\nTLS_INSECURE=false\nINFLUXDB_USER=user\n\
+    INFLUXDB_PASSWORD=of-influx\nINFLUXDB_METRICS_BATCH_SIZE=10\nINFLUXDB_METRICS_FLUSH_DURATION_SECONDS=100\n\
+    INFLUXDB_NAME=metrics\nDEVICE_PROVIDER=VERTX\nVERTX_POOLED_BUFFERS=true\nVERTX_MAX_POOL_SIZE=500\n\
+    VERTX_RECREATE_CLIENT=120000\nVERTX_KEEP_ALIVE=true\n";
 
 /// Variables of a pod of devices over MQTT, as that test's template has them.
 const MQTT: &str = "HOSTNAME=simulator-mqtt-1-fghij\nDEVICE_REGISTRY_URL=http://registry.example:8080\n\
@@ -89,6 +97,29 @@ fn devices_over_mqtt_of_the_later_generation_are_a_fleet() {
     let plan = imported(&[("later.env", LATER)], "import-hono-later.yaml");
     assert_eq!(plan.fleets[0].tenant, "load");
     assert_eq!(plan.fleets[0].streams.len(), 1);
+}
+
+#[test]
+fn devices_over_http_are_closed_loops_that_ignore_retry_after() {
+    let pods = [("http.env", HTTP), ("consumer.env", CONSUMER)];
+    let plan = imported(&pods, "import-hono-http.yaml");
+    let addresses = plan.platform.endpoints.iter().map(ToString::to_string);
+    let addresses: Vec<_> = addresses.collect();
+    assert_eq!(
+        addresses,
+        [
+            "http://adapter-0.example:8080",
+            "http://adapter-1.example:8080"
+        ]
+    );
+    let fleet = &plan.fleets[0];
+    assert_eq!((plan.devices(), fleet.streams.len()), (2_000, 1));
+    let settings = fleet.client.http().expect("they speak HTTP");
+    assert!(!settings.obeys_retry_after && !settings.closes);
+    let stream = &fleet.streams[0];
+    assert_eq!(stream.policy, Policy::Closed);
+    assert_eq!(stream.topic.source(), "telemetry/${tenant}/${id}");
+    assert_eq!((stream.largest, stream.is_confirmable), (64, false));
 }
 
 #[test]
