@@ -133,6 +133,8 @@ fn return_to_sender(stamp: &Stamp, device: &str, bit: u8) {
         request: 0,
         device,
         is_gateways: false,
+        path: None,
+        status: 200,
     };
     (DIALECT.write_reply)(&to, &mut scratch);
     let reply = |scratch: &CommandScratch| match (DIALECT.application.returned)(

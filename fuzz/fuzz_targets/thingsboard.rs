@@ -5,7 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use muster_platform::{CommandScratch, DevicePublish, Dialect, Downlink, Handing, Handover, Reply};
+use muster_platform::{
+    CommandScratch, Commanded, DevicePublish, Dialect, Downlink, Handing, Handover, Reply,
+};
 use serde_json::Value;
 
 const TELEMETRY: &str = "v1/devices/me/telemetry";
@@ -99,7 +101,12 @@ fn commanded(data: &[u8]) {
         return;
     }
     let to = Handing {
-        device: "d",
+        command: Commanded {
+            tenant: "",
+            device: "d",
+            correlation_id: None,
+            name: "",
+        },
         gateway: Some("g"),
         request: 7,
     };

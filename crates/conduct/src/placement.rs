@@ -10,7 +10,7 @@ use muster_device::{
 use muster_load::{PayloadError, StreamSchedule};
 use muster_measure::{Account, RecorderPlan};
 use muster_model::{Rate, RunId};
-use muster_plan::{Ack, FleetPlan, Plan, StreamKind, StreamPlan};
+use muster_plan::{Ack, Credential, FleetPlan, Plan, StreamKind, StreamPlan};
 use muster_platform::{DueTimes, Protocol};
 
 use crate::{Slice, directory, reader, uplink};
@@ -67,6 +67,10 @@ impl Placement<'_> {
         Some(Client {
             settings: P::settings(&fleet.client)?.clone(),
             login: fleet.credential.login(),
+            is_nameless: matches!(
+                fleet.credential,
+                Credential::None | Credential::Certificate { .. }
+            ),
             gateway: fleet.link_names.clone().map(|names| Gateway {
                 names,
                 devices: fleet.devices_per_link,
@@ -147,6 +151,8 @@ impl Placement<'_> {
                     slides: self.plan.platform.dialect().publishing().slides,
                 },
             },
+            is_refused_by_name: (self.plan.platform.dialect().topic)(stream.topic.source())
+                .names_messages,
             timeout: stream.timeout,
             policy: stream.policy,
             retry: stream.retry,

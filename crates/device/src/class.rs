@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_load::{StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, LinkId, Micros, StreamId};
 use muster_plan::{BackOff, HttpCall, Policy};
-use muster_platform::{Announcement, Dialect, Directory, Uplink};
+use muster_platform::{Announcement, Dialect, Directory, Uplink, Who};
 
 use crate::client::Client;
 
@@ -52,6 +52,8 @@ pub struct ClassStream {
     pub content_type: Option<String>,
     /// Party whose answer ends an attempt.
     pub answer: Answer,
+    /// True if a refusal that the platform publishes names the message by its id.
+    pub is_refused_by_name: bool,
     /// Longest time from sent to the answer.
     pub timeout: Micros,
     /// Treatment of a message when the device is busy.
@@ -128,6 +130,11 @@ impl ClassStream {
         matches!(self.answer, Answer::Application { .. })
     }
 
+    /// Returns whether a message that the platform publishes may end an attempt by the id of its message.
+    pub(crate) fn is_ended_by_name(&self) -> bool {
+        self.is_acknowledged() || (self.is_refused_by_name && self.is_tracked())
+    }
+
     /// Returns whether its messages ask for a command.
     pub(crate) fn is_query(&self) -> bool {
         matches!(self.kind, Kind::Query { .. })
@@ -190,6 +197,17 @@ impl<C> Class<C> {
         let device = self.first_device_of(link);
         self.client.render_name(&self.directory, device, &mut name);
         name
+    }
+
+    /// The role of its links on the platform.
+    pub(crate) fn role(&self) -> Who {
+        if self.client.gateway.is_some() {
+            Who::Gateway
+        } else if self.client.is_nameless {
+            Who::Nobody
+        } else {
+            Who::Device
+        }
     }
 
     /// The stream that takes commands, as its place among the streams.

@@ -12,6 +12,8 @@ pub struct Client<C> {
     pub settings: C,
     /// The user name and password of its links.
     pub login: Option<Login>,
+    /// True if its links give no name, so that devices name themselves in their topics.
+    pub is_nameless: bool,
     /// Names of its links; if none, each link is named by its first device.
     pub gateway: Option<Gateway>,
     /// Longest time that a handshake may take, from the SYN.

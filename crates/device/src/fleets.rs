@@ -214,7 +214,8 @@ impl<C> Fleets<C> {
     pub(crate) fn named(&self, link: u32, id: ApplicationId) -> Option<(StreamId, usize, u32)> {
         let place = usize::from(id.stream_index);
         let streams = &self.class(link).streams;
-        let stream = streams.get(place).filter(|of| of.is_acknowledged())?;
+        let is_named = |of: &&ClassStream| of.is_acknowledged() || of.is_refused_by_name;
+        let stream = streams.get(place).filter(is_named)?;
         Some((stream.id, self.first_queue(link) + place, id.seq))
     }
 

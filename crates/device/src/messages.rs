@@ -67,7 +67,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         self.outboxes = vec![Outbox::default(); links];
         self.queues = vec![StreamQueue::default(); timeouts.len()];
         self.timeouts.slide(&timeouts, links);
-        if streams.clone().any(ClassStream::is_acknowledged) {
+        if streams.clone().any(ClassStream::is_ended_by_name) {
             self.acknowledged = Acknowledged::of(timeouts.len());
         }
     }
@@ -238,7 +238,7 @@ impl<K: Copy + PartialEq> Messages<K> {
         } else {
             self.unqueue(queue, id);
         }
-        if fleets.stream(stream).is_acknowledged() {
+        if fleets.stream(stream).is_ended_by_name() {
             self.acknowledged.expect(queue, seq, id);
         }
         is_again
@@ -308,7 +308,7 @@ impl<K: Copy + PartialEq> Messages<K> {
     /// The application's word on an attempt is not waited for any more.
     fn withdraw<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
-        if fleets.stream(slot.stream).is_acknowledged() {
+        if fleets.stream(slot.stream).is_ended_by_name() {
             let queue = fleets.queue_of(slot.link, slot.stream);
             self.acknowledged.withdraw(queue, slot.seq);
         }
@@ -317,7 +317,7 @@ impl<K: Copy + PartialEq> Messages<K> {
     /// Gives up the application's acknowledgement of an attempt: a late one changes nothing.
     pub(crate) fn leave_unacknowledged<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
         let slot = self.slots.get(id);
-        if fleets.stream(slot.stream).is_acknowledged() {
+        if fleets.stream(slot.stream).is_ended_by_name() {
             let queue = fleets.queue_of(slot.link, slot.stream);
             self.acknowledged.give_up(queue, slot.seq);
         }

@@ -1,4 +1,4 @@
-//! Paths of the replies that are requests.
+//! Paths, or topics, of the replies where commands name them.
 
 use muster_platform::ReplyPath;
 

@@ -37,7 +37,7 @@ pub struct Traffic<P: Session, S> {
     messages: Messages<P::Key>,
     completing: Completing,
     commands_seen: CommandsSeen,
-    /// Paths of the replies that are requests.
+    /// Paths, or topics, of the replies where commands name them.
     reply_paths: ReplyPaths,
     recording: Recording<S>,
     /// The generator's own part of the times of messages.

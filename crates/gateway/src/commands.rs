@@ -109,7 +109,12 @@ pub(crate) fn route(
             broker.publish_kept(ctx, message, from).copies
         }
         Handover::Rewritten(rewrite) => publish_rewritten(work, message, from, rewrite),
-        Handover::InAnswer => answer_with(work, message),
+        Handover::RewrittenOrInAnswer(rewrite) => {
+            match publish_rewritten(work, message, from, rewrite) {
+                0 => answer_with(work, message),
+                copies => copies,
+            }
+        }
     };
     work.ctx.counts().commands_routed.add(copies as u64);
     copies
@@ -118,15 +123,16 @@ pub(crate) fn route(
 /// Passes a second copy of a command on. If no device waits for it, the application gets no notice: the
 /// first copy was passed on, or had its own notice.
 fn route_again(work: &mut Work<'_>, message: &Arc<Message>, from: Option<SessionRef>) {
-    if matches!(
-        work.ctx.shared.config.dialect.server.handover,
-        Handover::InAnswer
-    ) {
-        let copies = pass_to_waiter(work, message).unwrap_or(0);
-        work.ctx.counts().commands_routed.add(copies as u64);
-    } else {
+    let Handover::RewrittenOrInAnswer(rewrite) = work.ctx.shared.config.dialect.server.handover
+    else {
         route(work, message, from);
-    }
+        return;
+    };
+    let copies = match publish_rewritten(work, message, from, rewrite) {
+        0 => pass_to_waiter(work, message).unwrap_or(0),
+        copies => copies,
+    };
+    work.ctx.counts().commands_routed.add(copies as u64);
 }
 
 fn publish_rewritten(
@@ -136,12 +142,17 @@ fn publish_rewritten(
     rewrite: Rewrite,
 ) -> usize {
     let ctx = &mut work.ctx;
-    let Some(Commanded { device, .. }) = commanded(ctx, message) else {
+    let Some(command) = commanded(ctx, message) else {
         return 0;
     };
-    let gateway = locked(&ctx.shared.gateways).get(device).cloned();
+    let announced = locked(&ctx.shared.gateways).get(command.device).cloned();
+    let gateway = announced.or_else(|| {
+        let mut waiting = locked(&ctx.shared.waiting);
+        let gateway = waiting.gateway_of(command.tenant, command.device);
+        gateway.map(Arc::from)
+    });
     let to = Handing {
-        device,
+        command,
         gateway: gateway.as_deref(),
         request: ctx.shared.next_request(),
     };

@@ -1,6 +1,7 @@
 //! The end of MQTT: bytes between the sockets of links and the broker.
 
 pub(crate) mod acknowledging;
+mod objecting;
 mod publishing;
 pub(crate) mod request;
 
@@ -90,6 +91,9 @@ impl End for Mqtt {
     fn respond(&mut self, work: &mut Work<'_>, request: Request, answer: Answer) {
         match request {
             Request::Publish(publish) => publishing::respond(work, publish, answer),
+            Request::Refusable(refusable) => {
+                publishing::respond_to_device(work, &refusable, answer)
+            }
             Request::Application(asked) => acknowledging::respond(work, asked, answer),
             Request::Coap(_) | Request::Http(_) => {}
         }

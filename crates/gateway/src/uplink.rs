@@ -11,7 +11,7 @@ use muster_protocol::mqtt::Qos;
 use crate::coap::request::{PeerRef, RequestRef};
 use crate::fault::{Fault, Response};
 use crate::message::Message;
-use crate::mqtt::request::{Asked, PublishRef};
+use crate::mqtt::request::{Asked, PublishRef, Refusable};
 use crate::requests::Asking;
 use crate::routes::SessionRef;
 use crate::waiter::QueryRef;
@@ -21,6 +21,8 @@ use crate::waiter::QueryRef;
 pub(crate) enum Request {
     /// A PUBLISH, answered by its acknowledgement.
     Publish(PublishRef),
+    /// A PUBLISH whose refusal may be a message.
+    Refusable(Refusable),
     /// A PUBLISH, answered by a message of the application.
     Application(Asked),
     Coap(Asking<RequestRef>),

@@ -30,6 +30,8 @@ pub struct MqttSettings {
     pub authentication: Option<Authentication>,
     /// The message that the platform publishes when a link ends unasked.
     pub will: Option<Will>,
+    /// True if links subscribe to the refusals of what they publish.
+    pub error_topic: bool,
 }
 
 impl MqttSettings {

@@ -3,6 +3,7 @@
 use muster_model::{Delivery, Reason, STAMP_TEXT, Stamp};
 
 use crate::json::Json;
+use crate::request::ReplyPath;
 
 /// Payload bytes of a command that Muster issues, where the id does not travel in them.
 pub const COMMAND_BYTES: usize = 64;
@@ -27,6 +28,21 @@ pub struct CommandCopy<'a> {
     pub device: Option<&'a str>,
     /// Result that a reply reports for its command, as a status of HTTP; none if replies carry no result.
     pub status: Option<u16>,
+    /// The topic of the reply, where the command names it; none if no reply is wanted, or the
+    /// dialect's replies need no such name.
+    pub reply: Option<ReplyTopic<'a>>,
+}
+
+/// The levels of the topic that a reply goes to, but for the status behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyTopic<'a>(pub(crate) [&'a str; 5]);
+
+impl ReplyTopic<'_> {
+    /// Puts the levels into `path`, which is emptied first; false if they are longer than it can hold.
+    pub fn keep(&self, path: &mut ReplyPath) -> bool {
+        path.clear();
+        self.0.iter().all(|level| path.push(level))
+    }
 }
 
 /// A command on its way north, as the business application issues it. How it is written there depends on
@@ -109,14 +125,19 @@ pub struct Replying<'a> {
     pub device: &'a str,
     /// True if its link serves several devices.
     pub is_gateways: bool,
+    /// The topic that the command named for its reply; none where topics follow from the rest.
+    pub path: Option<&'a ReplyPath>,
+    /// Result of the command, as a status of HTTP, where replies carry one.
+    pub status: u16,
 }
 
 /// A command as the server end hands it to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handing<'a> {
-    /// The device that it is for.
-    pub device: &'a str,
-    /// Login of the gateway's link; none if the device has a link.
+    /// The command as its topic says it.
+    pub command: Commanded<'a>,
+    /// Login of the gateway's link, or the gateway as the dialect names it; none if the device has a
+    /// link.
     pub gateway: Option<&'a str>,
     /// The platform's number of it.
     pub request: u32,
@@ -140,6 +161,7 @@ impl CommandCopy<'_> {
         request: 0,
         device: None,
         status: None,
+        reply: None,
     };
 
     /// Reads the text of an id whose check covers `covered`.

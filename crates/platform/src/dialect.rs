@@ -88,6 +88,11 @@ impl Dialect {
         }
     }
 
+    /// True if a command over a protocol names where its reply goes.
+    pub const fn names_replies(self, protocol: Protocol) -> bool {
+        protocol.spec().asks || self.publishing().names_replies
+    }
+
     /// True if a link may take the commands of several devices over a protocol.
     pub const fn commands_gateways(self, protocol: Protocol) -> bool {
         protocol.spec().asks || self.publishing().gateway_commands.is_some()

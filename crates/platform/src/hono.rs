@@ -1,4 +1,5 @@
-//! Eclipse Hono: its protocol adapters, southbound over CoAP and HTTP, and over MQTT without commands.
+//! Eclipse Hono: its protocol adapters, southbound over CoAP, HTTP and MQTT. What follows is of requests; `mqtt`
+//! has the topics of MQTT.
 //!
 //! A device uploads with POST on `telemetry` or `event` (short: `t`, `e`) what is its own by its
 //! credentials; a gateway, or a device without credentials, with PUT on `telemetry/<tenant>/<device>`,
@@ -32,6 +33,7 @@ mod http;
 mod identity;
 mod kafka;
 mod meanings;
+mod mqtt;
 mod northbound;
 mod requests;
 mod server;
@@ -40,6 +42,7 @@ pub use ditto::DittoPayload;
 pub(crate) use ditto::payload;
 pub use identity::Identity;
 pub use kafka::CONTENT_TYPE;
+pub use mqtt::{PropertyBag, Published};
 pub use northbound::is_own_media_type;
 pub use requests::{Endpoint, Who};
 
@@ -47,9 +50,11 @@ use muster_model::{Micros, Promise};
 
 use crate::kafka::Kafka;
 use crate::request::{RequestLimits, Status};
+use crate::scope::unscoped;
 use crate::spec::{
-    Application, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
-    PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Requests, Server, Spec, UplinkTopic,
+    Application, Defaults, Handover, ManagementApi, Objections, PLAIN, PLAIN_PUBLISHING,
+    PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Refusals, Requests, Server,
+    Spec, UplinkTopic,
 };
 
 /// The tenant that Hono's own examples have.
@@ -77,7 +82,7 @@ pub(crate) static HONO: Spec = Spec {
     management: Some(ManagementApi::HonoRegistry),
     counters: Some(counters::COUNTERS),
     topic,
-    write_reply: commands::write_reply,
+    write_reply: mqtt::write_reply,
     application: Application {
         replies: Some("command_response/#"),
         replies_with_status: true,
@@ -97,15 +102,34 @@ pub(crate) static HONO: Spec = Spec {
         // A code that CoAP can carry too.
         is_refusal: |code| matches!(code / 100, 4 | 5) && code % 100 < 32,
         amqp: amqp_server::AMQP,
+        hides_logins: true,
+        link_name: mqtt::link_name,
+        read: mqtt::read,
+        route: mqtt::route,
+        unrouted: unscoped,
         command: northbound::command,
-        handover: Handover::InAnswer,
+        handover: Handover::RewrittenOrInAnswer(mqtt::hand),
+        objections: Some(Objections {
+            treatment: mqtt::treatment,
+            write: mqtt::write_refusal,
+        }),
         write_notice: northbound::write_notice,
+        surfaced_reply: mqtt::surfaced_reply,
         ..PLAIN_SERVER
     },
-    // The adapter of MQTT refuses QoS 2. Devices take their commands over CoAP only.
+    // The adapter of MQTT refuses QoS 2.
     mqtt: Some(Publishing {
+        commands: Some(mqtt::COMMANDS),
+        gateway_commands: Some(mqtt::GATEWAY_COMMANDS),
+        nameless_commands: Some(mqtt::NAMELESS_COMMANDS),
+        names_replies: true,
+        refusals: Some(Refusals {
+            filter: mqtt::REFUSALS,
+            nameless: mqtt::NAMELESS_REFUSALS,
+        }),
         has_free_client_ids: true,
         qos_maximum: 1,
+        downlink: mqtt::downlink,
         ..PLAIN_PUBLISHING
     }),
     coap: Some(Requests {
@@ -134,6 +158,8 @@ pub(crate) static HONO: Spec = Spec {
 
 /// Facts about a path: both words of an endpoint are one, and surface as one.
 fn topic(path: &str) -> UplinkTopic {
+    let (_, properties) = PropertyBag::split(path);
+    let id = properties.raw(PropertyBag::CORRELATION_ID);
     let word = path.split('/').next().unwrap_or_default();
     let (counted_as, surface) = match Endpoint::named(word) {
         Some((Endpoint::Telemetry, _)) => (Some("telemetry"), Some("telemetry/${tenant}/${id}")),
@@ -143,6 +169,7 @@ fn topic(path: &str) -> UplinkTopic {
     UplinkTopic {
         counted_as,
         surface,
+        names_messages: id.is_some_and(|id| id.ends_with("${seq}")),
         ..PLAIN_TOPIC
     }
 }
@@ -160,6 +187,7 @@ mod tests {
             ("telemetry/${tenant}/${id}", Some("telemetry")),
             ("event/${tenant}/${id}", Some("event")),
             ("e", Some("event")),
+            ("t/?hono-ttl=3", Some("telemetry")),
             ("command_response/x", None),
             ("muster/${id}/t", None),
             ("", None),

@@ -55,6 +55,7 @@ mod protocol;
 mod reader;
 mod request;
 mod sap_edge;
+mod scope;
 mod server;
 mod spec;
 mod thingsboard;
@@ -67,7 +68,7 @@ pub use blind::BlindField;
 pub use carrier::{Carrier, IntegrityLevel, PROPERTY_NAME};
 pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Handing, Notice, OutboundCommand,
-    REPLY_BYTES, Replying, Returned,
+    REPLY_BYTES, ReplyTopic, Replying, Returned,
 };
 pub use counters::{CounterMeans, Counters};
 pub use dialect::Dialect;
@@ -77,7 +78,8 @@ pub use downlink::{
 };
 pub use due_times::DueTimes;
 pub use hono::{
-    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, Who, is_own_media_type,
+    CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, PropertyBag, Published, Who,
+    is_own_media_type,
 };
 pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
@@ -89,11 +91,11 @@ pub use request::{
     Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
     SEGMENTS_MAX, Segments, Status,
 };
-pub use server::{DevicePublish, Reply};
+pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{
-    Announcement, Application, Default, Defaults, Handover, ManagementApi, Promises,
-    PublishedFigures, Publishing, ReadAnswer, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX, Server,
-    Spec, Subscription, SurfaceReply, UplinkTopic,
+    Announcement, Application, Default, Defaults, Handover, ManagementApi, Objections, Promises,
+    PublishedFigures, Publishing, ReadAnswer, Refusals, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX,
+    Server, Spec, Subscription, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

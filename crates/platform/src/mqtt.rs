@@ -118,6 +118,8 @@ mod tests {
             request: 0,
             device: "d-3",
             is_gateways: false,
+            path: None,
+            status: 200,
         };
         write_reply(&to, &mut scratch);
         assert!(scratch.topic.ends_with("/200") && command(&scratch.topic).is_none());

@@ -1,5 +1,6 @@
 //! Messages of a dialect's server end.
 
+use crate::hono::Published;
 use crate::thingsboard::Data;
 
 /// A device's publish, as the server end reads it.
@@ -19,6 +20,10 @@ pub enum DevicePublish<'a> {
     },
     /// Data of devices, which surface northbound on topics of theirs.
     Data(Data<'a>),
+    /// A message of one device, which surfaces northbound on a topic of that device.
+    Published(Published<'a>),
+    /// A message that the platform does not take; the status is as of HTTP.
+    Refused(u16),
     /// A gateway says that a device of its is there, or is gone: no message of the device's.
     Announced {
         /// The device.
@@ -46,4 +51,30 @@ pub struct Reply<'a> {
     pub id: Option<&'a [u8]>,
     /// The code.
     pub code: u16,
+}
+
+/// The treatment of a message that the platform does not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRefusal {
+    /// The link ends.
+    Disconnect,
+    /// The protocol acknowledges the message nevertheless.
+    Acknowledge,
+    /// The message stays without an answer.
+    Ignore,
+}
+
+/// A refusal as it is said on the link that published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Objection<'a> {
+    /// Name that the link logged in with.
+    pub link: &'a str,
+    /// The topic that was published on.
+    pub topic: &'a str,
+    /// The packet id; none at QoS 0.
+    pub packet_id: Option<u16>,
+    /// The status, as of HTTP.
+    pub status: u16,
+    /// The instant, as ISO 8601 has it.
+    pub at: &'a str,
 }

@@ -18,7 +18,7 @@ use crate::kafka::Kafka;
 use crate::request::{
     Answered, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
-use crate::server::{DevicePublish, Reply};
+use crate::server::{DevicePublish, Objection, OnRefusal, Reply};
 
 /// A key of a scenario, and what stands there where it is left out.
 pub type Default = (&'static str, &'static str);
@@ -138,6 +138,8 @@ pub struct UplinkTopic {
     pub surfaces: bool,
     /// The template of the topics on which they surface; none where it is the topic itself.
     pub surface: Option<&'static str>,
+    /// True if a refusal of a message names it by its id.
+    pub names_messages: bool,
     /// True if it is for links of `gateway`, which name their devices in the payload; false if for links of
     /// one device; none if for either.
     pub is_for_gateways: Option<bool>,
@@ -164,6 +166,13 @@ pub struct Publishing {
     pub commands: Option<&'static str>,
     /// The same for a link of several devices.
     pub gateway_commands: Option<&'static str>,
+    /// The same for a device that has no credential and names itself in its topics; `${tenant}` stands
+    /// for its tenant. None if it is as of others.
+    pub nameless_commands: Option<&'static str>,
+    /// True if a command names the topic of its reply.
+    pub names_replies: bool,
+    /// The filters of the refusals of what a device published; none where the platform has none.
+    pub refusals: Option<Refusals>,
     /// The message that a link of `gateway` sends for each of its devices before it publishes; none if it need not.
     pub announcement: Option<Announcement>,
     /// The topics on which devices ask the platform and are answered by its application, where these
@@ -182,13 +191,23 @@ pub struct Publishing {
     /// The longest payload that the platform takes; none where no such limit is known.
     pub payload_limit: Option<usize>,
     /// Reads a message that came to a device.
-    pub downlink: for<'a> fn(&str, &'a [u8]) -> Downlink<'a>,
+    pub downlink: for<'a> fn(&'a str, &'a [u8]) -> Downlink<'a>,
+}
+
+/// Filters of messages in which a platform refuses what a device published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusals {
+    /// The filter of a link with a credential.
+    pub filter: &'static str,
+    /// The filter of a device without one.
+    pub nameless: &'static str,
 }
 
 /// A filter to which a link subscribes before its devices may publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
-    /// The topic filter, in which `${id}` stands for the name of the link's first device.
+    /// The topic filter, in which `${id}` stands for the name of the link's first device, and
+    /// `${tenant}` for its tenant.
     pub filter: &'static str,
     /// The quality of service, 0 to 2.
     pub qos: u8,
@@ -286,6 +305,9 @@ pub struct Server {
     pub refusal: u16,
     /// True for a code that can be a refusal.
     pub is_refusal: fn(u16) -> bool,
+    /// True if a refused login is answered as bad credentials, whatever was wrong with it; false if a
+    /// missing or an unknown name has a code of its own.
+    pub hides_logins: bool,
     /// The name of a link that logged in as that user, if any, with that client id.
     pub link_name: fn(Option<&str>, &str) -> String,
     /// True for a topic name on which it answers a link that never subscribed.
@@ -310,6 +332,8 @@ pub struct Server {
     pub takes_command: fn(&[u8]) -> bool,
     /// The way in which it hands a command on.
     pub handover: Handover,
+    /// The way in which it refuses what a device published; none where the protocol's answer is all.
+    pub objections: Option<Objections>,
     /// Renders the notice to the business application on a command that was not delivered, from a status as
     /// of HTTP and a reason. Returns false if there is no such notice.
     pub write_notice: fn(&Commanded<'_>, u16, &str, &mut CommandScratch) -> bool,
@@ -329,8 +353,20 @@ pub enum Handover {
     /// In words of the platform's own, in one of several forms, numbered from 0: the first that somebody
     /// subscribed to is right.
     Rewritten(Rewrite),
-    /// In the answer to a request that waits for one.
-    InAnswer,
+    /// In words of the platform's own, as [`Handover::Rewritten`], to a link that subscribed to commands; else in
+    /// the answer to a request that waits for one.
+    RewrittenOrInAnswer(Rewrite),
+}
+
+/// Refusals of what devices published over MQTT.
+#[derive(Debug, Clone, Copy)]
+pub struct Objections {
+    /// The treatment of a message, by the topic that it was published on; the flag is true if the link
+    /// received a refusal.
+    pub treatment: fn(&str, bool) -> OnRefusal,
+    /// Renders the refusal in the form of a number, as it is routed; false if there is no such form. The first
+    /// form that the link subscribed to is right.
+    pub write: fn(usize, &Objection<'_>, &mut CommandScratch) -> bool,
 }
 
 /// Renders a command, with its payload as it came, in the form of a number; false if there is no such form.
@@ -376,6 +412,7 @@ pub(crate) const PLAIN_TOPIC: UplinkTopic = UplinkTopic {
     answers: None,
     surfaces: true,
     surface: None,
+    names_messages: false,
     is_for_gateways: None,
     has_data: false,
     has_instants: false,
@@ -389,6 +426,9 @@ pub(crate) const PLAIN_PUBLISHING: Publishing = Publishing {
     subscriptions: &[],
     commands: None,
     gateway_commands: None,
+    nameless_commands: None,
+    names_replies: false,
+    refusals: None,
     announcement: None,
     requests: &[],
     batches: false,
@@ -460,6 +500,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     acceptance: 0,
     refusal: Reject::DEFAULT_CODE,
     is_refusal: |code| matches!(code, 0x80..=0xff),
+    hides_logins: false,
     link_name: |user, client_id| user.unwrap_or(client_id).to_owned(),
     answers_unasked: |_| false,
     read: |_, _, _| DevicePublish::Other,
@@ -471,30 +512,42 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     command: |_| None,
     takes_command: |_| true,
     handover: Handover::AsItCame,
+    objections: None,
     write_notice: |_, _, _, _| false,
     surfaced_reply: |_, _, _, _| None,
 };
 
 impl Publishing {
-    /// The filter of a link whose devices take commands; `is_gateways` asks for links that carry
-    /// several.
-    pub const fn filter_of_commands(&self, is_gateways: bool) -> Option<&'static str> {
-        if is_gateways {
-            self.gateway_commands
-        } else {
-            self.commands
+    /// The filter of the commands to the devices of a link.
+    pub const fn filter_of_commands(&self, who: Who) -> Option<&'static str> {
+        match (who, self.nameless_commands) {
+            (Who::Gateway, _) => self.gateway_commands,
+            (Who::Nobody, Some(filter)) => Some(filter),
+            (Who::Nobody, None) | (Who::Device, _) => self.commands,
         }
+    }
+
+    /// The filter of the refusals of what a link publishes.
+    pub fn filter_of_refusals(&self, who: Who) -> Option<&'static str> {
+        self.refusals.map(|refusals| match who {
+            Who::Nobody => refusals.nameless,
+            Who::Device | Who::Gateway => refusals.filter,
+        })
     }
 }
 
 impl Subscription {
     /// Puts the filter of a link into `out`, which is emptied first.
-    pub fn render(&self, name: &str, out: &mut String) {
+    pub fn render(&self, tenant: &str, name: &str, out: &mut String) {
         out.clear();
-        match self.filter.split_once("${id}") {
-            Some((before, after)) => out.extend([before, name, after]),
-            None => out.push_str(self.filter),
+        let mut rest = self.filter;
+        while let Some((before, variable)) = rest.split_once("${") {
+            let (variable, after) = variable.split_once('}').unwrap_or((variable, ""));
+            let value = if variable == "tenant" { tenant } else { name };
+            out.extend([before, value]);
+            rest = after;
         }
+        out.push_str(rest);
     }
 }
 
@@ -506,9 +559,11 @@ mod tests {
     fn a_filter_names_the_device() {
         let mut filter = "old".to_owned();
         let subscription = |filter| Subscription { filter, qos: 0 };
-        subscription("ack/${id}").render("d-1", &mut filter);
+        subscription("ack/${id}").render("", "d-1", &mut filter);
         assert_eq!(filter, "ack/d-1");
-        subscription("v1/devices/me/rpc/request/+").render("d-1", &mut filter);
+        subscription("v1/devices/me/rpc/request/+").render("", "d-1", &mut filter);
         assert_eq!(filter, "v1/devices/me/rpc/request/+");
+        subscription("c/${tenant}/${id}/q/#").render("t1", "d-1", &mut filter);
+        assert_eq!(filter, "c/t1/d-1/q/#");
     }
 }

@@ -24,6 +24,7 @@ use muster_model::Promise;
 use self::numbered::{Kind, Numbered};
 use crate::command::Commanded;
 use crate::downlink::{Acknowledgements, Downlink, Words};
+use crate::scope::unscoped;
 use crate::server::Reply;
 use crate::spec::{
     Announcement, Application, Default, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
@@ -68,7 +69,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         write_acknowledgement,
         nobodys,
         route: scope::route,
-        unrouted: scope::unscoped,
+        unrouted: unscoped,
         command: |topic| rpc::commanded(topic).map(Commanded::to),
         takes_command: rpc::is_call,
         handover: Handover::Rewritten(rpc::hand),

@@ -55,6 +55,14 @@ impl<T: Copy + PartialEq> Waiting<T> {
         }
     }
 
+    /// The gateway that spoke for a device last; none if none did.
+    pub fn gateway_of(&mut self, tenant: &str, device: &str) -> Option<&str> {
+        self.name(tenant, device);
+        let gateway = self.gateways.get(&self.key)?;
+        let (_, gateway) = gateway.split_once(SEPARATOR)?;
+        Some(gateway)
+    }
+
     /// The request that a command to a device goes to, which then waits no longer: its own, else its
     /// gateway's. None if neither waits, so that the command is refused with 503.
     pub fn hand(&mut self, tenant: &str, device: &str) -> Option<T> {

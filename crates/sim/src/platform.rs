@@ -370,6 +370,8 @@ impl Platform {
             }
             DevicePublish::Message { .. }
             | DevicePublish::Unreadable { .. }
+            | DevicePublish::Published(_)
+            | DevicePublish::Refused(_)
             | DevicePublish::Ignored
             | DevicePublish::Taken
             | DevicePublish::Invalid
@@ -382,12 +384,13 @@ impl Platform {
     fn surface(&self, link: u32, publish: &Incoming<'_>) -> String {
         let name = &self.ends[link as usize].name;
         let mut topic = String::new();
-        if let DevicePublish::Data(data) =
-            (self.dialect.server.read)(name, &publish.topic, publish.payload)
-        {
+        let read = (self.dialect.server.read)(name, &publish.topic, publish.payload);
+        if let DevicePublish::Data(data) = read {
             for device in data.devices().take(1) {
                 data.write_surface(device, &mut topic);
             }
+        } else if let DevicePublish::Published(published) = read {
+            published.write_surface(&mut topic);
         } else {
             topic.push_str(&publish.topic);
         }

@@ -7,7 +7,7 @@ use muster_measure::Ledger;
 use muster_model::{DeviceId, MessageId, Micros, RunId};
 use muster_plan::{Ack, Plan};
 use muster_platform::{
-    ApplicationId, DevicePublish, Dialect, Downlink, Protocol, Reply, UplinkScratch,
+    ApplicationId, DevicePublish, Dialect, Downlink, Protocol, Reply, UplinkScratch, Who,
 };
 use muster_protocol::mqtt::topic;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -186,7 +186,7 @@ fn listens(dialect: Dialect, (name, asked): (&str, &str), topic: &str) -> bool {
     let mut filter = String::new();
     let mut subscriptions = dialect.publishing().subscriptions.iter();
     let of_link = subscriptions.any(|subscription| {
-        subscription.render(name, &mut filter);
+        subscription.render("", name, &mut filter);
         topic::matches(&filter, topic)
     });
     let answers = (dialect.topic)(asked).answers;
@@ -210,7 +210,7 @@ fn a_downlink_of_any_bytes_is_survived() {
         let mut topics = vec!["unheard/of".to_owned()];
         for subscription in dialect.publishing().subscriptions {
             let mut filter = String::new();
-            subscription.render("d", &mut filter);
+            subscription.render("t", "d", &mut filter);
             topics.push(filter.replace('+', "1"));
         }
         for request in dialect.publishing().requests {
@@ -223,7 +223,8 @@ fn a_downlink_of_any_bytes_is_survived() {
             );
         }
         let publishing = dialect.publishing();
-        let commands = [false, true].map(|of| publishing.filter_of_commands(of));
+        let commands =
+            [Who::Device, Who::Gateway, Who::Nobody].map(|of| publishing.filter_of_commands(of));
         let commands = commands.into_iter().flatten();
         topics.extend(commands.map(|filter| filter.replace('+', "1")));
         for (topic, payload) in topics.iter().flat_map(|t| damaged.map(|p| (t, p))) {

@@ -4,6 +4,7 @@ use muster_model::Stamp;
 use muster_platform::{CommandScratch, ReplyPath, Replying, UplinkScratch};
 
 use super::Session;
+use crate::class::Kind;
 use crate::fleets::Fleets;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Slots};
@@ -14,7 +15,7 @@ pub(crate) struct Rendering<'a, P: Session> {
     pub(crate) fleets: &'a Fleets<P::Settings>,
     pub(crate) slots: &'a mut Slots<P::Key>,
     pub(crate) scratch: &'a mut Scratch,
-    /// The paths of replies that are requests.
+    /// The paths, or topics, of replies where commands name them.
     pub(crate) paths: &'a ReplyPaths,
 }
 
@@ -66,6 +67,11 @@ impl<P: Session> Rendering<'_, P> {
             id: message,
             due: Some(slot.issued),
         };
+        let status = match stream.kind {
+            Kind::Command { status, .. } => status,
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => 0,
+        };
+        let is_named = !P::PROTOCOL.asks && class.dialect.names_replies(P::PROTOCOL);
         let scratch = &mut *self.scratch;
         class.directory.render_name(slot.device, &mut scratch.name);
         let to = Replying {
@@ -73,6 +79,8 @@ impl<P: Session> Rendering<'_, P> {
             request: slot.request,
             device: &scratch.name,
             is_gateways: class.client.gateway.is_some(),
+            path: is_named.then(|| self.paths.get(slot.request)),
+            status,
         };
         (class.dialect.write_reply)(&to, &mut scratch.reply);
         scratch.uplink.say(&scratch.reply);

@@ -88,8 +88,25 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     ) -> Option<Forgotten<P::Key>> {
         let stamp = self.commanded(link, now, copy, self.fleets.first_device_of(link))?;
         let forgotten = self.end_query(link, now, stamp.id.device);
-        self.reply_to(link, now, &stamp, |_| copy.request);
+        if !self.names_replies(link) {
+            self.reply_to(link, now, &stamp, |_| copy.request);
+        } else if copy
+            .reply
+            .is_some_and(|topic| topic.keep(&mut self.scratch.reply_path))
+        {
+            self.reply_to(link, now, &stamp, |traffic| {
+                traffic.reply_paths.keep(&mut traffic.scratch.reply_path)
+            });
+        } else {
+            self.recording
+                .answered_at_once(stamp.id, now, Answering::OneWay);
+        }
         forgotten
+    }
+
+    /// Returns whether a command to a link names where its reply goes.
+    fn names_replies(&self, link: u32) -> bool {
+        self.fleets.class(link).dialect.names_replies(P::PROTOCOL)
     }
 
     /// A copy of a command came in the answer to a request, which may have been a query.
@@ -224,7 +241,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// Reports the final state of a reply and gives its slot back.
     pub(super) fn finalise_reply(&mut self, id: SlotId, at: Micros, outcome: Outcome) {
         let slot = self.messages.get(id);
-        let (stream, request) = (slot.stream, slot.request);
+        let (link, stream, request) = (slot.link, slot.stream, slot.request);
         let answer = Answer {
             id: self.fleets.message_id(slot.device, stream, slot.seq),
             due: slot.due,
@@ -233,7 +250,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             outcome: Answering::of(outcome),
             own: self.own.until(slot.own, slot.due, at),
         };
-        if P::PROTOCOL.asks {
+        if self.names_replies(link) {
             self.reply_paths.release(request);
         }
         self.recording.command(stream, Command::Answer(answer));

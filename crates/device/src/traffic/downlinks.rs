@@ -40,6 +40,19 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             self.recording.counts(spokesman, now).answered_unknown += 1;
             return None;
         };
+        let code = acknowledgement.code;
+        let of = self.fleets.stream(stream);
+        if !of.is_ended_by_name() {
+            // The message was final once it was sent.
+            self.recording
+                .refusals()
+                .note(Reason::Application(code), acknowledgement.messages);
+            let counts = self.recording.stream_counts(stream, now);
+            counts.refused_unawaited.add(Reason::Application(code), 1);
+            return None;
+        }
+        // The transport's answer to a message that is refused by name is the session's to wait for.
+        let is_forgotten = of.is_acknowledged() && of.qos != Qos::AtMostOnce;
         let id = match self.messages.meet(queue, seq) {
             Met::Open(id) => id,
             Met::GivenUp => {
@@ -56,15 +69,15 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             }
         };
         // It ends an attempt; the transport's word may still come.
-        let has_answer = self.fleets.stream(stream).qos != Qos::AtMostOnce;
-        let forgotten = has_answer.then(|| self.messages.forget(id));
+        let forgotten = is_forgotten.then(|| self.messages.forget(id));
         self.answered(id, now);
         if acknowledgement.is_accepted {
             self.finalise(id, now, Outcome::Accepted);
         } else {
-            let (code, text) = (acknowledgement.code, acknowledgement.messages);
             let reason = Reason::Application(code);
-            self.recording.refusals().note(reason, text);
+            self.recording
+                .refusals()
+                .note(reason, acknowledgement.messages);
             self.end(id, now, Outcome::Rejected(reason));
         }
         forgotten

@@ -368,6 +368,9 @@ impl Broker {
 /// The code for credentials that nobody has. Where a token is all that a device gives, MQTT 3.1.1 has
 /// another code for one that is unknown, and a link without any is taken for its client id.
 fn login_refusal(shared: &Shared, connect: &Connect<'_>) -> u8 {
+    if shared.config.dialect.server.hides_logins {
+        return reason::BAD_USER_OR_PASSWORD;
+    }
     match (
         shared.config.dialect.knows_links,
         connect.user,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use muster_net::{Key, ReadLimit};
-use muster_platform::{Data, DevicePublish};
-use muster_protocol::mqtt::{Incoming, Pending, Publish, reason};
+use muster_platform::{Data, DevicePublish, Endpoint, PropertyBag, Published};
+use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
 
-use super::request::{Asked, PublishRef};
-use super::{acknowledging, asker};
+use super::request::{Asked, PublishRef, Refusable};
+use super::{acknowledging, asker, objecting};
 use crate::commands;
 use crate::config::SlowReader;
 use crate::end::Work;
@@ -147,6 +147,8 @@ impl<'a> Received<'a> {
                 self.put(work, &topic, incoming.pending);
             }
             DevicePublish::Data(data) => self.put_data(work, &data),
+            DevicePublish::Published(published) => self.put_published(work, &published),
+            DevicePublish::Refused(status) => self.refuse(work, status),
             // Not what the topic is for: the link ends, and MQTT 5 says why.
             DevicePublish::Invalid => {
                 ctx.counts().unreadable.more();
@@ -191,6 +193,63 @@ impl<'a> Received<'a> {
         };
         if let Some(answer) = work.router.uplink(ctx, &publish, origin) {
             respond(work, asker, answer);
+        }
+    }
+
+    /// A message of one device, on its way to whoever subscribed to that device's topic.
+    fn put_published(&self, work: &mut Work<'_>, of: &Published<'_>) {
+        let (ctx, incoming) = (&mut work.ctx, self.incoming);
+        if let Some(status) = self.refusal(ctx, of) {
+            return self.refuse(work, status);
+        }
+        if let Some(gateway) = of.gateway {
+            let mut waiting = locked(&ctx.shared.waiting);
+            waiting.speaks_for(of.tenant, gateway, of.device);
+        }
+        let (mut topic, mut media_type) = (String::new(), String::new());
+        of.write_surface(&mut topic);
+        let has_type = of
+            .properties
+            .read(PropertyBag::CONTENT_TYPE, &mut media_type);
+        let ttl_s = of.ttl_s().filter(|_| of.endpoint == Endpoint::Event);
+        let mut user = Vec::new();
+        let plain = published(incoming, &mut user);
+        let publish = Publish {
+            topic: &topic,
+            retain: false,
+            content_type: has_type.then_some(&*media_type).or(plain.content_type),
+            message_expiry: ttl_s.or(plain.message_expiry),
+            ..plain
+        };
+        let refusable = self.refusable();
+        let origin = Origin {
+            is_answered: incoming.pending.is_some(),
+            ..self.origin(Request::Refusable(refusable.clone()))
+        };
+        if let Some(answer) = work.router.uplink(ctx, &publish, origin) {
+            respond_to_device(work, &refusable, answer);
+        }
+    }
+
+    /// The status with which a readable message is refused, if it is.
+    fn refusal(&self, ctx: &Ctx<'_>, of: &Published<'_>) -> Option<u16> {
+        let known = ctx.shared.registered_devices.as_ref();
+        if known.is_some_and(|known| !known.has(of.tenant, of.device)) {
+            return Some(objecting::UNKNOWN_DEVICE);
+        }
+        let is_unsafe = self.incoming.qos == Qos::AtMostOnce;
+        (is_unsafe && of.endpoint == Endpoint::Event).then_some(objecting::UNACKNOWLEDGED_EVENT)
+    }
+
+    fn refuse(&self, work: &mut Work<'_>, status: u16) {
+        work.ctx.counts().refused_requests.more();
+        objecting::object(work, &self.refusable(), status);
+    }
+
+    fn refusable(&self) -> Refusable {
+        Refusable {
+            publish: self.publish(),
+            topic: (*self.incoming.topic).into(),
         }
     }
 
@@ -272,6 +331,19 @@ impl<'a> Received<'a> {
 fn acknowledge(work: &mut Work<'_>, publish: PublishRef, code: u8) {
     let links = work.router.broker().links();
     links.ack(&work.ctx, publish, code);
+}
+
+/// Answers a PUBLISH whose refusal may be a message.
+pub(super) fn respond_to_device(work: &mut Work<'_>, refusable: &Refusable, answer: Answer) {
+    match answer.response {
+        Response::Reject(status) => objecting::object(work, refusable, status),
+        Response::Accept
+        | Response::AcceptTwice
+        | Response::AcceptLate(_)
+        | Response::Garbled
+        | Response::Misnamed
+        | Response::Silence => respond(work, refusable.publish, answer),
+    }
 }
 
 /// Answers an uplink.

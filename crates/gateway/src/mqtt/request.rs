@@ -12,6 +12,13 @@ pub(crate) struct PublishRef {
     pub(crate) pending: Option<Pending>,
 }
 
+/// A PUBLISH whose refusal names it by its topic.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusable {
+    pub(crate) publish: PublishRef,
+    pub(crate) topic: Arc<str>,
+}
+
 /// A message of a device that the application acknowledges.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {

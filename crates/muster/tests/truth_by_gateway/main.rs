@@ -12,6 +12,7 @@ mod hono_amqp;
 mod hono_carriers;
 mod hono_commands;
 mod hono_http;
+mod hono_mqtt;
 mod hono_service;
 mod mqtt;
 mod sap_edge;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::requests::{COMMAND_STATUS, method};
-use crate::command::{CommandCopy, CommandScratch, Replying, named};
+use crate::command::{CommandCopy, named};
 use crate::request::{Answered, Field, Fields, ReplyPath, Request, Segments, Status};
 
 /// Names the command in an answer.
@@ -60,13 +60,6 @@ pub(super) fn answered<'a>(
     })
 }
 
-/// Renders the body of a reply, which names the command.
-pub(super) fn write_reply(to: &Replying<'_>, out: &mut CommandScratch) {
-    out.head(&[]);
-    out.payload.clear();
-    out.write_named(to.stamp);
-}
-
 /// Makes the request that replies to a command, on the path that came with it.
 pub(super) fn ask_reply<'a>(
     to: &'a ReplyPath,
@@ -91,6 +84,7 @@ pub(super) fn ask_reply<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::CommandScratch;
     use crate::command::tests::stamp;
     use crate::request::Method;
 

@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 
 use super::numbered::{Kind, Numbered};
-use super::scope::scoped;
 use crate::command::{
     CommandCopy, CommandScratch, Handing, OutboundCommand, Replying, Returned, named,
 };
 use crate::downlink::Downlink;
 use crate::json::Json;
+use crate::scope::scoped;
 
 /// Topic on which a gateway's link takes the commands to its devices, and replies for them.
 pub(super) const GATEWAY: &str = "v1/gateway/rpc";
@@ -150,13 +150,13 @@ pub(super) fn hand(
     out.payload.clear();
     out.topic.clear();
     if let Some(gateway) = to.gateway {
-        scoped(gateway, GATEWAY, &mut out.topic);
+        scoped(&[gateway], GATEWAY, &mut out.topic);
         return form == 0 && write_for_gateway(to, payload, &mut out.payload).is_some();
     }
     let Some(before) = FORMS.get(form) else {
         return false;
     };
-    scoped(to.device, before, &mut out.topic);
+    scoped(&[to.command.device], before, &mut out.topic);
     let _ = write!(out.topic, "{}", to.request);
     out.payload.extend_from_slice(payload);
     true
@@ -166,7 +166,7 @@ fn write_for_gateway(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> Opt
     let call = call(payload)?;
     let head = format!(
         "{{\"device\":\"{}\",\"data\":{{\"id\":{}",
-        to.device, to.request
+        to.command.device, to.request
     );
     for part in [
         head.as_bytes(),
@@ -223,9 +223,10 @@ fn said_by_gateway(payload: &[u8]) -> Option<(&str, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scope::unscoped;
     use super::*;
+    use crate::command::Commanded;
     use crate::command::tests::stamp;
+    use crate::scope::unscoped;
 
     /// Returns a command of the business application.
     fn said() -> CommandScratch {
@@ -244,7 +245,7 @@ mod tests {
     fn handed(gateway: Option<&str>) -> CommandScratch {
         let (said, mut handed) = (said(), CommandScratch::default());
         let to = Handing {
-            device: commanded(&said.topic).expect("it is a command"),
+            command: Commanded::to(commanded(&said.topic).expect("it is a command")),
             gateway,
             request: 17,
         };
@@ -266,6 +267,8 @@ mod tests {
             request: copy.request,
             device: copy.device.unwrap_or(link),
             is_gateways: copy.device.is_some(),
+            path: None,
+            status: 200,
         };
         write_reply(&to, &mut scratch);
         let mut topic = String::new();
@@ -318,7 +321,7 @@ mod tests {
     fn a_device_may_have_asked_in_another_form() {
         let (said, mut out) = (said(), CommandScratch::default());
         let to = Handing {
-            device: "DW1",
+            command: Commanded::to("DW1"),
             gateway: None,
             request: 5,
         };

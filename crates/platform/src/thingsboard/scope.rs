@@ -1,11 +1,7 @@
-//! Topics that mean another thing on each link.
-//!
-//! All devices subscribe to the same few topics, and each is meant itself. Where the server end
-//! routes messages by topic, a device's own topics stand below its name; the name is one level there,
-//! whatever it holds.
+//! The topics of ThingsBoard that mean another thing on each link: all devices have the same few.
 
-/// Prefix of the name; no filter that begins with a wildcard takes it (MQTT-4.7.2-1).
-const ROOT: &str = "$device/";
+use crate::scope::scoped;
+
 /// The topics of devices and gateways.
 const OF_LINKS: [&str; 3] = ["v1/", "v2/", "/provision/"];
 
@@ -13,32 +9,9 @@ const OF_LINKS: [&str; 3] = ["v1/", "v2/", "/provision/"];
 pub(super) fn route(link: &str, topic: &str, out: &mut String) -> bool {
     let is_scoped = OF_LINKS.iter().any(|before| topic.starts_with(before));
     if is_scoped {
-        scoped(link, topic, out);
+        scoped(&[link], topic, out);
     }
     is_scoped
-}
-
-/// Appends a topic of a link below its name.
-pub(super) fn scoped(link: &str, topic: &str, out: &mut String) {
-    out.push_str(ROOT);
-    for character in link.chars() {
-        match character {
-            '/' => out.push_str("%2F"),
-            '+' => out.push_str("%2B"),
-            '#' => out.push_str("%23"),
-            '%' => out.push_str("%25"),
-            _ => out.push(character),
-        }
-    }
-    out.push('/');
-    out.push_str(topic);
-}
-
-/// A routed topic as its link knows it.
-pub(super) fn unscoped(topic: &str) -> &str {
-    let rest = topic.strip_prefix(ROOT);
-    rest.and_then(|rest| rest.split_once('/'))
-        .map_or(topic, |(_, topic)| topic)
 }
 
 #[cfg(test)]
@@ -46,6 +19,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::scope::unscoped;
 
     fn routed(link: &str, topic: &str) -> String {
         let mut routed = String::new();

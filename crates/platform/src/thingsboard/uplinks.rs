@@ -213,6 +213,8 @@ mod tests {
             | DevicePublish::Ignored
             | DevicePublish::Taken
             | DevicePublish::Unknown
+            | DevicePublish::Published(_)
+            | DevicePublish::Refused(_)
             | DevicePublish::Other) => panic!("{other:?}"),
         };
         let surface = |device: &str| {

@@ -7,7 +7,7 @@ use muster_load::{
 };
 use muster_model::STAMP_TEXT;
 use muster_platform::{
-    ApplicationId, BlindField, Carrier, DittoPayload, IntegrityLevel, NamedPayload,
+    ApplicationId, BlindField, Carrier, Dialect, DittoPayload, IntegrityLevel, NamedPayload,
 };
 use muster_protocol::mqtt::Version;
 use serde_json::Value as Json;
@@ -100,7 +100,8 @@ pub(super) fn body(
 }
 
 fn content_type(class: &Class<'_>, view: &View<'_>) -> Option<String> {
-    if class.version == Version::V311 {
+    // Hono's devices write it behind the topic.
+    if class.version == Version::V311 && class.context.dialect != Dialect::Hono {
         return view.refuse(
             "MQTT 3.1.1 has no content type",
             "use `version: \"5\"`, or remove it",

@@ -250,16 +250,16 @@ fn topic_leads_to_one_device(
         is_two_way,
     };
     (dialect.application.write_command)(&to, command);
-    if protocol.asks && (dialect.server.command)(&command.topic).is_none() {
-        let what = format!("`{name}` cannot be one segment of a path of {dialect}");
+    if dialect.names_replies(protocol) && (dialect.server.command)(&command.topic).is_none() {
+        let what = format!("`{name}` cannot be one segment of a path or topic of {dialect}");
         return id()?.refuse(what, "a name without `/`");
     }
     if !command.topic.is_empty() && !topic::is_name(&command.topic) {
         let what = format!("a command to `{name}` would have no topic");
         return id()?.refuse(what, "a name without `+` and `#`");
     }
-    // A reply that is a request goes where its command said, whatever the names are.
-    let is_published = is_two_way && !protocol.asks;
+    // A reply goes where its command said, whatever the names are.
+    let is_published = is_two_way && !dialect.names_replies(protocol);
     let Some(filter) = dialect.application.replies.filter(|_| is_published) else {
         return Some(());
     };
@@ -268,6 +268,8 @@ fn topic_leads_to_one_device(
         request: 0,
         device: name,
         is_gateways: false,
+        path: None,
+        status: DONE,
     };
     (dialect.write_reply)(&to, command);
     let mut surfaced = String::new();

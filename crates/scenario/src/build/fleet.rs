@@ -218,7 +218,11 @@ fn client(fleet: &View<'_>, scheme: Scheme, variables: &Variables<'_>) -> Option
     match scheme.protocol() {
         Protocol::Mqtt => {
             let settings = mqtt(&fleet.get("client")?, variables)?;
-            Some(ClientPlan::Mqtt(Box::new(settings)))
+            let error_topic = hono::has_error_topic(fleet)?;
+            Some(ClientPlan::Mqtt(Box::new(MqttSettings {
+                error_topic,
+                ..settings
+            })))
         }
         Protocol::Coap => coap::client(fleet).map(ClientPlan::Coap),
         Protocol::Http => http::client(fleet).map(ClientPlan::Http),
@@ -245,6 +249,7 @@ fn mqtt(view: &View<'_>, variables: &Variables<'_>) -> Option<MqttSettings> {
         receive_maximum,
         maximum_packet_size: 0,
         needed_packet: 0,
+        error_topic: false,
         will,
         authentication,
     })

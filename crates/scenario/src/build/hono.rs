@@ -1,10 +1,13 @@
 //! Devices of an Eclipse Hono, whatever protocol they speak.
 
-use muster_load::Octets;
+use muster_load::{Octets, Template};
 use muster_model::Micros;
 use muster_plan::{Credential, Scheme, StreamKind, StreamPlan};
-use muster_platform::{Carrier, Dialect, Identity, Protocol, RequestLimits};
+use muster_platform::{
+    ApplicationId, Carrier, Dialect, Endpoint, Identity, PropertyBag, Protocol, RequestLimits, Who,
+};
 
+use super::body::Body;
 use super::requests;
 use super::stream::Class;
 use crate::view::View;
@@ -16,7 +19,7 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
         return Some(());
     }
     if !context.scheme.protocol().asks {
-        return publishes(view, context.is_embedded);
+        return publishes(class, view);
     }
     if view.truth("confirmable") != Some(false) {
         return Some(());
@@ -31,14 +34,10 @@ pub(super) fn takes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     }
 }
 
-/// Checks what Hono takes over MQTT. The embedded gateway knows a device there by its topic alone.
-fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
+/// Checks what Hono takes over MQTT.
+fn publishes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     match view.text_of("kind") {
-        "command" => {
-            let what = "devices of hono take commands over CoAP only";
-            let help = "give the fleet `protocol: coap`, or remove it";
-            return view.refuse_at("kind", what, help);
-        }
+        "command" => return takes_commands(class, view),
         "receive" => {
             let what = "devices of hono subscribe to nothing but commands";
             return view.refuse_at("kind", what, "remove the stream");
@@ -50,11 +49,105 @@ fn publishes(view: &View<'_>, is_embedded: bool) -> Option<()> {
         _ => {}
     }
     let topic = view.get("topic")?;
-    if is_embedded && Dialect::Hono.surface(topic.text()) != topic.text() {
-        let what = format!("`{}` does not name its device", topic.text());
+    let (path, _) = PropertyBag::split(topic.text());
+    let levels: Vec<&str> = path.split('/').collect();
+    let word = levels.first().copied().unwrap_or_default();
+    if Dialect::Hono.surface(path) == path && !is_endpoint(word) {
+        let what = format!("`{path}` is no topic of Hono, which ends a link that publishes there");
+        let help = "such as telemetry or event, or remove it";
+        if class.context.is_embedded {
+            return topic.refuse(what, help);
+        }
+        topic.warn(what, help);
+    }
+    let names_device = levels.len() > 2 && !levels[1].is_empty();
+    if class.role() == Who::Nobody && !names_device {
+        let what = format!("`{path}` does not name its device, and no credential does");
         return topic.refuse(what, "such as telemetry/${tenant}/${id}, or remove it");
     }
     Some(())
+}
+
+/// Checks that commands find their devices: those of a gateway are known by the gateway's login.
+fn takes_commands(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    let credential = class.view.get("credential")?;
+    let is_known = !matches!(credential.text_of("kind"), "none" | "certificate");
+    if class.role() != Who::Gateway || is_known {
+        return Some(());
+    }
+    let what = "commands to the devices of a gateway go to the link that logged in as the gateway";
+    view.refuse_at(
+        "kind",
+        what,
+        "give the fleet `credential: { kind: password }`",
+    )
+}
+
+/// True for a word that a topic of messages begins with.
+fn is_endpoint(word: &str) -> bool {
+    let mut words = [Endpoint::Telemetry, Endpoint::Event].into_iter();
+    words.any(|endpoint| {
+        [true, false]
+            .map(|is_short| endpoint.word(is_short))
+            .contains(&word)
+    })
+}
+
+/// The topic of a stream with the metadata that its messages have there: the content type, which then
+/// stands nowhere else, the time to live, the treatment of errors, and, where the fleet subscribes to
+/// refusals, the id of each message.
+pub(super) fn properties(
+    class: &Class<'_>,
+    view: &View<'_>,
+    topic: Template,
+    body: &mut Body,
+    position: u8,
+) -> Option<Template> {
+    let context = class.context;
+    if context.dialect != Dialect::Hono || context.scheme.protocol().asks {
+        return Some(topic);
+    }
+    let mut written = topic.source().to_owned();
+    if let Some(content_type) = body.content_type.take() {
+        PropertyBag::append(
+            &mut written,
+            PropertyBag::CONTENT_TYPE,
+            &content_type,
+            false,
+        );
+    }
+    if let Some(ttl) = view.time("ttl") {
+        if !ttl.get().is_multiple_of(1_000_000) {
+            let what = "Hono takes the time to live of an event in whole seconds";
+            return view.refuse_at("ttl", what, "such as 30s");
+        }
+        let seconds = (ttl.get() / 1_000_000).to_string();
+        PropertyBag::append(&mut written, PropertyBag::TTL, &seconds, false);
+    }
+    if let Some(on_error) = view.get("on-error") {
+        PropertyBag::append(&mut written, PropertyBag::ON_ERROR, on_error.text(), false);
+    }
+    if class.view.truth("error-topic") == Some(true) {
+        if view.whole("retry") != Some(0_u8) {
+            let what = "a message that is refused by a message is not tried again";
+            return view.refuse_at("retry", what, "`retry: 0`, or no `error-topic`");
+        }
+        let id = ApplicationId::template(position);
+        PropertyBag::append(&mut written, PropertyBag::CORRELATION_ID, &id, true);
+    }
+    Template::parse(&written).ok()
+}
+
+/// True if the links of a fleet subscribe to refusals of what they publish.
+pub(super) fn has_error_topic(fleet: &View<'_>) -> Option<bool> {
+    if fleet.truth("error-topic") != Some(true) {
+        return Some(false);
+    }
+    if super::fleet::devices_per_link(fleet) > 1 {
+        let what = "a link of many devices cannot match refusals to their messages yet";
+        return fleet.refuse_at("error-topic", what, "remove it, or `gateway`");
+    }
+    Some(true)
 }
 
 /// Checks the time that a device waits for a command: Hono takes whole seconds, and bounds them.
@@ -144,8 +237,13 @@ pub(super) fn warn_of_other_identities(
 ) {
     let identity = match credential {
         Credential::Psk { identity, .. } => identity.clone(),
-        Credential::Password { user, .. } => Octets::text(user.clone()),
-        Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => return,
+        Credential::Password { user, .. } if class.context.dialect == Dialect::Hono => {
+            Octets::text(user.clone())
+        }
+        Credential::Password { .. }
+        | Credential::None
+        | Credential::Token { .. }
+        | Credential::Certificate { .. } => return,
     };
     let is_by_name = |of: &StreamPlan| {
         let is_commanded = matches!(

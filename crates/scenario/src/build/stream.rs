@@ -3,7 +3,7 @@
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
 use muster_model::{DeviceId, mix};
 use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
-use muster_platform::{ApplicationId, Carrier, Dialect};
+use muster_platform::{ApplicationId, Carrier, Dialect, Who};
 use muster_protocol::mqtt::{Qos, Version};
 
 use super::body::body;
@@ -91,6 +91,19 @@ fn lead_back(stream: &StreamPlan, view: &View<'_>, earlier: &[StreamPlan]) -> Op
     Some(())
 }
 
+impl Class<'_> {
+    /// The role of the fleet's links on the platform.
+    pub(super) fn role(&self) -> Who {
+        let kind = self.view.get("credential");
+        let kind = kind.map_or("none", |credential| credential.text_of("kind"));
+        match kind {
+            _ if self.view.get("gateway").is_some() => Who::Gateway,
+            "none" | "certificate" => Who::Nobody,
+            _ => Who::Device,
+        }
+    }
+}
+
 pub(super) struct Delivery {
     pub(super) qos: Qos,
     pub(super) is_confirmable: bool,
@@ -148,7 +161,8 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
     if let (Some(Policy::Closed), Some(schedule)) = (&loop_, &schedule) {
         has_period(view, schedule)?;
     }
-    let body = body?;
+    let mut body = body?;
+    let topic = hono::properties(class, view, topic?, &mut body, position);
     is_found(view, ack, &body.carrier)?;
     requests::can_be_sent(class, view, (&body, topic.as_ref()?), ack)?;
     hono::warn_of_large_bodies(class, view, body.most);

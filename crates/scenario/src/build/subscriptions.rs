@@ -64,8 +64,10 @@ fn wanted<'a>(class: &Class<'_>, streams: &'a [StreamPlan], views: &[View<'a>]) 
         .map(|subscription| subscription.filter)
         .collect();
     if streams.iter().any(StreamPlan::is_command) {
-        let is_gateways = class.view.get("gateway").is_some();
-        filters.extend(dialect.publishing().filter_of_commands(is_gateways));
+        filters.extend(dialect.publishing().filter_of_commands(class.role()));
+    }
+    if class.view.truth("error-topic") == Some(true) {
+        filters.extend(dialect.publishing().filter_of_refusals(class.role()));
     }
     let asking = streams
         .iter()
@@ -115,7 +117,8 @@ impl Wanted<'_> {
                 let (mut name, mut text) = (String::new(), String::new());
                 let index = class.variables.index.0.saturating_add(device);
                 class.variables.names.render(index, &mut name);
-                Subscription { filter, qos: 0 }.render(&name, &mut text);
+                let tenant = class.variables.tenant;
+                Subscription { filter, qos: 0 }.render(tenant, &name, &mut text);
                 text
             }
         }

@@ -6,7 +6,7 @@ use super::{default, default_text, list_mut, text};
 use crate::tree::Node;
 
 /// Fills in the topics and identities of a fleet's devices, on a platform that takes requests. Devices that
-/// publish there name themselves in their topics, as requests without a credential do.
+/// publish there do so on the same paths. One that shows a certificate gives no name over MQTT.
 pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
     let mut protocols = Protocol::ALL
         .into_iter()
@@ -18,7 +18,7 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
     let kind = fleet.get("credential").map_or("", |it| text(it, "kind"));
     let who = match kind {
         "" | "none" => Who::Nobody,
-        _ if !protocol.asks => Who::Nobody,
+        "certificate" if !protocol.asks => Who::Nobody,
         _ if fleet.get("gateway").is_some() => Who::Gateway,
         _ => Who::Device,
     };

@@ -28,9 +28,15 @@ object! { pub(super) FLEET:
     key("obey-retry-after", one(Bool),
         "Devices are silent during the Max-Age of a 5.03, or the Retry-After of a 429 or 503; by default true")
         .of(&[ASKING]),
+    key("error-topic", one(Bool),
+        "Links subscribe to the topic of errors, so that a refusal is a message and not the end of the link")
+        .of(&[MQTT, WITH_REFUSALS]),
     key("streams", Kind::List(&map(&stream::STREAM)), "Messages of the devices").or("[]"),
     key("slo", map(&judging::SLO), "Rules for this fleet"),
 }
+
+/// Platforms that publish refusals.
+const WITH_REFUSALS: Owner = Owner::Dialect(|of| of.publishing().refusals.is_some());
 
 object! { GATEWAY:
     key("devices", one(Whole(1, U32)), "Devices a link carries").required(),

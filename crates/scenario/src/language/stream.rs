@@ -45,6 +45,11 @@ object! { pub(crate) STREAM:
     key("ttd", one(Time),
         "Wait of a device for a command, after its query; by default 10s")
         .of(&[Owner::Kind(&["command-query"])]).above_zero("no command comes at once", "such as 10s"),
+    key("ttl", one(Time), "Time for which Hono keeps an event, in whole seconds (`hono-ttl`)")
+        .of(&[MQTT, Owner::Kind(&["event"]), WITH_PROPERTIES]),
+    key("on-error", words!("default", "disconnect", "ignore", "skip-ack"),
+        "Treatment of a message that Hono refuses")
+        .of(&[MQTT, UPLINK, WITH_PROPERTIES]),
     key("status", one(Whole(200, 599)),
         "Status in a device's reply, as in HTTP; by default 200")
         .of(&[Owner::Kind(&["command"]), WITH_STATUS]),
@@ -71,6 +76,9 @@ const WITH_TOPICS: Owner = Owner::Dialect(|of| !of.has_free_calls);
 const WITH_CALLS: Owner = Owner::Dialect(|of| of.has_free_calls);
 /// Platforms to which a device's reply says what became of a command.
 const WITH_STATUS: Owner = Owner::Dialect(|of| of.application.replies_with_status);
+
+/// Platforms whose devices write metadata behind the topic.
+const WITH_PROPERTIES: Owner = Owner::Dialect(|of| of.server.objections.is_some());
 
 const KINDS: &[Word] = &[
     word("telemetry"),
@@ -155,7 +163,8 @@ object! { PAYLOAD:
     key("smart-tracker", map(&WITH_ALARMS), "A vehicle of the same tests"),
     key("industrial-plc", map(&INDUSTRIAL_PLC), "A controller of the same tests"),
     key("random-mix", map(&WITH_ALARMS), "Mix of messages of 1, 20, 100 and 1,000 keys, of the same tests"),
-    key("content-type", one(Text), "The media type: a property of MQTT 5, Content-Format of CoAP, a header of HTTP"),
+    key("content-type", one(Text),
+        "The media type: a property of MQTT 5, Content-Format of CoAP, a header of HTTP; over MQTT with hono a property of the topic"),
 }
 
 object! { ANSWER_ID:

@@ -4,7 +4,7 @@ use muster_model::{ConnectFailure, DeviceId, Reason};
 use muster_platform::{SUBSCRIPTIONS_MAX, Subscription};
 use muster_protocol::mqtt::{self, Filter, Qos, Subscribe};
 
-use super::{Mqtt, Step, refuse};
+use super::{Mqtt, MqttSettings, Step, refuse};
 use crate::class::{Class, ClassStream, Kind};
 use crate::session::{Context, Event};
 
@@ -96,7 +96,7 @@ pub(super) fn note_unanswered(at: &mut Context<'_, Mqtt>) {
     });
 }
 
-impl<C> Class<C> {
+impl Class<MqttSettings> {
     /// The number of filters that a link subscribes to: those of the dialect, then those of the streams.
     fn subscriptions(&self) -> usize {
         let of_streams = self
@@ -104,33 +104,25 @@ impl<C> Class<C> {
             .iter()
             .filter(|stream| self.has_filter(stream))
             .count();
-        (self.dialect.publishing().subscriptions.len() + of_streams).min(SUBSCRIPTIONS_MAX)
+        (self.of_every_link().count() + of_streams).min(SUBSCRIPTIONS_MAX)
+    }
+
+    /// The filters that each link of the fleet subscribes to: those of the dialect, and that of refusals
+    /// where the fleet wants them.
+    fn of_every_link(&self) -> impl Iterator<Item = Subscription> {
+        let publishing = self.dialect.publishing();
+        let filter = publishing.filter_of_refusals(self.role());
+        let refusals = filter.filter(|_| self.client.settings.error_topic);
+        let refusals = refusals.map(|filter| Subscription { filter, qos: 0 });
+        publishing.subscriptions.iter().copied().chain(refusals)
     }
 
     /// The QoS of each filter, in their order.
     fn requested_qos(&self) -> impl Iterator<Item = Qos> {
-        let of_dialect = self.dialect.publishing().subscriptions.iter();
+        let of_dialect = self.of_every_link();
         let of_dialect = of_dialect.map(|it| Qos::from_bits(it.qos).unwrap_or(Qos::AtMostOnce));
         let streams = self.streams.iter().filter(|stream| self.has_filter(stream));
         of_dialect.chain(streams.map(|stream| stream.qos.into()))
-    }
-
-    fn has_filter(&self, stream: &ClassStream) -> bool {
-        stream.is_receive() || self.filter_of_dialect(stream).is_some()
-    }
-
-    /// The dialect's filter for a stream: that of its commands, or of the answers to its
-    /// requests.
-    fn filter_of_dialect(&self, stream: &ClassStream) -> Option<&'static str> {
-        if stream.is_command() {
-            let publishing = self.dialect.publishing();
-            return publishing.filter_of_commands(self.client.gateway.is_some());
-        }
-        let topic = stream.uplink.topic().source();
-        let answers = stream
-            .is_acknowledged()
-            .then(|| (self.dialect.topic)(topic).answers);
-        answers.flatten()
     }
 
     fn render_filters(
@@ -140,11 +132,11 @@ impl<C> Class<C> {
         (filters, qos): (&mut [String], &mut [Qos]),
     ) {
         let mut places = filters.iter_mut().zip(qos);
-        for subscription in self.dialect.publishing().subscriptions {
+        for subscription in self.of_every_link() {
             let Some((filter, qos)) = places.next() else {
                 return;
             };
-            subscription.render(name, filter);
+            subscription.render(self.directory.tenant(), name, filter);
             *qos = Qos::from_bits(subscription.qos).unwrap_or(Qos::AtMostOnce);
         }
         let streams = self.streams.iter().filter(|stream| self.has_filter(stream));
@@ -152,6 +144,26 @@ impl<C> Class<C> {
             self.render_filter(stream, device, name, filter);
             *qos = stream.qos.into();
         }
+    }
+}
+
+impl<C> Class<C> {
+    fn has_filter(&self, stream: &ClassStream) -> bool {
+        stream.is_receive() || self.filter_of_dialect(stream).is_some()
+    }
+
+    /// The dialect's filter for a stream: that of its commands, or of the answers to its
+    /// requests.
+    fn filter_of_dialect(&self, stream: &ClassStream) -> Option<&'static str> {
+        if stream.is_command() {
+            let publishing = self.dialect.publishing();
+            return publishing.filter_of_commands(self.role());
+        }
+        let topic = stream.uplink.topic().source();
+        let answers = stream
+            .is_acknowledged()
+            .then(|| (self.dialect.topic)(topic).answers);
+        answers.flatten()
     }
 
     /// Puts what a stream subscribes to into `out`, which is emptied first.
@@ -166,7 +178,7 @@ impl<C> Class<C> {
             Kind::Receive { filter } => self.directory.render_text(filter, device, name, out),
             Kind::Command { .. } | Kind::Uplink | Kind::Query { .. } => {
                 let filter = self.filter_of_dialect(stream).unwrap_or_default();
-                Subscription { filter, qos: 0 }.render(name, out);
+                Subscription { filter, qos: 0 }.render(self.directory.tenant(), name, out);
             }
         }
     }
