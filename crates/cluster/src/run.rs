@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster_agent::News;
 use muster_conduct::{
     Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase, ProcessSample,
-    Progress, RunData, Standing, Timetable,
+    Progress, Refused, RunData, Standing, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_measure::{Timeline, WindowDelta};
@@ -32,6 +32,8 @@ const INCIDENTS_MAX: usize = 1_000;
 pub trait Observer {
     /// Windows came in; whether the observer keeps them, so that they need not be remembered.
     fn windows(&mut self, delta: &WindowDelta) -> bool;
+    /// The platform refused credentials.
+    fn refused(&mut self, refused: &[Refused]);
     /// A process reported its health.
     fn process_sample(&mut self, agent: usize, sample: &ProcessSample);
     /// Something happened to the generator or its consumers.
@@ -198,6 +200,9 @@ impl Run {
             News::Dispatch(dispatch) => {
                 if !observer.windows(&dispatch.windows) {
                     self.data.unkept.merge(&dispatch.windows);
+                }
+                if !dispatch.refused.is_empty() {
+                    observer.refused(&dispatch.refused);
                 }
                 self.keep(agent, *dispatch);
             }

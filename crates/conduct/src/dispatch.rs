@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use muster_measure::{Account, Identity, WindowDelta};
-use muster_model::Micros;
+use muster_model::{DeviceId, LinkId, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{ConsumerRefusal, Progress};
@@ -25,8 +25,23 @@ pub struct Dispatch {
     pub windows: WindowDelta,
     /// Diagnostics since the last dispatch.
     pub diagnostics: Vec<Diagnostic>,
+    /// Refusals by credentials since the last dispatch, at most [`REFUSED_MAX`]; empty where nobody wants
+    /// them.
+    pub refused: Vec<Refused>,
     /// All it leaves behind, with its last dispatch.
     pub handover: Option<Box<Handover>>,
+}
+
+/// Refusals of one shard between two dispatches: what is beyond them is refused again, and reported then.
+pub const REFUSED_MAX: usize = 1_024;
+
+/// Owner of credentials that the platform refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Refused {
+    /// A link, when it connected.
+    Link(LinkId),
+    /// A device, when it sent a request.
+    Device(DeviceId),
 }
 
 /// Results of a thread at its end.
@@ -44,6 +59,7 @@ impl Dispatch {
         self.progress = Progress::united([self.progress, other.progress]);
         self.windows.merge(&other.windows);
         self.diagnostics.extend(other.diagnostics);
+        self.refused.extend(other.refused);
         match (&mut self.handover, other.handover) {
             (Some(handover), Some(other)) => handover.merge(*other),
             (handover @ None, other) => *handover = other,

@@ -44,7 +44,9 @@ pub use commander::{
     delivery_by_puback,
 };
 pub use conductor::{Conductor, Ending, Order, Phase};
-pub use dispatch::{DISPATCH_EVERY, DISPATCHES_MAX, Diagnostic, Dispatch, Handover, Slice};
+pub use dispatch::{
+    DISPATCH_EVERY, DISPATCHES_MAX, Diagnostic, Dispatch, Handover, REFUSED_MAX, Refused, Slice,
+};
 pub use part::{NoPart, Part};
 pub use placement::Placement;
 pub use process::{Afterlife, ProcessSample, ThreadSample};

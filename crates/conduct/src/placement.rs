@@ -57,6 +57,7 @@ impl Placement<'_> {
             streams: self.schedules.len(),
             account: Account::new(self.recorder),
             listener: self.listener()?,
+            registers_refused: self.plan.registers_refused,
             classes: classes.collect::<Result<_, _>>()?,
         };
         Ok(Shard::new(plan, sink))

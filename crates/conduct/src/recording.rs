@@ -5,9 +5,11 @@ use std::fmt;
 use muster_device::Sink;
 use muster_measure::{Account, Cold, Counts, Identity, PublishedPlan, Recorder, RecorderPlan};
 use muster_model::{
-    Arrival, Attempt, Command, Fact, LinkFact, LinkId, Micros, Reception, RunId, StreamId,
+    Arrival, Attempt, Command, ConnectFailure, Fact, LinkEvent, LinkFact, LinkId, Micros, Outcome,
+    Reason, Reception, RunId, StreamId,
 };
 
+use crate::dispatch::{REFUSED_MAX, Refused};
 use crate::{Diagnostic, Dispatch, Handover, Progress};
 
 /// Writes every fact, in addition to the recorder.
@@ -21,12 +23,34 @@ pub trait FactWriter: fmt::Debug + Send {
 pub struct RecordingSink {
     recorder: Recorder,
     writer: Option<Box<dyn FactWriter>>,
+    /// Refusals by credentials since the last dispatch; none where nobody wants them.
+    refused: Option<Vec<Refused>>,
 }
 
 impl RecordingSink {
     /// An empty recording.
     pub fn new(recorder: Recorder, writer: Option<Box<dyn FactWriter>>) -> Self {
-        Self { recorder, writer }
+        Self {
+            recorder,
+            writer,
+            refused: None,
+        }
+    }
+
+    /// The same recording, which reports those that the platform refuses by their credentials.
+    pub fn noting_refused(self, wanted: bool) -> Self {
+        let refused = wanted.then(Vec::new);
+        Self { refused, ..self }
+    }
+
+    /// Notes a refusal, if it is one of credentials and somebody wants it.
+    fn note_refused(&mut self, who: Refused, reason: Reason) {
+        if let Some(refused) = &mut self.refused
+            && refused.len() < REFUSED_MAX
+            && is_of_registration(reason)
+        {
+            refused.push(who);
+        }
     }
 
     /// The recorder.
@@ -44,6 +68,11 @@ impl RecordingSink {
             progress,
             windows: self.recorder.flush(progress.at),
             diagnostics: std::mem::take(diagnostics),
+            refused: self
+                .refused
+                .as_mut()
+                .map(std::mem::take)
+                .unwrap_or_default(),
             handover: None,
         })
     }
@@ -82,9 +111,19 @@ impl RecordingSink {
     }
 }
 
+/// True for a refusal that a platform gives to whom it does not know: of the credentials, or of the client
+/// id.
+fn is_of_registration(reason: Reason) -> bool {
+    const REJECTED_ID: [Reason; 2] = [Reason::MqttConnack(2), Reason::Mqtt(0x85)];
+    reason.is_of_credentials() || REJECTED_ID.contains(&reason)
+}
+
 impl Sink for RecordingSink {
     fn attempt(&mut self, attempt: &Attempt) {
         self.recorder.attempt(attempt);
+        if let Outcome::Rejected(reason) = attempt.outcome {
+            self.note_refused(Refused::Device(attempt.id.device), reason);
+        }
         if let Some(writer) = &mut self.writer {
             writer.note(&Fact::Attempt(*attempt));
         }
@@ -106,6 +145,9 @@ impl Sink for RecordingSink {
 
     fn link(&mut self, fact: &LinkFact) {
         self.recorder.link(fact);
+        if let LinkEvent::Failed(ConnectFailure::Rejected(reason)) = fact.event {
+            self.note_refused(Refused::Link(fact.link), reason);
+        }
         if let Some(writer) = &mut self.writer {
             writer.note(&Fact::Link(*fact));
         }

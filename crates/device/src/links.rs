@@ -11,6 +11,8 @@ pub(crate) const BRIEF: Micros = Micros::from_secs(5);
 pub struct Links {
     links: Vec<Link>,
     counts: LinkCounts,
+    /// True if no refusal is final, since whoever is refused is registered.
+    are_registered: bool,
 }
 
 /// One session with one credential: its connection.
@@ -92,6 +94,14 @@ impl Link {
 }
 
 impl Links {
+    /// No links yet; no refusal of theirs is final if `are_registered` on it.
+    pub(crate) fn registered_on_refusal(are_registered: bool) -> Self {
+        Self {
+            are_registered,
+            ..Self::default()
+        }
+    }
+
     /// Adds links that are down.
     pub(crate) fn add(&mut self, count: u32) {
         let down = Link {
@@ -167,7 +177,7 @@ impl Links {
 
     /// A try to connect ended without a link.
     pub(crate) fn failed(&mut self, link: u32, is_refusal: bool, is_final: bool) {
-        self.tried(link, is_final);
+        self.tried(link, is_final && !self.are_registered);
         self.counts.failed += 1;
         self.counts.refused += u64::from(is_refusal);
     }

@@ -63,6 +63,9 @@ pub struct ShardPlan<C> {
     pub account: Account,
     /// Reader of received messages; needed if a stream is of kind `receive`.
     pub listener: Option<Listener>,
+    /// True if devices that the platform refuses are registered meanwhile, so that no refusal by credentials is
+    /// final.
+    pub registers_refused: bool,
     /// The parts of fleets that this shard carries.
     pub classes: Vec<(Class<C>, Ramp)>,
 }
@@ -71,7 +74,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// A shard whose links are all down.
     pub fn new(plan: ShardPlan<P::Settings>, sink: S) -> Self {
         let (mut session, mut states) = (P::default(), Vec::new());
-        let (mut links, mut connects) = (Links::default(), Connects::default());
+        let mut links = Links::registered_on_refusal(plan.registers_refused);
+        let mut connects = Connects::default();
         let mut fleets = Fleets::new(plan.run, plan.seed, plan.streams);
         for (class, ramp) in plan.classes {
             let added = fleets.add(class);

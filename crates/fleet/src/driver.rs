@@ -192,7 +192,9 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         writer: Option<Box<dyn FactWriter>>,
     ) -> Result<Self, ShardError> {
         let recorder = muster_measure::Recorder::new(spec.recorder.clone());
-        let mut shard = spec.shard::<P, _>(RecordingSink::new(recorder, writer))?;
+        let recording = RecordingSink::new(recorder, writer);
+        let recording = recording.noting_refused(spec.plan.registers_refused);
+        let mut shard = spec.shard::<P, _>(recording)?;
         let targets = Targets::new::<P>(spec);
         if P::TRANSPORT == Transport::Stream {
             // Links on one shared socket have one address.

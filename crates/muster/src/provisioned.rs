@@ -1,12 +1,14 @@
 //! Devices that a run creates on the platform before they connect and removes at its end.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use muster_net::Clock;
 use muster_plan::{Plan, ProvisionMode};
 use muster_provision::{
-    JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
+    JOURNAL, Journal, ProvisionError, Provisioner, Registered, Registrar, Summary, Watch,
+    provisioner,
 };
 use muster_report::Event;
 
@@ -76,10 +78,12 @@ pub(crate) struct NotProvisioned {
 
 /// The devices of a run on the platform.
 pub(crate) struct Provisioned {
-    provisioner: Box<dyn Provisioner>,
-    journal: Option<Journal>,
+    provisioner: Arc<dyn Provisioner>,
+    journal: Option<Arc<Journal>>,
     removes: bool,
     summary: Summary,
+    /// Registers those that are refused; none where all were registered before.
+    registrar: Option<Arc<Registrar>>,
     /// Begins when the platform knew them.
     at: Clock,
 }
@@ -100,9 +104,11 @@ pub(crate) fn before(
     };
     let provisioner = match provision.mode {
         ProvisionMode::None => return Ok(None),
-        ProvisionMode::Auto | ProvisionMode::Verify => provisioner(plan).map_err(unchanged)?,
+        ProvisionMode::Auto | ProvisionMode::Verify | ProvisionMode::OnRefusal => {
+            provisioner(plan).map_err(unchanged)?
+        }
     };
-    let Some(provisioner) = provisioner else {
+    let Some(provisioner) = provisioner.map(Arc::<dyn Provisioner>::from) else {
         return Ok(None);
     };
     if provision.mode == ProvisionMode::Verify {
@@ -110,12 +116,25 @@ pub(crate) fn before(
         return verified(provisioner, summary).map(Some);
     }
     let journal = Journal::open(folder, provisioner.target()).map_err(unchanged)?;
+    let journal = Arc::new(journal);
+    if provision.mode == ProvisionMode::OnRefusal {
+        let registrar = Registrar::start(plan, Arc::clone(&provisioner), Arc::clone(&journal));
+        return Ok(Some(Provisioned {
+            registrar: Some(Arc::new(registrar.map_err(unchanged)?)),
+            provisioner,
+            journal: Some(journal),
+            removes: provision.remove,
+            summary: Summary::default(),
+            at: Clock::start(),
+        }));
+    }
     match provisioner.create(plan, &journal, watch) {
         Ok(summary) => Ok(Some(Provisioned {
             provisioner,
             journal: Some(journal),
             removes: provision.remove,
             summary,
+            registrar: None,
             at: Clock::start(),
         })),
         Err(error) => {
@@ -138,7 +157,7 @@ pub(crate) fn before(
 
 /// A platform that lacks something is no target.
 fn verified(
-    provisioner: Box<dyn Provisioner>,
+    provisioner: Arc<dyn Provisioner>,
     summary: Summary,
 ) -> Result<Provisioned, NotProvisioned> {
     if summary.is_as_wanted() {
@@ -147,6 +166,7 @@ fn verified(
             journal: None,
             removes: false,
             summary,
+            registrar: None,
             at: Clock::start(),
         });
     }
@@ -167,11 +187,19 @@ const fn is_interruption(error: &ProvisionError) -> bool {
 }
 
 impl Provisioned {
+    /// Registers those that the platform refuses during the run; none where all were registered before.
+    pub(crate) fn registrar(&self) -> Option<Arc<Registrar>> {
+        self.registrar.clone()
+    }
+
     /// Removes what was created, if the scenario wants it; what was done, as events.
     /// Instants count from the run's T0: what came before it is negative.
     pub(crate) fn after(mut self, clock: Clock) -> Vec<Event> {
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
-        let created = Event::new(at_s, "provisioned", self.summary.to_string());
+        let created = match self.registrar.take() {
+            Some(registrar) => registered(&registrar.end(), clock.now().as_secs_f64()),
+            None => Event::new(at_s, "provisioned", self.summary.to_string()),
+        };
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
         let removed = removed.map(|(kind, detail)| Event::new(now, kind, detail));
@@ -180,9 +208,28 @@ impl Provisioned {
 
     /// Once at the most.
     fn remove(&mut self) -> Option<(&'static str, String)> {
+        if let Some(registrar) = self.registrar.take() {
+            registrar.end();
+        }
         let journal = self.journal.take().filter(|_| self.removes)?;
         Some(remove(&*self.provisioner, &journal))
     }
+}
+
+/// Registrations during the run, and the refusals before them, as an event.
+fn registered(done: &Registered, at_s: f64) -> Event {
+    let mut text = format!(
+        "{} refusals of {} links, each of which the run registered once; {}",
+        done.refusals, done.links, done.summary
+    );
+    if done.failed > 0 {
+        let errors = done.errors.join("; ");
+        text.push_str(&format!(
+            "; {} links could not be registered: {errors}",
+            done.failed
+        ));
+    }
+    Event::new(at_s, "registered-on-refusal", text)
 }
 
 /// A run that fails to begin leaves nothing behind either.

@@ -1,12 +1,14 @@
 //! The observer of a run for the user: keeps its records, shows its state, and exports its figures.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 use muster_cluster::Observer;
-use muster_conduct::{Incidents, ProcessSample, Standing};
+use muster_conduct::{Incidents, ProcessSample, Refused, Standing};
 use muster_measure::{Record, WindowDelta};
 use muster_metrics::Exporter;
 use muster_model::Micros;
+use muster_provision::Registrar;
 use muster_result::{Fixed, Live, Note, View, encoded, event_of};
 
 use crate::args::RunArgs;
@@ -22,6 +24,8 @@ pub(crate) struct Watcher {
     view: View,
     last: Option<Live>,
     has_timeline: bool,
+    /// Registers those that the platform refuses; none where the scenario does not want it.
+    registrar: Option<Arc<Registrar>>,
 }
 
 impl Watcher {
@@ -42,7 +46,13 @@ impl Watcher {
             view: View::new(fixed),
             last: None,
             has_timeline: false,
+            registrar: None,
         }
+    }
+
+    /// The same watcher, which passes refusals on.
+    pub(crate) fn registering(self, registrar: Option<Arc<Registrar>>) -> Self {
+        Self { registrar, ..self }
     }
 
     /// Gives the terminal back, the folder, and the exporter; where lines are shown, also how the run stood.
@@ -68,6 +78,12 @@ impl Observer for Watcher {
         }
         self.folder
             .record(&Record::Windows(Box::new(delta.clone())))
+    }
+
+    fn refused(&mut self, refused: &[Refused]) {
+        if let Some(registrar) = &self.registrar {
+            registrar.refused(refused);
+        }
     }
 
     fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {

@@ -70,6 +70,9 @@ pub struct Plan {
     /// was asked for.
     #[serde(skip)]
     pub provision: Option<ProvisionPlan>,
+    /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
+    /// refusal is final.
+    pub registers_refused: bool,
     /// Pages of the platform's own counters, read before the load and after it; only whoever starts
     /// the run has a use for them.
     #[serde(skip)]

@@ -81,6 +81,8 @@ pub enum ProvisionMode {
     Auto,
     /// Checks that the devices are there.
     Verify,
+    /// Creates a device when the platform refuses it, while the run goes on.
+    OnRefusal,
     /// Nothing.
     None,
 }

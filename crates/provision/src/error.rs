@@ -58,6 +58,11 @@ pub enum ProvisionError {
         /// In what it differs.
         how: String,
     },
+    /// Single devices cannot be registered there while a run goes on.
+    #[error(
+        "register a refused device: this platform has no call for it; use `provision.mode: auto`"
+    )]
+    NoRegistration,
     /// The platform does not know the gateway.
     #[error(
         "{call}: there is no gateway whose alternate id is `{gateway}`; name one that is there by \

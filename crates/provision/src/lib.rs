@@ -2,7 +2,8 @@
 //!
 //! Layer 6. A [`Provisioner`] calls a platform's management API at a bounded rate and with a bounded
 //! number of calls under way. What is there already with the same content is left alone; what is
-//! there with another is an error with a name. A [`Journal`] holds what was created, written before
+//! there with another is an error with a name. A [`Registrar`] does so for those that the platform refuses
+//! while a run goes on. A [`Journal`] holds what was created, written before
 //! and after each call, so that a run that was killed can be taken up again and that nothing else is
 //! ever removed. It must never know a schedule, a link or the ledger.
 //!
@@ -14,6 +15,7 @@ mod hono;
 mod journal;
 mod pacer;
 mod provisioner;
+mod registrar;
 mod rest;
 mod sap_edge;
 mod summary;
@@ -23,4 +25,5 @@ mod work;
 pub use error::ProvisionError;
 pub use journal::{JOURNAL, Journal};
 pub use provisioner::{Provisioner, Watch, distinct, provisioner};
+pub use registrar::{Registered, Registrar};
 pub use summary::{Counts, Summary};

@@ -1,5 +1,8 @@
 //! The seam between those who want devices to be known and the platforms that have to know them.
 
+use std::fmt;
+
+use muster_model::LinkId;
 use muster_plan::{Plan, ProvisionPlan, Secret};
 use muster_platform::ManagementApi;
 
@@ -10,7 +13,7 @@ use crate::{Journal, ProvisionError, Summary};
 /// Registers the devices of a plan with a platform.
 ///
 /// Each call may be made again after it failed or was killed, and does what is left to do.
-pub trait Provisioner {
+pub trait Provisioner: fmt::Debug + Send + Sync {
     /// Creates what the plan wants and the platform has not.
     ///
     /// # Errors
@@ -40,6 +43,21 @@ pub trait Provisioner {
     /// # Errors
     /// [`ProvisionError`]; what is left stays in the journal.
     fn remove(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError>;
+
+    /// Creates the devices of one link, and their credentials, where the platform has not both: called while
+    /// a run goes on, for a link that was refused. It creates no tenant.
+    ///
+    /// # Errors
+    /// [`ProvisionError`]; [`ProvisionError::NoRegistration`] if the platform has no such calls.
+    fn register(
+        &self,
+        _plan: &Plan,
+        _link: LinkId,
+        _journal: &Journal,
+        _watch: &dyn Watch,
+    ) -> Result<Summary, ProvisionError> {
+        Err(ProvisionError::NoRegistration)
+    }
 
     /// The management API, as a journal names it.
     fn target(&self) -> &str;

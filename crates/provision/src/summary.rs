@@ -39,6 +39,23 @@ impl Summary {
         self.kinds.entry(kind).or_default()
     }
 
+    /// Adds the counts of another one.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (kind, counts) in &other.kinds {
+            let sum = self.of(kind);
+            sum.created += counts.created;
+            sum.already_there += counts.already_there;
+            sum.missing += counts.missing;
+            sum.different += counts.different;
+            sum.removed += counts.removed;
+            sum.already_gone += counts.already_gone;
+            sum.left += counts.left;
+        }
+        for wrong in &other.wrong {
+            self.name(|| wrong.clone());
+        }
+    }
+
     /// Notes in words what is not as it should be.
     pub(crate) fn name(&mut self, wrong: impl FnOnce() -> String) {
         if self.wrong.len() < NAMED_MAX {

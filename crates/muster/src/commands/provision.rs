@@ -137,6 +137,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Identity { .. }
         | ProvisionError::SameLogin { .. }
         | ProvisionError::NoMongo
+        | ProvisionError::NoRegistration
         | ProvisionError::Random
         | ProvisionError::Journal { .. }
         | ProvisionError::Thread(_) => outcome::USAGE,

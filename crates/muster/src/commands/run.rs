@@ -207,7 +207,8 @@ impl Ready {
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let exporter = watched::start(outlets, &plan, &spread, target.name());
-        let mut watcher = Watcher::new(folder, fixed, exporter, args);
+        let registrar = provisioned.as_ref().and_then(Provisioned::registrar);
+        let mut watcher = Watcher::new(folder, fixed, exporter, args).registering(registrar);
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,

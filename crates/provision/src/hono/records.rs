@@ -90,6 +90,27 @@ pub(super) fn records(
     })
 }
 
+/// Those of one link: the gateway, if it is one, before its devices.
+pub(super) fn records_of(
+    plan: &Plan,
+    link: LinkId,
+) -> impl Iterator<Item = Result<Record, ProvisionError>> + '_ {
+    let has = move |fleet: &&FleetPlan| {
+        let first = fleet.first_link.0;
+        (first..first + fleet.links).contains(&link.0)
+    };
+    plan.fleets.iter().filter(has).flat_map(move |fleet| {
+        let of_link = LinkRenderer::new(plan, fleet);
+        let place = link.0 - fleet.first_link.0;
+        let gateway = (gateways(fleet) > 0).then(|| of_link.gateway(place));
+        let first = place * fleet.devices_per_link;
+        let devices = first..(first + fleet.devices_per_link).min(fleet.devices);
+        gateway
+            .into_iter()
+            .chain(devices.map(move |device| of_link.device(device)))
+    })
+}
+
 struct LinkRenderer<'a> {
     fleet: &'a FleetPlan,
     directory: Directory,

@@ -2,13 +2,14 @@
 
 mod removal;
 
+use muster_model::LinkId;
 use muster_plan::{Plan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
 use super::distinct;
 use super::made::Made;
 use super::model;
-use super::records::{Login, Record, count, records, tenants};
+use super::records::{Login, Record, count, records, records_of, tenants};
 use crate::journal::Standing;
 use crate::rest::{Answer, Ask, Begun, CONFLICT, NOT_FOUND, Rest, segment};
 use crate::threads::each;
@@ -86,6 +87,21 @@ impl Provisioner for Registry {
         Ok(work.summary())
     }
 
+    fn register(
+        &self,
+        plan: &Plan,
+        link: LinkId,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<Summary, ProvisionError> {
+        let records: Vec<_> = records_of(plan, link).collect::<Result<_, _>>()?;
+        let work = Work::new(watch, records.len() as u64);
+        for record in records {
+            self.ensure_known(&Wanted::Device(record), journal, &work)?;
+        }
+        Ok(work.summary())
+    }
+
     fn target(&self) -> &str {
         self.rest.base()
     }
@@ -156,6 +172,59 @@ impl Registry {
         };
         work.done(|summary| summary.ensured(wanted.kind(), 1, u64::from(is_created)));
         Ok(())
+    }
+
+    /// Creates a device that is missing, or the credentials that one which is there lacks; the latter are
+    /// nothing of ours to remove.
+    fn ensure_known(
+        &self,
+        wanted: &Wanted,
+        journal: &Journal,
+        work: &Work<'_>,
+    ) -> Result<(), ProvisionError> {
+        let is_created = match self.find(wanted, work.watch)? {
+            None => self.make(wanted, journal, work.watch)?,
+            Some(found) => {
+                if let Some(how) = wanted.difference(&found.thing) {
+                    return Err(ProvisionError::Differs {
+                        call: found.call,
+                        kind: wanted.kind(),
+                        key: wanted.key(),
+                        how,
+                    });
+                }
+                if self.credentials_difference(wanted, work.watch)?.is_some() {
+                    self.add_credentials(wanted, work.watch)?;
+                }
+                false
+            }
+        };
+        work.done(|summary| summary.ensured(wanted.kind(), 1, u64::from(is_created)));
+        Ok(())
+    }
+
+    /// Gives a device its credentials beside those that it has.
+    fn add_credentials(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<(), ProvisionError> {
+        let (Wanted::Device(record), RegistryApi::V1) = (wanted, self.api) else {
+            return self.complete(wanted, watch);
+        };
+        let path = below("credentials", &record.key());
+        let answer = self.rest.call(&path, Ask::Read, watch)?;
+        let mut all = match answer.status {
+            NOT_FOUND => Vec::new(),
+            _ => list(answer.json()?),
+        };
+        if let Value::Array(ours) = model::credentials(record)? {
+            all.extend(ours);
+        }
+        let answer = self
+            .rest
+            .call(&path, Ask::Replace(&Value::Array(all)), watch)?;
+        if answer.is_yes() {
+            Ok(())
+        } else {
+            Err(answer.refused())
+        }
     }
 
     /// A thing that is there serves if it has the wanted content. One whose creation a killed process

@@ -93,6 +93,41 @@ fn what_was_there_before_stays_whatever_else_goes() {
     }
 }
 
+/// As a device that is refused has itself registered: what is there stays, and only what is missing is made.
+#[test]
+fn a_link_that_was_refused_is_registered_with_all_that_is_missing() {
+    for (api, paths) in APIS {
+        let world = World::start(4, &format!("{api}, mode: on-refusal"), PSK);
+        let created = "device: 1 created";
+        assert_eq!(world.register(2).unwrap().to_string(), created, "{api}");
+        let counts = paths.map(|path| world.server.below(path).len());
+        assert_eq!(counts, [0, 1, 1], "{api}: no tenant is made");
+        let there = "device: 1 already there";
+        assert_eq!(world.register(2).unwrap().to_string(), there, "{api}");
+        // A device of others that has no credentials yet gets them, and stays.
+        let device = format!("{}t1/ns:d-3", paths[1]);
+        let bare = json!({ "enabled": true });
+        world.server.held().things.insert(device.clone(), bare);
+        assert_eq!(world.register(3).unwrap().to_string(), there, "{api}");
+        assert_eq!(world.server.below(paths[2]).len(), 2, "{api}");
+        assert_eq!(world.remove().unwrap().to_string(), "device: 1 removed");
+        assert!(world.server.held().things.contains_key(&device), "{api}");
+    }
+}
+
+#[test]
+fn a_gateway_that_was_refused_is_registered_with_its_devices() {
+    let fleet = "gateway: { devices: 3, id: 'gw-${index}' }, id: 'd-${index}', \
+                 credential: { kind: psk, user: '${id}@${tenant}', secret: 's' }";
+    let world = World::start(8, ", mode: on-refusal", fleet);
+    assert_eq!(world.register(2).unwrap().to_string(), "device: 3 created");
+    let held = world.server.held();
+    for device in ["gw-2", "d-6", "d-7"] {
+        let path = format!("/v1/devices/t1/{device}");
+        assert!(held.things.contains_key(&path), "{device}");
+    }
+}
+
 /// A registry that breaks down between a device and its credentials leaves half of it, which is ours.
 #[test]
 fn what_was_cut_off_is_completed_or_removed() {

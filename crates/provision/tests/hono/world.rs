@@ -1,5 +1,6 @@
 //! A plan whose devices a registry is told of.
 
+use muster_model::LinkId;
 use muster_plan::Plan;
 use muster_provision::{
     JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
@@ -80,6 +81,12 @@ impl World {
     pub(crate) fn create(&self) -> Result<Summary, ProvisionError> {
         self.provisioner()
             .create(&self.plan(), &self.journal(), &Patient)
+    }
+
+    /// Registers the devices of one link, which was refused.
+    pub(crate) fn register(&self, link: u32) -> Result<Summary, ProvisionError> {
+        self.provisioner()
+            .register(&self.plan(), LinkId(link), &self.journal(), &Patient)
     }
 
     pub(crate) fn verify(&self) -> Result<Summary, ProvisionError> {

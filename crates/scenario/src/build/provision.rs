@@ -34,12 +34,16 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     let mode = match view.text_of("mode") {
         "verify" => ProvisionMode::Verify,
         "none" => ProvisionMode::None,
+        "on-refusal" => ProvisionMode::OnRefusal,
         _ => ProvisionMode::Auto,
     };
     let dialect = platform.dialect();
     if dialect.management.is_none() {
         let why = format!("{dialect} has no registry of devices");
         return nobody(&view, mode, (&why, NO_PROVISION));
+    }
+    if mode == ProvisionMode::OnRefusal {
+        can_wait_for_refusals(&view, dialect)?;
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
     if is_embedded && dialect.server.rest.is_none() {
@@ -76,6 +80,21 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         insecure,
         ..rest
     }))
+}
+
+/// True if a run registers devices when they are refused.
+pub(super) fn registers_refused(provision: Option<&ProvisionPlan>) -> bool {
+    provision.is_some_and(|it| it.mode == ProvisionMode::OnRefusal)
+}
+
+/// Checks that single devices can be registered while a run goes on: with Hono's management API.
+fn can_wait_for_refusals(view: &View<'_>, dialect: Dialect) -> Option<()> {
+    let is_hono = dialect.management == Some(ManagementApi::HonoRegistry);
+    if is_hono && view.get("mongodb").is_none() {
+        return Some(());
+    }
+    let what = "devices are registered on refusal by the management API of Hono alone";
+    view.refuse_at("mode", what, "use `mode: auto`")
 }
 
 /// Reads the gateway that the devices belong to there, with platforms whose devices do.
@@ -140,6 +159,10 @@ fn nobody(
         ProvisionMode::Auto => view.warn(what, help),
         ProvisionMode::Verify => {
             let what = format!("nothing can be verified: {why}");
+            return view.refuse_at("mode", what, help);
+        }
+        ProvisionMode::OnRefusal => {
+            let what = format!("no refused device can be registered: {why}");
             return view.refuse_at("mode", what, help);
         }
     }

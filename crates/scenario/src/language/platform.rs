@@ -215,8 +215,8 @@ object! { COMMANDS:
 }
 
 object! { pub(super) PROVISION:
-    key("mode", words!("auto", "verify", "none"),
-        "Action before the run: create missing devices, verify that all exist, or nothing").or("auto"),
+    key("mode", words!("auto", "verify", "on-refusal", "none"),
+        "Create missing devices before the run, verify that all exist, create each when hono refuses it, or nothing").or("auto"),
     key("remove", one(Bool),
         "The run removes at its end only what it created").or("true"),
     key("url", one(Web), "Address of the management API; without a path the platform's default path")
