@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use muster_model::{Cause, DeviceId, LinkId, MessageId, Micros, RunId, StreamId, mix};
 use muster_plan::Offline;
-use muster_platform::ApplicationId;
+use muster_platform::{ApplicationId, Protocol};
 
 use crate::agenda::DueMessage;
 use crate::class::{Class, ClassStream};
@@ -186,6 +186,11 @@ impl<C> Fleets<C> {
         let device = class.directory.device_named(name)?;
         let is_here = class.devices().contains(&device.0);
         (is_here && fleet.first + class.link_of(device) == link).then_some(device)
+    }
+
+    /// Returns whether a command to a link names where its reply goes.
+    pub(crate) fn names_replies(&self, link: u32, protocol: Protocol) -> bool {
+        self.class(link).dialect.names_replies(protocol)
     }
 
     /// The first device that a link carries.

@@ -92,7 +92,7 @@ impl End for Mqtt {
         match request {
             Request::Publish(publish) => publishing::respond(work, publish, answer),
             Request::Refusable(refusable) => {
-                publishing::respond_to_device(work, &refusable, answer)
+                publishing::respond_to_device(work, &refusable, answer);
             }
             Request::Application(asked) => acknowledging::respond(work, asked, answer),
             Request::Coap(_) | Request::Http(_) => {}

@@ -219,7 +219,7 @@ impl Provisioned {
 /// Registrations during the run, and the refusals before them, as an event.
 fn registered(done: &Registered, at_s: f64) -> Event {
     let mut text = format!(
-        "{} refusals of {} links, each of which the run registered once; {}",
+        "{} refusals of {} links, and one registration each; {}",
         done.refusals, done.links, done.summary
     );
     if done.failed > 0 {

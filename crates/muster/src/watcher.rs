@@ -25,7 +25,7 @@ pub(crate) struct Watcher {
     last: Option<Live>,
     has_timeline: bool,
     /// Registers those that the platform refuses; none where the scenario does not want it.
-    registrar: Option<Arc<Registrar>>,
+    pub(crate) registrar: Option<Arc<Registrar>>,
 }
 
 impl Watcher {
@@ -48,11 +48,6 @@ impl Watcher {
             has_timeline: false,
             registrar: None,
         }
-    }
-
-    /// The same watcher, which passes refusals on.
-    pub(crate) fn registering(self, registrar: Option<Arc<Registrar>>) -> Self {
-        Self { registrar, ..self }
     }
 
     /// Gives the terminal back, the folder, and the exporter; where lines are shown, also how the run stood.

@@ -52,6 +52,7 @@ mod payload;
 mod place;
 mod pointer;
 mod protocol;
+mod publishing;
 mod reader;
 mod request;
 mod sap_edge;
@@ -86,6 +87,9 @@ pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
 pub use pointer::id_at;
 pub use protocol::{Protocol, ProtocolSpec};
+pub use publishing::{
+    Announcement, Objections, Publishing, Refusals, SUBSCRIPTIONS_MAX, Subscription,
+};
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
     Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
@@ -93,9 +97,8 @@ pub use request::{
 };
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{
-    Announcement, Application, Default, Defaults, Handover, ManagementApi, Objections, Promises,
-    PublishedFigures, Publishing, ReadAnswer, Refusals, Requests, Rest, Rewrite, SUBSCRIPTIONS_MAX,
-    Server, Spec, Subscription, SurfaceReply, UplinkTopic,
+    Application, Default, Defaults, Handover, ManagementApi, Promises, PublishedFigures,
+    ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};

@@ -19,10 +19,10 @@ use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 /// Links that wait to be registered: what an adapter refuses in some seconds. A link for which there is no
 /// room comes again, with its next refusal.
 const QUEUE_MAX: usize = 10_000;
-/// Errors that are told in full; the others are counted.
+/// Errors that are reported in full; the others are counted.
 const ERRORS_MAX: usize = 3;
 
-/// Registers those that are refused, on threads of its own.
+/// Registers those that are refused, on separate threads.
 #[derive(Debug)]
 pub struct Registrar {
     queue: Mutex<Option<SyncSender<LinkId>>>,
@@ -37,7 +37,7 @@ pub struct Registered {
     pub summary: Summary,
     /// Refusals that were reported.
     pub refusals: u64,
-    /// Links that they were of, each of which was registered once at the most.
+    /// Links that were refused; each was registered once at the most.
     pub links: u64,
     /// Links that could not be registered.
     pub failed: u64,

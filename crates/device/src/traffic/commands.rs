@@ -88,7 +88,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     ) -> Option<Forgotten<P::Key>> {
         let stamp = self.commanded(link, now, copy, self.fleets.first_device_of(link))?;
         let forgotten = self.end_query(link, now, stamp.id.device);
-        if !self.names_replies(link) {
+        if !self.fleets.names_replies(link, P::PROTOCOL) {
             self.reply_to(link, now, &stamp, |_| copy.request);
         } else if copy
             .reply
@@ -102,11 +102,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
                 .answered_at_once(stamp.id, now, Answering::OneWay);
         }
         forgotten
-    }
-
-    /// Returns whether a command to a link names where its reply goes.
-    fn names_replies(&self, link: u32) -> bool {
-        self.fleets.class(link).dialect.names_replies(P::PROTOCOL)
     }
 
     /// A copy of a command came in the answer to a request, which may have been a query.
@@ -250,7 +245,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             outcome: Answering::of(outcome),
             own: self.own.until(slot.own, slot.due, at),
         };
-        if self.names_replies(link) {
+        if self.fleets.names_replies(link, P::PROTOCOL) {
             self.reply_paths.release(request);
         }
         self.recording.command(stream, Command::Answer(answer));

@@ -33,13 +33,13 @@ pub(super) fn object(work: &mut Work<'_>, refused: &Refusable, status: u16) {
         status,
         at: &at,
     };
-    let is_heard = say(work, &objection);
+    let is_published = say(work, &objection);
     let objections = work.ctx.shared.config.dialect.server.objections;
     let treatment = objections.map_or(OnRefusal::Disconnect, |objections| {
-        (objections.treatment)(&refused.topic, is_heard)
+        (objections.treatment)(&refused.topic, is_published)
     });
     let (ctx, broker) = (&mut work.ctx, work.router.broker());
-    if is_heard {
+    if is_published {
         ctx.counts().rejected.more();
     }
     match treatment {

@@ -12,6 +12,7 @@ use crate::commands;
 use crate::config::SlowReader;
 use crate::end::Work;
 use crate::fault::Response;
+use crate::lock::locked;
 use crate::message::{Message, Parcel, published};
 use crate::routes::SessionRef;
 use crate::thread::Ctx;
@@ -337,6 +338,10 @@ fn acknowledge(work: &mut Work<'_>, publish: PublishRef, code: u8) {
 pub(super) fn respond_to_device(work: &mut Work<'_>, refusable: &Refusable, answer: Answer) {
     match answer.response {
         Response::Reject(status) => objecting::object(work, refusable, status),
+        Response::Unavailable => {
+            let status = work.ctx.shared.config.dialect.server.refusal;
+            objecting::object(work, refusable, status);
+        }
         Response::Accept
         | Response::AcceptTwice
         | Response::AcceptLate(_)

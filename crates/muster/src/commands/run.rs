@@ -207,8 +207,8 @@ impl Ready {
         let timetable = timetable_of(args, &plan);
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let exporter = watched::start(outlets, &plan, &spread, target.name());
-        let registrar = provisioned.as_ref().and_then(Provisioned::registrar);
-        let mut watcher = Watcher::new(folder, fixed, exporter, args).registering(registrar);
+        let mut watcher = Watcher::new(folder, fixed, exporter, args);
+        watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,
@@ -237,9 +237,7 @@ impl Ready {
         let report = archive.report()?;
         outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
         exporter.iter_mut().for_each(|it| it.show_result(&report));
-        if let Some(live) = last {
-            outcome::say(&last_line(live, &report.ledger.uplink));
-        }
+        say_last(last, &report.ledger.uplink);
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
         Ok(Done {
             result: report.verdict.result,
@@ -261,13 +259,14 @@ pub(crate) fn stop_by_signal() -> Result<Arc<AtomicBool>> {
     Ok(interrupted)
 }
 
-/// The last line of the live view, with the final counts.
-fn last_line(mut live: Live, uplink: &Ledger) -> String {
+/// Prints the last line of the live view, with the final counts, where lines are shown.
+fn say_last(last: Option<Live>, uplink: &Ledger) {
+    let Some(mut live) = last else { return };
     live.messages.sent = uplink.sent;
     live.messages.accepted = uplink.accepted;
     live.messages.arrived = uplink.arrivals.arrived;
     live.messages.lost = uplink.arrivals.lost;
-    Plain::last_line(live)
+    outcome::say(&Plain::last_line(live));
 }
 
 fn part_of(args: &RunArgs) -> Part {

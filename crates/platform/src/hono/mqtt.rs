@@ -2,7 +2,7 @@
 //!
 //! A device publishes on `telemetry` or `event` (short: `t`, `e`) what is its own by its credentials; a
 //! gateway, or a device without credentials, on `telemetry/<tenant>/<device>`, where an empty tenant is the
-//! link's own. Metadata stands in a property bag behind the topic. Commands come on
+//! link's own. Metadata follows the topic as a property bag. Commands come on
 //! `command/[tenant]/[device]/req/<request id>/<name>` (short: `c/.../q/...`) to whoever subscribed to
 //! `command/[tenant]/[device]/req/#`, and replies go to `command/[tenant]/[device]/res/<request id>/<status>`
 //! (short: `c/.../s/...`). Refusals come on `error/[tenant]/[device]/<endpoint>/<correlation id>/<status>` (short:
@@ -42,7 +42,7 @@ pub(super) const REFUSALS: &str = "e///#";
 pub(super) const NAMELESS_COMMANDS: &str = "c/${tenant}/${id}/q/#";
 pub(super) const NAMELESS_REFUSALS: &str = "e/${tenant}/${id}/#";
 
-/// The levels of a topic of so many, the last of which may hold slashes.
+/// The first levels of a topic; the last one may hold slashes. None if there are fewer.
 fn levels<const N: usize>(topic: &str) -> Option<[&str; N]> {
     let mut rest = topic.splitn(N, '/');
     let mut levels = [""; N];

@@ -90,7 +90,7 @@ pub(super) fn records(
     })
 }
 
-/// Those of one link: the gateway, if it is one, before its devices.
+/// Records of one link: the gateway, if it is one, before its devices.
 pub(super) fn records_of(
     plan: &Plan,
     link: LinkId,

@@ -203,7 +203,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives a device its credentials beside those that it has.
+    /// Adds credentials to those that a device has.
     fn add_credentials(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<(), ProvisionError> {
         let (Wanted::Device(record), RegistryApi::V1) = (wanted, self.api) else {
             return self.complete(wanted, watch);

@@ -31,9 +31,9 @@ pub(super) fn read<'a>(topic: &str, payload: &'a [u8]) -> Option<Downlink<'a>> {
 }
 
 /// The treatment of a message that is refused: as its property `on-error` says.
-pub(in super::super) fn treatment(topic: &str, is_heard: bool) -> OnRefusal {
+pub(in super::super) fn treatment(topic: &str, is_published: bool) -> OnRefusal {
     let (_, properties) = PropertyBag::split(topic);
-    match (properties.raw(PropertyBag::ON_ERROR), is_heard) {
+    match (properties.raw(PropertyBag::ON_ERROR), is_published) {
         (Some("ignore"), _) => OnRefusal::Acknowledge,
         (Some("skip-ack"), _) => OnRefusal::Ignore,
         (Some("disconnect"), _) | (_, false) => OnRefusal::Disconnect,
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_message_says_what_becomes_of_it_and_its_link() {
-        for (said, alone, heard) in [
+        for (said, alone, published) in [
             ("", OnRefusal::Disconnect, OnRefusal::Acknowledge),
             ("default", OnRefusal::Disconnect, OnRefusal::Acknowledge),
             ("disconnect", OnRefusal::Disconnect, OnRefusal::Disconnect),
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let topic = format!("t/?on-error={said}");
             assert_eq!(treatment(&topic, false), alone, "{said}");
-            assert_eq!(treatment(&topic, true), heard, "{said}");
+            assert_eq!(treatment(&topic, true), published, "{said}");
         }
     }
 
