@@ -1,7 +1,5 @@
 //! The seam between those who want devices to be known and the platforms that have to know them.
 
-use std::fmt;
-
 use muster_model::LinkId;
 use muster_plan::{Plan, ProvisionPlan, Secret};
 use muster_platform::ManagementApi;
@@ -13,7 +11,7 @@ use crate::{Journal, ProvisionError, Summary};
 /// Registers the devices of a plan with a platform.
 ///
 /// Each call may be made again after it failed or was killed, and does what is left to do.
-pub trait Provisioner: fmt::Debug + Send + Sync {
+pub trait Provisioner: Send + Sync {
     /// Creates what the plan wants and the platform has not.
     ///
     /// # Errors

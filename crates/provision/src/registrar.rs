@@ -5,6 +5,7 @@
 //! pace: nothing here delays it, and each refusal until then counts as the failure that it is.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,6 @@ pub struct Registered {
 }
 
 /// Work of the threads, and what came of it.
-#[derive(Debug)]
 struct Shared {
     plan: Plan,
     provisioner: Arc<dyn Provisioner>,
@@ -155,6 +155,14 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("registered", &self.registered)
+            .finish_non_exhaustive()
     }
 }
 
