@@ -24,7 +24,7 @@ mod embedded;
 
 use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
-use embedded::{listening, met_at, own_tls};
+use embedded::{listening, met_at, own_tls, pushed_to};
 use muster_report::Event;
 use muster_result::NotedTarget;
 
@@ -235,6 +235,7 @@ impl Target {
             expected_commands: needs.commands,
             northbound: Some(northbound.clone()),
             management: management.clone(),
+            webhook: pushed_to(plan, &addresses),
             ..listening(plan, &addresses, own)
         };
         let parts = (0..processes).map(|index| config.part(index, processes));

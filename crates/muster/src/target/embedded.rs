@@ -5,9 +5,13 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use muster_conduct::directory;
-use muster_gateway::{GatewayConfig, GatewayDtls, GatewayTls, ListenAddresses, User};
+use muster_gateway::{
+    GatewayConfig, GatewayDtls, GatewayTls, ListenAddresses, User, WebhookConfig,
+};
 use muster_model::LinkId;
-use muster_plan::{Credential, FleetPlan, Northbound, PemFile, Plan, Scheme};
+use muster_plan::{
+    Credential, FleetPlan, Northbound, PemFile, Plan, Scheme, WebhookNorthbound, WebhookProof,
+};
 use muster_platform::Protocol;
 use muster_transport::throwaway;
 
@@ -55,6 +59,29 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
         users: shared_keys(plan),
         ..GatewayConfig::default()
     }
+}
+
+/// The webhook to which the embedded gateway pushes; none where no backend is one.
+pub(super) fn pushed_to(plan: &Plan, found: &Addresses) -> Option<WebhookConfig> {
+    let mut backends = plan.backends.iter();
+    let (backend, webhook) = backends.find_map(|it| Some((it, it.webhook()?)))?;
+    let secret = backend.password.as_ref().map_or(&[][..], |it| it.expose());
+    let secret = String::from_utf8_lossy(secret);
+    let proof = webhook.proof.as_ref().and_then(|proof| match proof {
+        WebhookProof::Secret(header) if header == WebhookNorthbound::HEADER => {
+            Some((header.clone(), format!("Bearer {secret}")))
+        }
+        WebhookProof::Secret(header) => Some((header.clone(), secret.into_owned())),
+        // The scenario's checks let none through.
+        WebhookProof::Basic => None,
+    });
+    Some(WebhookConfig {
+        address: *found.own.first()?,
+        host: backend.endpoint.http_host(),
+        path: backend.endpoint.path.clone(),
+        topic_header: webhook.topic.clone(),
+        proof,
+    })
 }
 
 /// The addresses of the embedded gateway for devices and consumers; webhooks keep theirs.

@@ -23,13 +23,11 @@ const STRAY_TLS: [&str; 3] = ["ca", "insecure", "session-resumption"];
 
 /// Reads `webhook` of a backend.
 pub(super) fn webhook(platform: &View<'_>, backend: &View<'_>, view: &View<'_>) -> Option<Webhook> {
-    if platform.text_of("kind") == "gateway" {
-        let what = "the embedded gateway pushes to no webhook";
-        let help = "use a platform that does, with its `kind` and the addresses of its devices";
-        return view.refuse(what, help);
-    }
     is_alone(backend)?;
     let endpoint = view.read("listen", endpoint::read)?;
+    if platform.text_of("kind") == "gateway" {
+        is_pushed_to(platform, backend, &endpoint)?;
+    }
     can_listen(view, &endpoint)?;
     let tls = tls(backend, view, &endpoint)?;
     let secret = view.optional("secret", secret)?;
@@ -70,6 +68,22 @@ fn is_alone(backend: &View<'_>) -> Option<()> {
         );
     }
     Some(())
+}
+
+/// Checks that the embedded gateway can push there.
+fn is_pushed_to(platform: &View<'_>, backend: &View<'_>, endpoint: &Endpoint) -> Option<()> {
+    let hooks = platform.list("backend").into_iter();
+    let what = if endpoint.scheme == Scheme::Https {
+        "the embedded gateway pushes over `http` alone"
+    } else if backend.get("user").is_some() {
+        "the embedded gateway shows a secret, and no user name"
+    } else if hooks.filter(|it| it.get("webhook").is_some()).count() > 1 {
+        "the embedded gateway pushes to one webhook"
+    } else {
+        return Some(());
+    };
+    let help = "such as one `webhook: { listen: \"http://127.0.0.1:8088/muster\", secret: ... }`";
+    backend.refuse(what, help)
 }
 
 /// Checks that an address is one of a machine, with a port that the platform can be given.
