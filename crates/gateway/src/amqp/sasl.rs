@@ -7,6 +7,7 @@ use fe2o3_amqp::acceptor::sasl_acceptor::SaslServerFrame;
 use fe2o3_amqp::types::primitives::{Array, Symbol};
 use fe2o3_amqp::types::sasl::{SaslCode, SaslInit, SaslOutcome, SaslResponse};
 
+use crate::config::Role;
 use crate::shared::Shared;
 
 const PLAIN: &str = "PLAIN";
@@ -21,7 +22,17 @@ pub(super) struct Gate {
 impl Gate {
     /// True if nobody needs credentials.
     fn is_open(&self) -> bool {
-        self.shared.config.role(None, None).is_some()
+        self.admits_user(None, None)
+    }
+
+    /// Checks credentials: if the gateway has a user for applications, only that one is admitted.
+    fn admits_user(&self, user: Option<&str>, password: Option<&[u8]>) -> bool {
+        let config = &self.shared.config;
+        match config.role(user, password) {
+            Some(Role::Northbound) => true,
+            Some(Role::Device) => config.northbound.is_none(),
+            None => false,
+        }
     }
 
     fn admits(&self, init: &SaslInit) -> bool {
@@ -43,12 +54,7 @@ impl Gate {
             return false;
         };
         let user = std::str::from_utf8(user);
-        user.is_ok_and(|user| {
-            self.shared
-                .config
-                .role(Some(user), Some(password))
-                .is_some()
-        })
+        user.is_ok_and(|user| self.admits_user(Some(user), Some(password)))
     }
 }
 

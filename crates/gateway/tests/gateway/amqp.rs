@@ -384,6 +384,30 @@ fn only_those_with_credentials_are_admitted_where_users_are_named() {
     assert_eq!(rig.account().refused.get(&0x86), Some(&1));
 }
 
+#[test]
+fn only_the_northbound_user_is_admitted_where_there_is_one() {
+    let user = |name: &str| User {
+        name: name.to_owned(),
+        password: b"secret".to_vec(),
+    };
+    let plain = |name: &str, password: &str| SaslProfile::Plain {
+        username: name.to_owned(),
+        password: password.to_owned(),
+    };
+    for users in [Vec::new(), vec![user("device")]] {
+        let rig = Rig::with(GatewayConfig {
+            dialect: Dialect::Hono,
+            northbound: Some(user("north")),
+            users,
+            ..GatewayConfig::default()
+        });
+        assert!(Application::open(rig.amqp, plain("north", "secret")).is_ok());
+        assert!(Application::open(rig.amqp, plain("north", "wrong")).is_err());
+        assert!(Application::open(rig.amqp, plain("device", "secret")).is_err());
+        assert!(Application::open(rig.amqp, SaslProfile::Anonymous).is_err());
+    }
+}
+
 /// Section 2.2, and section 5.3 with the mechanisms as figure 5.3 has them.
 #[test]
 fn the_first_bytes_are_the_standards() {
