@@ -39,8 +39,21 @@ pub(super) async fn push(shared: &Arc<Shared>, config: &WebhookConfig, backlog: 
             sleep(AGAIN_AFTER).await;
             continue;
         };
+        match open.write(config, &stored.message) {
+            Ok(()) => {}
+            Err(Unsendable::Message) => {
+                // Another try would end alike.
+                counts.discarded.more();
+                continue;
+            }
+            Err(Unsendable::Connection) => {
+                connection = None;
+                backlog.put_back(stored);
+                continue;
+            }
+        }
         note_sent(counts, &stored);
-        let answered = timeout(ANSWER_WITHIN, open.post(config, &stored.message)).await;
+        let answered = timeout(ANSWER_WITHIN, open.post()).await;
         let status = answered.ok().flatten();
         if status.is_none() || open.is_ended() {
             connection = None;
@@ -81,6 +94,15 @@ async fn take_or_connect<'a>(
     connection.as_mut()
 }
 
+/// Reasons for which no request was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsendable {
+    /// The message has a field that HTTP does not allow.
+    Message,
+    /// The connection takes no further request.
+    Connection,
+}
+
 /// A connection that stands.
 #[derive(Debug)]
 struct Connection {
@@ -109,9 +131,8 @@ impl Connection {
         self.client.is_closing()
     }
 
-    /// Posts a message: the status of the answer, or none if the connection came to its end.
-    async fn post(&mut self, config: &WebhookConfig, message: &Message) -> Option<u16> {
-        self.write(config, message)?;
+    /// Posts the request of the buffer: the status of the answer, or none if the connection came to its end.
+    async fn post(&mut self) -> Option<u16> {
         self.stream.write_all(&self.out).await.ok()?;
         loop {
             let mut rest = &self.input[..];
@@ -136,8 +157,8 @@ impl Connection {
         }
     }
 
-    /// Writes the request about a message into the buffer; none if it cannot be written.
-    fn write(&mut self, config: &WebhookConfig, message: &Message) -> Option<()> {
+    /// Writes the request about a message into the buffer.
+    fn write(&mut self, config: &WebhookConfig, message: &Message) -> Result<(), Unsendable> {
         config.write_target(&message.topic, &mut self.target);
         self.fields.clear();
         let topic = config
@@ -150,7 +171,8 @@ impl Connection {
             .map(|(name, value)| (name.as_str(), value.as_str()));
         let media_type = message.content_type().map(|it| ("content-type", it));
         for (name, value) in [topic, proof, media_type].into_iter().flatten() {
-            write_field(&mut self.fields, name, value.as_bytes()).ok()?;
+            let written = write_field(&mut self.fields, name, value.as_bytes());
+            written.map_err(|_| Unsendable::Message)?;
         }
         for (name, value) in message.user_properties() {
             // A property that is no field of HTTP stays behind.
@@ -162,6 +184,7 @@ impl Connection {
             body: &message.payload,
             ..Request::new("POST", &self.target, &config.host)
         };
-        self.client.submit(Ticket(0), &request, &mut self.out).ok()
+        let submitted = self.client.submit(Ticket(0), &request, &mut self.out);
+        submitted.map_err(|_| Unsendable::Connection)
     }
 }

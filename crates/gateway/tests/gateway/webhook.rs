@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use muster_gateway::{Gateway, GatewayConfig, WebhookConfig};
 use muster_protocol::http::{Reply, Server, ServerEvent};
-use muster_protocol::mqtt::{Qos, Version};
+use muster_protocol::mqtt::{Publish, Qos, Version};
 
 use crate::device::{Device, PATIENCE as DEVICE_PATIENCE};
 use crate::peer::Peer;
@@ -123,4 +123,24 @@ fn what_the_endpoint_does_not_take_for_now_comes_again_before_all_others() {
     assert_eq!((counts.delivered, counts.redelivered), (3, 2));
     assert_eq!((counts.returned, counts.discarded), (2, 1));
     assert_eq!(counts.delivered_acknowledged, 2);
+}
+
+#[test]
+fn a_message_that_http_cannot_hold_is_discarded() {
+    let (at, requests) = endpoint(&[]);
+    let (gateway, mut device) = rig(at);
+    device.send(&Publish {
+        qos: Qos::AtLeastOnce,
+        content_type: Some("text/plain\u{1}"),
+        ..Publish::new("m/t", b"1")
+    });
+    device.publish("m/t", b"2", Qos::AtLeastOnce);
+    assert_eq!(
+        requests.recv_timeout(PATIENCE).expect("a request").body,
+        b"2"
+    );
+    until(&gateway, 1);
+    let counts = gateway.stop().counts;
+    assert_eq!((counts.delivered, counts.delivered_acknowledged), (1, 1));
+    assert_eq!((counts.discarded, counts.returned), (1, 0));
 }
