@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use fe2o3_amqp::Sender;
 use tokio::sync::mpsc;
 
 use super::exchange::Offer;
+use super::serving::Attached;
 use crate::backlog::Backlog;
 use crate::lock::locked;
 
@@ -23,7 +23,7 @@ pub(crate) struct Address {
     offers: Mutex<VecDeque<Offer>>,
     receivers: AtomicUsize,
     /// Way of new links to the task that serves the address; none before the first.
-    pub(super) attached: OnceLock<mpsc::Sender<Sender>>,
+    pub(super) attached: OnceLock<mpsc::Sender<Attached>>,
 }
 
 impl Address {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use fe2o3_amqp::Sender;
 use fe2o3_amqp::acceptor::{
     ConnectionAcceptor, LinkAcceptor, LinkEndpoint, ListenerConnectionHandle,
     ListenerSessionHandle, SessionAcceptor,
@@ -15,23 +14,25 @@ use fe2o3_amqp::types::performatives::Attach;
 use muster_net::Clock;
 use muster_protocol::mqtt::reason;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::address::Address;
 use super::exchange::Exchange;
 use super::sasl::Gate;
 use super::sending;
-use super::serving::{Place, serve};
+use super::serving::{Attached, Place, serve};
 use crate::shared::Shared;
 
 /// Most connections of applications: a few consumers a process, and many processes.
 const CONNECTIONS_MAX: usize = 1_000;
-/// Most links of one session: consumers have a handful.
+/// Most links that one session has at a time: consumers have a handful.
 const LINKS_MAX: usize = 1_000;
 /// Links that may wait to be served by their address.
 const ATTACHED_MAX: usize = 16;
 /// Longest silence before a connection is open.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
+/// Milliseconds without a frame after which either side gives the other up.
+const IDLE_MS: u32 = 20_000;
 /// Pause after a failure to accept, which is one of resources.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 const CONTAINER: &str = "muster-gateway";
@@ -80,6 +81,7 @@ impl Applications {
         let shared = Arc::clone(&self.shared);
         let acceptor = ConnectionAcceptor::builder()
             .container_id(CONTAINER)
+            .idle_time_out(IDLE_MS)
             .sasl_acceptor(Gate { shared })
             .build();
         let opened = tokio::time::timeout(OPEN_WITHIN, acceptor.accept(stream)).await;
@@ -95,11 +97,14 @@ impl Applications {
 
     async fn serve_session(self, mut session: ListenerSessionHandle) {
         let acceptor = LinkAcceptor::new();
-        let mut links = 0;
+        let links = Arc::new(Semaphore::new(LINKS_MAX));
         while let Some(attach) = session.next_incoming_attach().await {
-            links += 1;
-            let wanted = self.wanted(&attach, links);
-            if let Ok(Wanted::Messages(address)) = &wanted {
+            let permit = Arc::clone(&links).try_acquire_owned();
+            let wanted = match permit {
+                Ok(permit) => self.wanted(&attach).map(|wanted| (wanted, permit)),
+                Err(_) => Err(too_many_links()),
+            };
+            if let Ok((Wanted::Messages(address), _)) = &wanted {
                 // Once the receiver knows that it is attached, devices are not refused for want of one.
                 address.add_receiver();
             }
@@ -109,16 +114,24 @@ impl Applications {
         let _ = session.on_end().await;
     }
 
-    /// Starts the service of a link; none if the attach failed.
-    fn start(&self, link: Option<LinkEndpoint>, wanted: Result<Wanted, Error>) {
+    /// Starts the service of a link, which keeps its permit until it ends; none if the attach failed.
+    fn start(
+        &self,
+        link: Option<LinkEndpoint>,
+        wanted: Result<(Wanted, OwnedSemaphorePermit), Error>,
+    ) {
         match (link, wanted) {
-            (Some(LinkEndpoint::Sender(link)), Ok(Wanted::Messages(address))) => {
-                self.attach(&address, link);
+            (Some(LinkEndpoint::Sender(link)), Ok((Wanted::Messages(address), permit))) => {
+                self.attach(&address, Attached { link, permit });
             }
-            (Some(LinkEndpoint::Receiver(link)), Ok(Wanted::Target(address))) => {
-                tokio::spawn(sending::take(self.clone(), link, address));
+            (Some(LinkEndpoint::Receiver(link)), Ok((Wanted::Target(address), permit))) => {
+                let applications = self.clone();
+                tokio::spawn(async move {
+                    sending::take(applications, link, address).await;
+                    drop(permit);
+                });
             }
-            (None, Ok(Wanted::Messages(address))) => address.remove_receiver(),
+            (None, Ok((Wanted::Messages(address), _))) => address.remove_receiver(),
             (Some(link), Err(error)) => {
                 tokio::spawn(refuse(link, error));
             }
@@ -127,11 +140,7 @@ impl Applications {
     }
 
     /// Returns the purpose of a link; the error says why it is refused.
-    fn wanted(&self, attach: &Attach, links: usize) -> Result<Wanted, Error> {
-        if links > LINKS_MAX {
-            let why = format!("a session may have {LINKS_MAX} links: use further sessions");
-            return Err(Error::new(AmqpError::ResourceLimitExceeded, why, None));
-        }
+    fn wanted(&self, attach: &Attach) -> Result<Wanted, Error> {
         let server = self.exchange.server();
         let unknown = |address: &str| {
             let why = format!("there is no address `{address}` here");
@@ -159,7 +168,7 @@ impl Applications {
     }
 
     /// Passes a link on to the task that serves its address, which the first one starts.
-    fn attach(&self, address: &Arc<Address>, link: Sender) {
+    fn attach(&self, address: &Arc<Address>, link: Attached) {
         let attached = address.attached.get_or_init(|| {
             let (attached, links) = mpsc::channel(ATTACHED_MAX);
             let place = Place {
@@ -186,6 +195,11 @@ enum Wanted {
     Messages(Arc<Address>),
     /// Sending to an address.
     Target(String),
+}
+
+fn too_many_links() -> Error {
+    let why = format!("a session may have {LINKS_MAX} links: use further sessions");
+    Error::new(AmqpError::ResourceLimitExceeded, why, None)
 }
 
 /// Answers an attach with a detach that says why.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fe2o3_amqp::types::messaging::{Data, Outcome};
 use fe2o3_amqp::{Sendable, Sender};
 use muster_net::Clock;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::address::Address;
 use super::encoding::encode;
@@ -36,11 +36,19 @@ pub(super) struct Place {
     pub(super) unsettled: Arc<AtomicUsize>,
 }
 
+/// A link to a receiver.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) link: Sender,
+    /// Its share of the links that its session may have.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
 /// The receivers of an address.
 #[derive(Debug)]
 struct Receivers {
     place: Place,
-    links: Vec<Sender>,
+    links: Vec<Attached>,
     /// The link whose turn is next.
     next: usize,
 }
@@ -49,7 +57,7 @@ type Sent = Pin<Box<dyn Future<Output = Option<Outcome>> + Send>>;
 
 /// Serves an address for as long as the gateway runs. Messages that wait come first; while one of them finds no
 /// credit, what is offered finds none either.
-pub(super) async fn serve(place: Place, mut attached: mpsc::Receiver<Sender>) {
+pub(super) async fn serve(place: Place, mut attached: mpsc::Receiver<Attached>) {
     let address = Arc::clone(&place.address);
     let mut receivers = Receivers {
         place,
@@ -120,7 +128,7 @@ impl Receivers {
     }
 
     /// Waits until a receiver has credit for a stored message, or something else has changed.
-    async fn wait_for_credit(&mut self, stored: Stored, attached: &mut mpsc::Receiver<Sender>) {
+    async fn wait_for_credit(&mut self, stored: Stored, attached: &mut mpsc::Receiver<Attached>) {
         let address = Arc::clone(&self.place.address);
         let has_room = self.place.has_room();
         let sendable = self.place.encode(&stored.message);
@@ -157,11 +165,11 @@ impl Receivers {
         while tried < self.links.len() {
             let at = (self.next + tried) % self.links.len();
             // Credit that a receiver granted before it detached is worth nothing.
-            if at_once(self.links[at].on_detach()).await.is_some() {
+            if at_once(self.links[at].link.on_detach()).await.is_some() {
                 self.remove(at);
                 continue;
             }
-            match at_once(send(&mut self.links[at], &sendable)).await {
+            match at_once(send(&mut self.links[at].link, &sendable)).await {
                 Some(Some(sent)) => {
                     self.next = at + 1;
                     self.place.note_sent();
@@ -176,11 +184,12 @@ impl Receivers {
 
     /// Ends a link whose receiver is gone; its detach is answered.
     fn remove(&mut self, at: usize) {
-        let link = self.links.swap_remove(at);
+        let Attached { link, permit } = self.links.swap_remove(at);
         self.place.address.remove_receiver();
         tokio::spawn(async move {
             // The other side may be gone already.
             let _ = link.close().await;
+            drop(permit);
         });
     }
 }
@@ -293,14 +302,16 @@ async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
 }
 
 /// The first link that has credit, and the delivery on it; no delivery if the link is at its end.
-async fn first_granted(links: &mut [Sender], sendable: &Sendable<Data>) -> (usize, Option<Sent>) {
-    let sends = links.iter_mut().map(|link| Box::pin(send(link, sendable)));
+async fn first_granted(links: &mut [Attached], sendable: &Sendable<Data>) -> (usize, Option<Sent>) {
+    let sends = links
+        .iter_mut()
+        .map(|link| Box::pin(send(&mut link.link, sendable)));
     first(sends.collect()).await
 }
 
 /// The place of the first link whose receiver detaches.
-async fn detached(links: &mut [Sender]) -> usize {
-    let ends = links.iter_mut().map(|link| Box::pin(link.on_detach()));
+async fn detached(links: &mut [Attached]) -> usize {
+    let ends = links.iter_mut().map(|link| Box::pin(link.link.on_detach()));
     first(ends.collect()).await.0
 }
 

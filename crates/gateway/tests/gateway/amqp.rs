@@ -408,6 +408,16 @@ fn only_the_northbound_user_is_admitted_where_there_is_one() {
     }
 }
 
+#[test]
+fn links_that_have_ended_do_not_count_towards_the_links_of_a_session() {
+    let rig = Rig::new();
+    let application = rig.application();
+    // A receiver asks for a second link on its way.
+    for _ in 0..=500 {
+        application.receiver("telemetry/T1", 1).detach();
+    }
+}
+
 /// Section 2.2, and section 5.3 with the mechanisms as figure 5.3 has them.
 #[test]
 fn the_first_bytes_are_the_standards() {

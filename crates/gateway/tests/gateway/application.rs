@@ -14,6 +14,7 @@ use fe2o3_amqp::types::definitions::Error;
 use fe2o3_amqp::types::messaging::{Body, Data, Message, MessageId, Modified, Outcome, Properties};
 use fe2o3_amqp::types::primitives::{SimpleValue, Value};
 use fe2o3_amqp::{Connection, Receiver, Sender, Session};
+use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Mutex, oneshot};
 
@@ -90,11 +91,14 @@ impl Application {
     pub(crate) fn open(at: SocketAddr, sasl: SaslProfile) -> Result<Self, OpenError> {
         let runtime = Runtime::new();
         let opened: Result<_, OpenError> = runtime.run(async move {
-            let url = format!("amqp://{at}");
+            let stream = TcpStream::connect(at).await?;
+            // Without it small frames only travel later.
+            stream.set_nodelay(true)?;
             let connection = Connection::builder()
                 .container_id("application")
+                .hostname("127.0.0.1")
                 .sasl_profile(sasl);
-            let mut connection = connection.open(url.as_str()).await?;
+            let mut connection = connection.open_with_stream(stream).await?;
             let session = Session::begin(&mut connection).await.expect("a session");
             Ok((connection, session))
         });
