@@ -31,12 +31,12 @@ pub(crate) struct Exchange {
     asking: Mutex<FxHashMap<Box<str>, Asking>>,
 }
 
-/// An uplink of a device that waits for a receiver's word, and wants a command then.
+/// An uplink of a device that waits for a disposition, and wants a command then.
 #[derive(Debug, Clone)]
 pub(super) struct Asking {
     /// The thread of the uplink.
     pub(super) shard: u16,
-    /// Called once the thread has the word.
+    /// Called once the thread has the disposition.
     pub(super) settled: Arc<Notify>,
 }
 
@@ -75,7 +75,7 @@ struct ReplyAddresses {
     in_order: VecDeque<Box<str>>,
 }
 
-/// An uplink whose device waits for a receiver's word.
+/// An uplink whose device waits for a disposition.
 #[derive(Debug)]
 pub(crate) struct Offer {
     /// The thread that gets the answer.
@@ -96,7 +96,7 @@ pub(crate) struct Offered {
 pub(crate) enum Passage {
     /// Through the receivers, to which it has to be offered.
     Direct,
-    /// None: its queue is full, and it has to be refused.
+    /// None: its queue is full or has no room to exist, and it has to be refused.
     Full,
     /// Publishing, as to all subscribers.
     Open,
@@ -131,7 +131,7 @@ impl Exchange {
         })
     }
 
-    /// The uplink of a device that waits for a receiver's word.
+    /// The uplink of a device that waits for a disposition.
     pub(super) fn asking(&self, tenant: &str, device: &str) -> Option<Asking> {
         let asking = locked(&self.asking);
         asking.get(key(tenant, device).as_str()).cloned()
@@ -147,15 +147,14 @@ impl Exchange {
         };
         match surface.way {
             AmqpWay::Direct => Passage::Direct,
-            AmqpWay::Stored
-                if self
-                    .find(surface.address)
-                    .is_some_and(|at| at.backlog.is_full()) =>
-            {
-                Passage::Full
-            }
+            AmqpWay::Stored if !self.has_room(surface.address) => Passage::Full,
             AmqpWay::Stored | AmqpWay::Reply | AmqpWay::Published => Passage::Open,
         }
+    }
+
+    /// True if the address can queue a message. A missing address is created, so that it cannot be refused later.
+    fn has_room(&self, name: &str) -> bool {
+        self.open(name).is_some_and(|at| !at.backlog.is_full())
     }
 
     /// Offers an uplink to the receivers of its address; it comes back at once if there are none.
@@ -287,6 +286,17 @@ mod tests {
         assert_eq!(reply(0), None);
         assert_eq!(reply(1).as_deref(), Some("command_response/t/1"));
         assert!(reply(REPLIES_MAX).is_some());
+    }
+
+    #[test]
+    fn an_event_without_room_for_its_address_is_refused() {
+        let exchange = Exchange::new(Dialect::Hono);
+        for at in 0..ADDRESSES_MAX - 1 {
+            assert!(exchange.open(&format!("event/{at}")).is_some());
+        }
+        assert_eq!(exchange.passage("event/last/d"), Passage::Open);
+        assert_eq!(exchange.passage("event/more/d"), Passage::Full);
+        assert_eq!(exchange.passage("event/last/d"), Passage::Open);
     }
 
     #[test]
