@@ -88,7 +88,7 @@ fn check_header(header: [u8; 8]) -> Result<(), Loss> {
         return Err(Loss::other_protocol(what).with("; enable AMQP 1.0 at the broker"));
     }
     if header.starts_with(b"AMQP") {
-        let what = format!("it wants no SASL there (protocol id {})", header[4]);
+        let what = format!("the peer answered without SASL (protocol id {})", header[4]);
         let remedy = Remedy::act("allow SASL at the broker, if only by ANONYMOUS");
         return Err(Loss::refused(what, remedy).finally());
     }

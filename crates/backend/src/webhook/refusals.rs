@@ -55,7 +55,7 @@ impl Cause {
             Self::Malformed(413) => {
                 "its body is longer than a message of this scenario can be, or a batch of them"
             }
-            Self::Malformed(_) => "it is no HTTP/1.1 that is safe to read",
+            Self::Malformed(_) => "the request is malformed HTTP/1.1",
             Self::Paused => "the backend is paused (platform.backend.pause)",
             Self::Handshake => {
                 "the platform does not agree to TLS: does it trust the certificate of platform.backend.tls?"

@@ -123,7 +123,7 @@ impl Applications {
 }
 
 impl Sending {
-    /// Takes a command as one over MQTT; what is none is published.
+    /// Routes a command as the MQTT end does; publishes any other message.
     pub(crate) fn take(self, work: &mut Work<'_>) {
         let message = &self.message;
         let server = &work.ctx.shared.config.dialect.spec().server;
