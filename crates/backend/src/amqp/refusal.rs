@@ -33,6 +33,8 @@ pub(super) struct Loss {
     pub(super) is_final: bool,
     /// True if the connection has more to say of it.
     pub(super) is_of_connection: bool,
+    /// True if the peer hung up before its first byte.
+    pub(super) is_mute: bool,
 }
 
 impl Loss {
@@ -72,6 +74,12 @@ impl Loss {
         self
     }
 
+    /// The same loss, from a peer that hung up before its first byte.
+    pub(super) fn mute(mut self) -> Self {
+        self.is_mute = true;
+        self
+    }
+
     /// The same loss with a hint at the end of its sentence.
     pub(super) fn with(mut self, hint: &str) -> Self {
         self.cause.what.push_str(hint);
@@ -83,6 +91,7 @@ impl Loss {
             cause: RefusalCause::new(kind, what.to_string()),
             is_final: false,
             is_of_connection: false,
+            is_mute: false,
         }
     }
 }

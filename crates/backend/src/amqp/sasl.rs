@@ -49,7 +49,7 @@ where
     write(stream, &HEADER).await?;
     let mut header = HEADER;
     let read = stream.read_exact(&mut header).await;
-    read.map_err(|error| of_stream(&error, "the header of SASL"))?;
+    read.map_err(|error| of_stream(&error, "the header of SASL").mute())?;
     check_header(header)?;
     let body = frame(stream, "the mechanisms of SASL").await?;
     let offered = mechanisms(&body).ok_or_else(|| malformed("the mechanisms of SASL"))?;

@@ -111,9 +111,9 @@ impl Target {
         }
     }
 
-    /// A peer that hangs up before it has said a word may speak TLS, or none.
+    /// Adds the hint at TLS if the peer hung up before its first byte: it may speak TLS, or none.
     fn hinted(&self, loss: Loss) -> Loss {
-        match loss.cause.what.contains("closed before the header") {
+        match loss.is_mute {
             true => loss.with(&self.hint),
             false => loss,
         }
