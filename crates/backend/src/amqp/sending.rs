@@ -37,17 +37,27 @@ pub(super) struct Outgoing {
 /// One sender with its queue.
 pub(super) struct Sending {
     link: Sender,
-    address: String,
     queue: mpsc::Receiver<Outgoing>,
     mode: watch::Receiver<Mode>,
-    reporter: Reporter,
-    /// Commands whose outcome is awaited, at most `UNDER_WAY_MAX`.
-    outcomes: JoinSet<(CommandToken, Result<Outcome, SendError>)>,
-    /// True if a rejection was reported.
-    has_rejected: bool,
+    outcomes: Outcomes,
     /// True if the absence of credit was reported.
     has_starved: bool,
 }
+
+/// Outcomes of a sender's commands, which are read while the link waits for credit too.
+struct Outcomes {
+    address: String,
+    reporter: Reporter,
+    /// Commands whose outcome is awaited, at most `UNDER_WAY_MAX`.
+    awaited: JoinSet<Settled>,
+    /// True if a rejection was reported.
+    has_rejected: bool,
+    /// True if a command without an outcome was reported.
+    has_failed: bool,
+}
+
+/// A command, and its outcome.
+type Settled = (CommandToken, Result<Outcome, SendError>);
 
 impl Outgoing {
     fn message(self) -> (CommandToken, Message<Data>) {
@@ -78,12 +88,15 @@ impl Sending {
         let (queue, taken) = mpsc::channel(QUEUE_MAX);
         let sending = Self {
             link,
-            address: address.to_owned(),
             queue: taken,
             mode: worker.mode.clone(),
-            reporter: worker.reporter.clone(),
-            outcomes: JoinSet::new(),
-            has_rejected: false,
+            outcomes: Outcomes {
+                address: address.to_owned(),
+                reporter: worker.reporter.clone(),
+                awaited: JoinSet::new(),
+                has_rejected: false,
+                has_failed: false,
+            },
             has_starved: false,
         };
         (queue, sending)
@@ -94,27 +107,27 @@ impl Sending {
         loop {
             select! {
                 biased;
-                Some(Ok((token, outcome))) = self.outcomes.join_next() => {
-                    self.settled(token, outcome).await;
+                Some(Ok(settled)) = self.outcomes.awaited.join_next() => {
+                    self.outcomes.report(settled).await;
                 }
                 () = finishing(&mut self.mode) => return LinkEnd::Done(None),
                 Some(command) = self.queue.recv() => {
                     if self.queue.len() + 1 >= QUEUE_MAX {
                         // The loop may wait for this place.
-                        self.reporter.waker.wake();
+                        self.outcomes.reporter.waker.wake();
                     }
                     if let Err(loss) = self.send(command).await {
                         return LinkEnd::Lost(loss);
                     }
                 }
                 error = self.link.on_detach() => {
-                    return LinkEnd::Lost(of_detach(error, &self.address));
+                    return LinkEnd::Lost(of_detach(error, &self.outcomes.address));
                 }
             }
         }
     }
 
-    /// Sends one command; waits for credit, and learns of outcomes meanwhile.
+    /// Sends one command; waits for credit, and reports outcomes meanwhile.
     async fn send(&mut self, command: Outgoing) -> Result<(), Loss> {
         let (token, message) = command.message();
         let mut sending = pin!(self.link.send_batchable(message));
@@ -122,24 +135,32 @@ impl Sending {
         let sent = loop {
             select! {
                 sent = &mut sending => break sent,
+                Some(Ok(settled)) = self.outcomes.awaited.join_next() => {
+                    self.outcomes.report(settled).await;
+                }
                 () = &mut starved, if !self.has_starved => {
                     self.has_starved = true;
-                    let loss = starvation(&self.address);
-                    self.reporter.report(News::Commands(loss)).await;
+                    let loss = starvation(&self.outcomes.address);
+                    self.outcomes.reporter.report(News::Commands(loss)).await;
                 }
                 () = finishing(&mut self.mode) => return Ok(()),
             }
         };
         match sent {
             Ok(outcome) => {
-                self.outcomes.spawn(async move { (token, outcome.await) });
+                let outcome = async move { (token, outcome.await) };
+                self.outcomes.awaited.spawn(outcome);
             }
-            Err(error) => return Err(of_send(error, &self.address)),
+            Err(error) if is_end(&error) => return Err(of_send(error, &self.outcomes.address)),
+            Err(error) => self.outcomes.report((token, Err(error))).await,
         }
         Ok(())
     }
+}
 
-    async fn settled(&mut self, token: CommandToken, outcome: Result<Outcome, SendError>) {
+impl Outcomes {
+    /// Reports a settled command. If the link ended first, the loop ends its commands.
+    async fn report(&mut self, (token, outcome): Settled) {
         let undeliverable = |code| Delivery::Undeliverable(Reason::Amqp(code));
         let delivery = match outcome {
             Ok(Outcome::Accepted(_)) => Delivery::Delivered,
@@ -152,17 +173,31 @@ impl Sending {
                         format!(": {:?} {said}", error.condition)
                     });
                     let what = format!("commands to `{}` are rejected{why}", self.address);
-                    let remedy = Remedy::act("look into the log of the platform");
-                    let loss = Loss::of_commands(what, remedy);
-                    self.reporter.report(News::Commands(loss)).await;
+                    self.report_cause(what).await;
                 }
                 undeliverable(Reason::AMQP_REJECTED)
             }
-            // The connection ended: the loop ends what it waits for.
-            Err(_) => return,
+            Err(error) if is_end(&error) => return,
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    let what = format!("a command to `{}` has no outcome: {error}", self.address);
+                    self.report_cause(what).await;
+                }
+                Delivery::Unknown
+            }
         };
         self.reporter.report(News::Settled(token, delivery)).await;
     }
+
+    async fn report_cause(&self, what: String) {
+        let loss = Loss::of_commands(what, Remedy::act("look into the log of the platform"));
+        self.reporter.report(News::Commands(loss)).await;
+    }
+}
+
+/// True if the link is over, and with it every command under way.
+const fn is_end(error: &SendError) -> bool {
+    matches!(error, SendError::LinkStateError(_) | SendError::Detached(_))
 }
 
 /// A peer that grants no credit to the sender of commands.

@@ -267,3 +267,13 @@ fn what_the_peer_released_or_rejected_was_not_delivered() {
         assert_eq!(ended[DELIVERED], 0);
     }
 }
+
+#[test]
+fn an_outcome_is_reported_while_the_next_command_waits_for_credit() {
+    let peer = Peer::taking(Takes::Anybody, Settle::AcceptFirst);
+    let keys = ", commands: { rate: 2000/s, mode: one-way }";
+    let mut rig = Rig::up(&hono(peer.address, keys));
+    rig.until(|rig| rig.delivered == 1);
+    let (handover, _) = rig.finish();
+    assert_eq!(ended(&handover)[DELIVERED], 1);
+}

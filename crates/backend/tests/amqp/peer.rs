@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver as Heard, Sender as Hears, channel};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use fe2o3_amqp::acceptor::sasl_acceptor::SaslServerFrame;
 use fe2o3_amqp::acceptor::{
@@ -21,6 +22,7 @@ use tokio::runtime;
 use tokio::select;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -53,7 +55,12 @@ pub(crate) enum Settle {
     Accept,
     Release,
     Reject,
+    /// Acceptance of the first once another waits for credit, and no outcome for the others.
+    AcceptFirst,
 }
+
+/// Credit that the library grants to senders.
+const CREDIT: usize = 200;
 
 /// The login that it takes.
 #[derive(Debug, Clone, Copy)]
@@ -350,9 +357,19 @@ fn error_of(error: AmqpError, said: &str) -> Error {
 
 /// Takes commands.
 async fn take(mut receiver: Receiver, shared: Arc<Shared>) {
+    let mut deliveries = Vec::new();
     while let Ok(delivery) = receiver.recv::<Body<Value>>().await {
         let settled = match shared.settle {
             Settle::Accept => receiver.accept(&delivery).await,
+            Settle::AcceptFirst => {
+                deliveries.push(delivery);
+                if deliveries.len() == CREDIT {
+                    // The next command is due long before.
+                    sleep(Duration::from_millis(200)).await;
+                    receiver.accept(&deliveries[0]).await.unwrap();
+                }
+                continue;
+            }
             Settle::Release => receiver.release(&delivery).await,
             Settle::Reject => {
                 let error = error_of(AmqpError::InvalidField, "no such command");

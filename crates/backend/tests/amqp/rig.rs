@@ -18,8 +18,8 @@ use muster_protocol::layer::Plain;
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_transport::{ClientSpec, Clients, Own, Peer, throwaway};
 
-use super::PATIENCE;
 use super::peer::{Content, IDENTITY};
+use super::{DELIVERED, PATIENCE};
 
 pub(crate) const RUN: RunId = RunId(7);
 
@@ -129,6 +129,7 @@ pub(crate) struct Rig {
     /// Commands of which not all is known.
     pub(crate) open: u64,
     pub(crate) replies: u64,
+    pub(crate) delivered: u64,
 }
 
 impl Rig {
@@ -176,6 +177,7 @@ impl Rig {
             is_refused: false,
             open: 0,
             replies: 0,
+            delivered: 0,
         };
         rig.order(Order::Connect);
         rig
@@ -210,6 +212,9 @@ impl Rig {
         }
         let replies = dispatch.windows.commands.values();
         self.replies += replies.map(|it| it.counts.replies).sum::<u64>();
+        let issues = dispatch.windows.commands.values();
+        let delivered = issues.map(|it| it.counts.issues.ends[DELIVERED]);
+        self.delivered += delivered.sum::<u64>();
         self.is_up = dispatch.progress.consumers_up == 1;
         self.is_refused = dispatch.progress.consumers_refused == 1;
         self.open = dispatch.progress.open;
