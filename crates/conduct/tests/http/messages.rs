@@ -36,6 +36,16 @@ fn a_message_is_a_request_whose_answer_ends_it_and_all_go_on_one_connection() {
 }
 
 #[test]
+fn a_request_has_the_headers_of_its_platform() {
+    for (stream, level) in [("", Some("1")), ("confirmable: false,", None)] {
+        let (_, asked) = World::run(&KEPT, stream, |_| status(202));
+        assert_eq!(asked.len(), MESSAGES);
+        let levels: Vec<_> = asked.iter().map(|it| it.field("qos-level")).collect();
+        assert_eq!(levels, [level; MESSAGES], "{stream}");
+    }
+}
+
+#[test]
 fn what_is_refused_keeps_its_status_and_a_redirect_is_a_refusal() {
     for code in [302, 401, 404, 422, 499, 500, 599] {
         let (told, asked) = World::run(&KEPT, "", move |_| status(code));

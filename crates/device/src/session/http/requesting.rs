@@ -76,9 +76,7 @@ impl Http {
         rendered.fields.clear();
         let fields = &mut rendered.fields;
         rendered.authorization.write(class, at.id, fields)?;
-        if let Some(media_type) = request.content_type {
-            write_field(fields, "Content-Type", media_type.as_bytes())?;
-        }
+        write_fields(&request, fields)?;
         let method = if let Some(call) = &stream.http {
             class.directory.render_name(device, &mut rendered.name);
             write_path(scratch.uplink.topic(), &mut rendered.target);
@@ -125,6 +123,17 @@ const fn method(method: Method) -> &'static str {
         Method::Put => "PUT",
         Method::Other => "GET",
     }
+}
+
+/// Appends the headers of a dialect's request.
+fn write_fields(request: &Request<'_>, fields: &mut Vec<u8>) -> Result<(), InvalidField> {
+    if let Some(media_type) = request.content_type {
+        write_field(fields, "Content-Type", media_type.as_bytes())?;
+    }
+    for (name, value) in request.headers {
+        write_field(fields, name, value.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Appends path and query of a dialect's request.
