@@ -72,15 +72,21 @@ fn an_answer_without_a_length_ends_with_its_connection() {
 /// RFC 9110 section 15.5.9.
 #[test]
 fn an_idle_connection_may_end_with_408() {
-    let (told, asked) = World::run(&KEPT, "", |_| {
-        let late = b"HTTP/1.1 408 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
-        let mut steps = status(202);
-        steps.push(Step::Says(Micros::from_millis(100), late));
-        steps
-    });
-    assert!(told.all_ended_as(Outcome::Accepted));
-    assert_eq!(told.ends(), vec![Cause::ClosedIdle; MESSAGES]);
-    assert_eq!(asked.len(), MESSAGES);
+    for is_ended_by_close in [false, true] {
+        let (told, asked) = World::run(&KEPT, "", move |_| {
+            let length = match is_ended_by_close {
+                true => "",
+                false => "Content-Length: 0\r\n",
+            };
+            let late = format!("HTTP/1.1 408 X\r\nConnection: close\r\n{length}\r\n");
+            let mut steps = status(202);
+            steps.push(Step::Says(Micros::from_millis(100), late.into_bytes()));
+            then_closes(steps)
+        });
+        assert!(told.all_ended_as(Outcome::Accepted));
+        assert_eq!(told.ends(), vec![Cause::ClosedIdle; MESSAGES]);
+        assert_eq!(asked.len(), MESSAGES);
+    }
 }
 
 #[test]

@@ -81,6 +81,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
             State::Up => {
                 if cause == Cause::PeerClosed {
                     self.read_end(link, now);
+                    if self.links.get(link).state() != State::Up {
+                        // What ended there has ended the link.
+                        return;
+                    }
                 }
                 let cause = P::blamed(&self.states[link as usize], cause, now);
                 self.disconnected(link, now, cause);
@@ -107,8 +111,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let mut input = Input::new(&[], &room);
         let (session, mut view) = self.view(now);
         if let Some(event) = session.ended(&mut view.at(link), &mut input) {
-            // An answer does not end a link.
-            let _stays = self.happened(link, now, event, &mut Vec::new());
+            // The connection is closed, whatever is to become of it.
+            let _then = self.happened(link, now, event, &mut Vec::new());
         }
     }
 
