@@ -120,6 +120,18 @@ fn a_link_with_a_connection_a_request_opens_each_when_a_message_is_due() {
 }
 
 #[test]
+fn a_connection_a_request_is_left_even_if_the_server_keeps_it() {
+    let (told, asked) = World::run(&ONE_EACH, "", |_| status(202));
+    assert!(
+        told.all_ended_as(Outcome::Accepted),
+        "{:?}",
+        told.outcomes()
+    );
+    assert_eq!(asked.len(), MESSAGES);
+    assert_eq!(told.ends(), vec![Cause::BetweenRequests; 1 + MESSAGES]);
+}
+
+#[test]
 fn messages_that_wait_for_one_another_have_a_connection_each_at_once() {
     let (told, _) = World::run(&ONE_EACH, "loop: closed, rate: 100/s, count: 10,", |_| {
         then_closes(says(LAST))

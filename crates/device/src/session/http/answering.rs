@@ -23,7 +23,10 @@ impl Http {
         token: Token,
         response: Response<'a>,
     ) -> Option<Event<'a>> {
-        if response.is_last {
+        let client = &at.state.client;
+        // A server may keep a connection whose last request was announced.
+        let is_over = client.is_closing() && client.waiting().next().is_none();
+        if response.is_last || is_over {
             at.state.leaves_at = at.now + LINGER;
         }
         let response = response.lent(|bytes| input.keep(bytes));
