@@ -214,6 +214,38 @@ fn a_time_out_breaks_what_was_sent_behind_it() {
 }
 
 #[test]
+fn an_answer_in_time_counts_behind_one_that_is_late() {
+    let settings = HttpSettings {
+        pipelining: 8,
+        ..KEPT
+    };
+    let mut world = World::new(&plan("", "", &settings), |asked| match asked.number {
+        0..=1 => Vec::new(),
+        _ => status(202),
+    });
+    world.start();
+    while world.shard.traffic().next_expiry().is_none() {
+        world.run_until(world.now + WAY);
+    }
+    let at = world.shard.traffic().next_expiry().unwrap();
+    world.run_until(at - WAY);
+    // The first is overdue, and its connection not yet closed, as both answers come.
+    assert!(world.shard.expire(at).is_some());
+    let answers = "HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n".repeat(2);
+    let _then = world
+        .shard
+        .received(0, at, answers.as_bytes(), &mut Vec::new());
+    world.run_until(Micros::from_secs(300));
+    let told = world.end();
+    let of = |outcome| told.outcomes().iter().filter(|it| **it == outcome).count();
+    let counts = (of(Outcome::TimedOut), of(Outcome::Accepted));
+    assert_eq!(counts, (1, MESSAGES - 1), "{:?}", told.outcomes());
+    let second = told.attempts.iter().find(|it| it.id.seq == 1).unwrap();
+    assert_eq!((second.outcome, second.ended), (Outcome::Accepted, at));
+    assert_eq!(told.counts().session.answered_late, 1);
+}
+
+#[test]
 fn an_end_with_a_request_open_is_a_lost_link() {
     for (is_reset, cause) in [(false, Cause::PeerClosed), (true, Cause::Reset)] {
         let (told, _) = World::run(&KEPT, "", move |_| match is_reset {

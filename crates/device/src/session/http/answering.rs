@@ -7,6 +7,7 @@ use muster_protocol::http::{LentResponse, Response, read_date};
 
 use super::{Http, LINGER};
 use crate::session::{Context, Event, Input, Reply};
+use crate::slots::SlotId;
 use crate::token::{Token, due_of, is_unawaited, stream_of};
 
 /// The longest silence that a link keeps, in seconds: no run waits for longer.
@@ -31,7 +32,9 @@ impl Http {
         }
         let response = response.lent(|bytes| input.keep(bytes));
         at.obey(&response);
-        if at.state.is_given_up {
+        // What was sent behind a request that timed out may still be answered in time.
+        let is_open = || is_unawaited(token) || at.open_attempt(token).is_some();
+        if at.state.is_given_up && !is_open() {
             let is_accepted = (200..300).contains(&response.status);
             return Some(Event::AnsweredLate { token, is_accepted });
         }
@@ -55,6 +58,11 @@ impl Http {
 }
 
 impl Context<'_, Http> {
+    /// The attempt of an answer, if it still waits for one.
+    fn open_attempt(&self, token: Token) -> Option<SlotId> {
+        self.messages.slots.open_attempt(self.link, token)
+    }
+
     /// Keeps silence if the platform asks for it.
     fn obey(&mut self, response: &LentResponse<'_>) {
         let is_asked = matches!(response.status, 429 | 503);
@@ -84,7 +92,7 @@ impl Context<'_, Http> {
             };
         }
         let requests = class.dialect.requests(Protocol::Http);
-        let open = self.messages.slots.open_attempt(self.link, token);
+        let open = self.open_attempt(token);
         let is_query = class.streams[usize::from(place.stream_index)].is_query();
         let asked = match open.filter(|_| is_query) {
             Some(id) => {
