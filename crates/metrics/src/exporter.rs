@@ -199,11 +199,18 @@ impl Exporter {
         self.export(snapshot);
     }
 
-    /// Adds an event to the time axis.
+    /// Adds an event to the time axis. One that has no room comes with the result.
     pub fn annotate(&mut self, event: &Event) {
-        if self.annotations.len() == ANNOTATIONS_MAX {
-            return;
+        if self.has_room() {
+            self.push_annotation(event);
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.annotations.len() < ANNOTATIONS_MAX
+    }
+
+    fn push_annotation(&mut self, event: &Event) {
         let at = |seconds: f64| self.wall_ms(Micros::from_secs_f64(seconds));
         // Of two remarks of one kind and instant a server would keep one.
         let known = self
@@ -227,10 +234,8 @@ impl Exporter {
 
     /// Exports the values of the result, and its events and verdict as remarks.
     pub fn show_result(&mut self, report: &Report) {
-        report.events.iter().for_each(|event| self.annotate(event));
         let end_s = report.phases.last().map_or(0.0, |phase| phase.until_s);
-        let verdict = report.verdict.result.to_string();
-        self.annotate(&Event::new(end_s, "verdict", verdict));
+        self.annotate_result(report, end_s);
         // A report holds only keys that are texts, so that it is always JSON.
         let result = serde_json::to_value(report).unwrap_or_default();
         let mut points = finals::points(&result);
@@ -247,6 +252,19 @@ impl Exporter {
             annotations: std::mem::take(&mut self.annotations),
         };
         self.export(snapshot);
+    }
+
+    /// Adds the verdict and those events of a result that have room; a remark counts the others.
+    fn annotate_result(&mut self, report: &Report, end_s: f64) {
+        let verdict = report.verdict.result.to_string();
+        self.push_annotation(&Event::new(end_s, "verdict", verdict));
+        let room = ANNOTATIONS_MAX.saturating_sub(self.annotations.len());
+        let (shown, others) = report.events.split_at(room.min(report.events.len()));
+        shown.iter().for_each(|event| self.push_annotation(event));
+        if !others.is_empty() {
+            let text = format!("{} further events are in result.json only", others.len());
+            self.push_annotation(&Event::new(end_s, "events-left-out", text));
+        }
     }
 
     /// Ends exporting: delivers what waits, for some seconds at most, and leaves the page up until somebody has
@@ -274,5 +292,54 @@ impl Exporter {
 
     fn wall_ms(&self, at: Micros) -> u64 {
         self.identity.began_ms + at.get() / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_has_its_verdict_on_the_time_axis_however_many_events_there_are() {
+        for (known, events, shown, left_out) in [
+            (0, 3, 3, None),
+            (0, 999, 999, None),
+            (0, 1_000, 999, Some("1 further events")),
+            (900, 1_000, 99, Some("901 further events")),
+            (1_000, 5, 0, Some("5 further events")),
+        ] {
+            let mut exporter = Exporter {
+                server: None,
+                pushers: Vec::new(),
+                totals: Totals::default(),
+                identity: Identity::default(),
+                next: 0,
+                annotations: Vec::new(),
+                phase: None,
+                last_ms: 0,
+            };
+            let event = |kind, at: u32| Event::new(f64::from(at), kind, String::new());
+            (0..known).for_each(|at| exporter.annotate(&event("phase", at)));
+            let report = Report {
+                events: (0..events).map(|at| event("outage", at)).collect(),
+                ..Report::default()
+            };
+            exporter.annotate_result(&report, 60.0);
+            let of = |kind: &str| {
+                let all = exporter.annotations.iter();
+                all.filter(|it| it.kind == kind).collect::<Vec<_>>()
+            };
+            assert_eq!(of("verdict").len(), 1, "{events}");
+            assert_eq!(of("outage").len(), shown, "{events}");
+            let remarks = of("events-left-out");
+            let remark = remarks.first().map(|it| it.text.as_str());
+            assert!(
+                match left_out {
+                    Some(wanted) => remark.is_some_and(|text| text.starts_with(wanted)),
+                    None => remark.is_none(),
+                },
+                "{events}: {remark:?}"
+            );
+        }
     }
 }
