@@ -35,7 +35,7 @@ pub(super) struct Imported {
 /// The scenario that does what the variables say.
 pub(super) fn imported(args: &HonoArgs) -> Result<Imported> {
     let pods = match args.env.is_empty() {
-        true => vec![Pod::from_process(std::env::vars())?],
+        true => vec![Pod::from_process(std::env::vars_os())?],
         false => {
             let read = args.env.iter().map(|path| Pod::from_file(path));
             read.collect::<Result<Vec<_>>>()?

@@ -1,6 +1,7 @@
 //! The variables of one pod: read from a file or from this process, checked by name, and read by value.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -50,7 +51,8 @@ impl Pod {
             let place = format!("{}:{number}", pod.source);
             let line = line.strip_prefix("export ").unwrap_or(line);
             let Some((name, value)) = line.split_once('=') else {
-                bail!("read {place}: `{line}` has no value; write it as NAME=value");
+                // Of a secret in several lines the others have no name.
+                bail!("read {place}: the line has no `=`; write it as NAME=value");
             };
             let (name, value) = (name.trim_end(), bare(value.trim()));
             if let Some(known) = variable(name) {
@@ -70,13 +72,19 @@ impl Pod {
         Ok(pod)
     }
 
-    /// Reads the environment of this process, in which other names than those of the test are usual.
-    pub(super) fn from_process(variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
+    /// Reads the environment of this process, in which other names than those of the test are usual, and a
+    /// variable that is no text is none of the test's.
+    pub(super) fn from_process(
+        variables: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Self> {
         let mut pod = Self {
             source: PROCESS.to_owned(),
             values: BTreeMap::new(),
         };
-        for (name, text) in variables {
+        let texts = variables.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        for (name, text) in texts {
             if let Some(known) = variable(&name) {
                 pod.values.insert(known.name, Value { text, line: None });
             } else if has_prefix(&name) && !is_foreign(&name, &text) {
@@ -254,7 +262,7 @@ mod tests {
             ),
             (
                 "NUM_DEVICES",
-                "pod.env:1: `NUM_DEVICES` has no value; write it as NAME=value",
+                "pod.env:1: the line has no `=`; write it as NAME=value",
             ),
             ("EVENT_MS=1\nEVENT_MS=2", "pod.env:2: EVENT_MS stands twice"),
         ] {
@@ -283,11 +291,34 @@ mod tests {
     #[test]
     fn in_an_environment_only_what_looks_like_the_tests_own_is_a_slip() {
         let of = |name: &str| {
-            let variables = [(name.to_owned(), "1".to_owned())];
+            let variables = [(name.into(), "1".into())];
             Pod::from_process(variables.into_iter()).map_err(|error| error.to_string())
         };
         assert!(of("EDITOR").is_ok() && of("HTTP_PROXY").is_ok());
         let error = of("HONO_HTTP_URLS").unwrap_err();
         assert!(error.ends_with("did you mean HONO_HTTP_URL?"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_no_text_is_skipped() {
+        use std::os::unix::ffi::OsStringExt;
+        let none = || OsString::from_vec(b"\xff".to_vec());
+        let variables = [
+            ("LS_COLORS".into(), none()),
+            (none(), "1".into()),
+            ("HONO_TENANT".into(), "t1".into()),
+        ];
+        let pod = Pod::from_process(variables.into_iter()).expect("variables");
+        assert_eq!(pod.text("HONO_TENANT"), Some("t1"));
+    }
+
+    #[test]
+    fn a_line_without_a_name_is_not_shown() {
+        let error = pod("HONO_TENANT=t1\nhunter2").unwrap_err();
+        assert!(
+            error.contains("pod.env:2") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 }
