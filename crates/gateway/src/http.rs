@@ -17,7 +17,7 @@ use muster_protocol::http::{Reply, ServerEvent, ServerRequest, write_field};
 use muster_transport::{ServerSpec, Servers, TlsServer};
 
 use self::credentials::user_of;
-use self::link::{Link, Open};
+use self::link::{Link, Login, Open};
 use self::reading::read;
 use self::target::Target;
 use crate::client_certificates::device_of;
@@ -283,10 +283,10 @@ impl Http {
             let is_known = link.certified.is_some() || config.role(None, None).is_some();
             return is_known.then(|| link.certified.clone()).ok_or(());
         };
-        if let Some((known, name)) = &link.login
-            && **known == *shown
+        if let Some(login) = &link.login
+            && *login.shown == *shown
         {
-            return Ok(Some(Arc::clone(name)));
+            return Ok(Some(Arc::clone(&login.name)));
         }
         let user = user_of(shown).ok_or(())?;
         let role = ctx
@@ -295,7 +295,10 @@ impl Http {
             .role(Some(&user.name), Some(&user.password));
         role.ok_or(())?;
         let name: Arc<str> = user.name.into();
-        link.login = Some((shown.into(), Arc::clone(&name)));
+        link.login = Some(Login {
+            shown: shown.into(),
+            name: Arc::clone(&name),
+        });
         Ok(Some(name))
     }
 

@@ -1,5 +1,6 @@
 //! One connection, and the request on it that waits for its answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use muster_net::Key;
@@ -19,12 +20,29 @@ pub(super) struct Link {
     pub(super) has_opened: bool,
     /// The device in the certificate that its client showed.
     pub(super) certified: Option<Arc<str>>,
-    /// The field `Authorization` that was admitted last, and the name in it.
-    pub(super) login: Option<(Box<[u8]>, Arc<str>)>,
+    /// The credentials that were admitted last.
+    pub(super) login: Option<Login>,
     /// The request that is to be answered; no other is read before.
     pub(super) open: Option<Open>,
     /// Alarm for the rest of a handshake or a request.
     pub(super) alarm: Option<AlarmId>,
+}
+
+/// A field `Authorization` that was admitted.
+pub(super) struct Login {
+    /// The value of the field.
+    pub(super) shown: Box<[u8]>,
+    /// The name in it.
+    pub(super) name: Arc<str>,
+}
+
+/// Hides the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Facts about a request that its answer depends on.
@@ -63,5 +81,19 @@ impl Connection for Link {
 
     fn wire(&mut self) -> &mut Wire {
         &mut self.wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_shown_without_its_password() {
+        let login = Login {
+            shown: b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".as_slice().into(),
+            name: "Aladdin".into(),
+        };
+        assert_eq!(format!("{login:?}"), "Login { name: \"Aladdin\", .. }");
     }
 }
