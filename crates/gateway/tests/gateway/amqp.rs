@@ -416,6 +416,11 @@ fn links_that_have_ended_do_not_count_towards_the_links_of_a_session() {
     for _ in 0..=500 {
         application.receiver("telemetry/T1", 1).detach();
     }
+    let receiver = application.receiver("telemetry/T1", 1);
+    let mut device = rig.device();
+    let request = device.ask(telemetry("d-1", b"1"));
+    assert_eq!(receiver.take(1)[0].body(), b"1");
+    device.until("its answer", |device| device.answers.contains_key(&request));
 }
 
 /// Section 2.2, and section 5.3 with the mechanisms as figure 5.3 has them.
