@@ -233,7 +233,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         C::send(self, io, link);
         self.follow(io, link, then);
         self.arm(io, link);
-        if P::TRANSPORT == Transport::Datagrams {
+        if const { P::PROTOCOL.spec().asks } {
             self.go_on(io, link);
         }
     }
@@ -366,7 +366,8 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             }
         }
         self.shard.shed_excess(link, io.now());
-        if P::TRANSPORT == Transport::Datagrams {
+        // A request moves the deadlines of its session, and what waits for the end of a silence has one.
+        if const { P::PROTOCOL.spec().asks } {
             self.arm(io, link);
         }
     }
