@@ -219,8 +219,8 @@ impl Provisioned {
 /// Registrations during the run, and the refusals before them, as an event.
 fn registered(done: &Registered, at_s: f64) -> Event {
     let mut text = format!(
-        "{} refusals of {} links, and one registration each; {}",
-        done.refusals, done.links, done.summary
+        "{} links were refused, {} times in all; {}",
+        done.links, done.refusals, done.summary
     );
     if done.failed > 0 {
         let errors = done.errors.join("; ");

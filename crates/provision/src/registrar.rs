@@ -4,7 +4,7 @@
 //! has the device and its credentials, and creates what is missing. The device tries again by itself, at its own
 //! pace: nothing here delays it, and each refusal until then counts as the failure that it is.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,6 +20,9 @@ use crate::{Journal, ProvisionError, Provisioner, Summary, Watch};
 /// Links that wait to be registered: what an adapter refuses in some seconds. A link for which there is no
 /// room comes again, with its next refusal.
 const QUEUE_MAX: usize = 10_000;
+/// Attempts to register a link: a registry that was busy has a second chance, and one that never takes the link is
+/// not asked for ever.
+const TRIES_MAX: u8 = 5;
 /// Errors that are reported in full; the others are counted.
 const ERRORS_MAX: usize = 3;
 
@@ -38,7 +41,7 @@ pub struct Registered {
     pub summary: Summary,
     /// Refusals that were reported.
     pub refusals: u64,
-    /// Links that were refused; each was registered once at the most.
+    /// Links that were refused.
     pub links: u64,
     /// Links that could not be registered.
     pub failed: u64,
@@ -51,11 +54,26 @@ struct Shared {
     plan: Plan,
     provisioner: Arc<dyn Provisioner>,
     journal: Arc<Journal>,
-    /// Links that were queued, and are not queued again.
-    known: Mutex<BTreeSet<LinkId>>,
+    /// Links that were queued.
+    known: Mutex<BTreeMap<LinkId, Attempts>>,
     registered: Mutex<Registered>,
     refusals: AtomicU64,
     is_over: AtomicBool,
+}
+
+/// The attempts to register a link.
+#[derive(Debug, Default)]
+struct Attempts {
+    count: u8,
+    /// True if the last one failed; false if it succeeded or is not over.
+    has_failed: bool,
+}
+
+impl Attempts {
+    /// True if a further refusal asks for a further attempt.
+    const fn may_be_repeated(&self) -> bool {
+        self.has_failed && self.count < TRIES_MAX
+    }
 }
 
 impl Registrar {
@@ -112,10 +130,13 @@ impl Registrar {
                 Refused::Link(link) => Some(*link),
                 Refused::Device(device) => shared.plan.link_of(*device),
             };
-            if let Some(link) = link.filter(|link| !known.contains(link))
+            let is_wanted = |link: &LinkId| known.get(link).is_none_or(Attempts::may_be_repeated);
+            if let Some(link) = link.filter(is_wanted)
                 && queue.try_send(link).is_ok()
             {
-                known.insert(link);
+                let attempts = known.entry(link).or_default();
+                attempts.count += 1;
+                attempts.has_failed = false;
             }
         }
     }
@@ -130,7 +151,9 @@ impl Registrar {
         }
         let mut registered = std::mem::take(&mut *locked(&self.shared.registered));
         registered.refusals = self.shared.refusals.load(Ordering::Relaxed);
-        registered.links = locked(&self.shared.known).len() as u64;
+        let known = locked(&self.shared.known);
+        registered.links = known.len() as u64;
+        registered.failed = known.values().filter(|it| it.has_failed).count() as u64;
         registered
     }
 }
@@ -148,7 +171,9 @@ impl Shared {
                 Ok(summary) => registered.summary.add(&summary),
                 Err(ProvisionError::Interrupted) => {}
                 Err(error) => {
-                    registered.failed += 1;
+                    if let Some(attempts) = locked(&self.known).get_mut(&link) {
+                        attempts.has_failed = true;
+                    }
                     if registered.errors.len() < ERRORS_MAX {
                         registered.errors.push(error.to_string());
                     }
@@ -261,11 +286,24 @@ mod tests {
         let first: Vec<LinkId> = asked.iter().take(2).collect();
         assert_eq!(first, links);
         let done = registrar.end();
-        assert!(asked.try_recv().is_err(), "no link is asked for again");
+        assert!(
+            asked.try_recv().is_err(),
+            "no link is asked for again at once"
+        );
         assert_eq!((done.refusals, done.links, done.failed), (4, 2, 1));
         assert_eq!(done.summary.to_string(), "device: 1 created");
         assert_eq!(done.errors.len(), 1);
         registrar.refused(&[Refused::Link(LinkId(8))]);
         assert_eq!(registrar.end().links, 2, "it is over");
+    }
+
+    /// Law: a link whose registration failed is tried again with its next refusals, and not for ever.
+    #[test]
+    fn a_registration_that_failed_is_tried_again_a_few_times() {
+        let attempts = |count, has_failed| Attempts { count, has_failed };
+        assert!(attempts(1, true).may_be_repeated());
+        assert!(attempts(TRIES_MAX - 1, true).may_be_repeated());
+        assert!(!attempts(TRIES_MAX, true).may_be_repeated());
+        assert!(!attempts(1, false).may_be_repeated());
     }
 }
