@@ -56,7 +56,7 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
             certificate: own.clone(),
         }),
         https: own.filter(|_| web.is_tls()),
-        users: shared_keys(plan),
+        users: users(plan),
         ..GatewayConfig::default()
     }
 }
@@ -114,26 +114,39 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses
     }
 }
 
-/// The keys that the links of a plan share with the embedded gateway, and the identities they go by.
-fn shared_keys(plan: &Plan) -> Vec<User> {
+/// The users of the embedded gateway: none, so that it lets everybody in, unless links share a key with it.
+/// Then whoever logs in with a password has to be known too.
+fn users(plan: &Plan) -> Vec<User> {
+    let is_shared = |fleet: &FleetPlan| matches!(fleet.credential, Credential::Psk { .. });
+    if !plan.fleets.iter().any(is_shared) {
+        return Vec::new();
+    }
     let mut users = Vec::new();
     for fleet in &plan.fleets {
-        let Credential::Psk { identity, secret } = &fleet.credential else {
-            continue;
-        };
         let directory = directory(plan, fleet, 0);
-        let mut name = String::new();
+        let mut link_name = String::new();
         for link in fleet.first_link.0..fleet.first_link.0 + fleet.links {
             let device = fleet.first_device_of(LinkId(link));
-            let (mut called, mut key) = (Vec::new(), Vec::new());
-            fleet.render_link_name(LinkId(link), &directory, &mut name);
-            directory.render_octets(identity, device, &name, &mut called);
-            directory.render_octets(secret.expose(), device, &name, &mut key);
-            // An identity that is no text is no device's to the gateway, as it is to Hono.
-            if let Ok(name) = String::from_utf8(called) {
-                let password = key;
-                users.push(User { name, password });
-            }
+            fleet.render_link_name(LinkId(link), &directory, &mut link_name);
+            let (name, secret) = match &fleet.credential {
+                Credential::Psk { identity, secret } => {
+                    let mut octets = Vec::new();
+                    directory.render_octets(identity, device, &link_name, &mut octets);
+                    // An identity that is no text is no device's to the gateway, as it is to Hono.
+                    (String::from_utf8(octets).ok(), secret)
+                }
+                Credential::Password { user, secret } => {
+                    let mut name = String::new();
+                    directory.render_text(user, device, &link_name, &mut name);
+                    (Some(name), secret)
+                }
+                Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
+                    break;
+                }
+            };
+            let mut password = Vec::new();
+            directory.render_octets(secret.expose(), device, &link_name, &mut password);
+            users.extend(name.map(|name| User { name, password }));
         }
     }
     users
