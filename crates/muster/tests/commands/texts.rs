@@ -179,11 +179,11 @@ fn a_place_that_cannot_be_written_is_told_with_the_option_that_names_another() {
 }
 
 #[test]
-fn a_scheme_of_later_work_is_refused_with_those_that_there_are() {
-    let platform = "platform={ kind: mqtt, devices: [ \"http://127.0.0.1\" ] }";
+fn a_scheme_that_is_none_is_refused_with_those_that_there_are() {
+    let platform = "platform={ kind: mqtt, devices: [ \"opc.tcp://127.0.0.1\" ] }";
     let err = said_of(&["run", "scenario.yaml", "--set", platform]);
     assert!(
-        err.contains("this version has `mqtt`, `mqtts`, `ws`, `wss`"),
+        err.contains("`mqtt`, `mqtts`, `ws`, `wss`, `http`, `https`, `coap`, `coaps`"),
         "{err}"
     );
 }
