@@ -81,7 +81,7 @@ phases: { warm-up: 0s, measure: 1s, settle: { at-most: 30s, quiet: 200ms } }
     }
 }
 
-/// What waits goes once the silence is over that `Retry-After` asked for, although nothing else is due by then.
+/// Messages that wait go once the silence is over that `Retry-After` asked for, although nothing else is due by then.
 #[test]
 fn messages_that_wait_for_the_end_of_a_silence_go_by_themselves() {
     let folder = folder_with(
