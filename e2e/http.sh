@@ -13,13 +13,14 @@ authority
 certificate server server
 certificate dev-0 dev-0@T1
 
-# listen TOPIC: what surfaces is written into $WORK/surfaced, from the script's own `hello` on.
+# listen: what surfaces is written into $WORK/surfaced, from the script's own `hello` on.
 listen() {
     mosquitto_sub -V 5 -h 127.0.0.1 -p "$MQTT" --cafile "$WORK/ca.pem" -u app -P app -q 1 -t '#' -F '%t %l' >"$WORK/surfaced" &
     STARTED+=("$!")
-    # Whoever has heard its own message has subscribed.
+    # Whoever has heard its own message has subscribed. Before, the gateway has nobody to give it to, and ends the
+    # link as Hono does.
     until grep -q hello "$WORK/surfaced"; do
-        publish hello ''
+        publish telemetry/T1/hello hello 2>/dev/null || true
         HELLOS=$((HELLOS + 1))
     done
 }
