@@ -15,7 +15,7 @@ use fe2o3_amqp::types::messaging::{ApplicationProperties, Body, Message, Message
 use muster_conduct::Handover;
 use muster_model::{Micros, Reason};
 
-use peer::{Content, Do, Peer, Settle, Takes};
+use peer::{CREDIT, Content, Do, Peer, Settle, Takes};
 use rig::{Rig, data, hono, message, notification, queue};
 
 /// Far longer than a test takes, so that only what hangs meets it.
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Ends of commands, in the order of their accounts.
 const DELIVERED: usize = 0;
 const UNDELIVERABLE: usize = 2;
+/// Commands that may wait behind one that waits for credit.
+const QUEUE: u64 = 16;
 
 fn ended(handover: &Handover) -> [u64; 5] {
     let account = &handover.account.commands[1];
@@ -273,6 +275,9 @@ fn an_outcome_is_reported_while_the_next_command_waits_for_credit() {
     let peer = Peer::taking(Takes::Anybody, Settle::AcceptFirst);
     let keys = ", commands: { rate: 2000/s, mode: one-way }";
     let mut rig = Rig::up(&hono(peer.address, keys));
+    // The queue is full behind the command that waits for credit.
+    rig.until(|rig| rig.open == CREDIT as u64 + 1 + QUEUE);
+    peer.accept_first();
     rig.until(|rig| rig.delivered == 1);
     let (handover, _) = rig.finish();
     assert_eq!(ended(&handover)[DELIVERED], 1);

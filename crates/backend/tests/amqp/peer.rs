@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver as Heard, Sender as Hears, channel};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
 
 use fe2o3_amqp::acceptor::sasl_acceptor::SaslServerFrame;
 use fe2o3_amqp::acceptor::{
@@ -21,8 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::select;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -55,12 +53,12 @@ pub(crate) enum Settle {
     Accept,
     Release,
     Reject,
-    /// Acceptance of the first once another waits for credit, and no outcome for the others.
+    /// Acceptance of the first by [`Peer::accept_first`] once there is no credit left, and no outcome for the others.
     AcceptFirst,
 }
 
 /// Credit that the library grants to senders.
-const CREDIT: usize = 200;
+pub(crate) const CREDIT: usize = 200;
 
 /// The login that it takes.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +82,8 @@ struct Shared {
     /// The first order to an address, carried out once it is attached.
     first: Mutex<HashMap<String, Do>>,
     settle: Settle,
+    /// The order to accept the first command.
+    accepts_first: Notify,
     hears: Hears<Said>,
 }
 
@@ -104,6 +104,7 @@ impl Peer {
             links: Mutex::default(),
             first: Mutex::default(),
             settle,
+            accepts_first: Notify::new(),
             hears,
         });
         let (hangs_up, hang_up) = watch::channel(0);
@@ -169,6 +170,11 @@ impl Peer {
     pub(crate) fn refuse(&self, address: &str, error: AmqpError, said: &'static str) {
         let mut first = self.shared.first.lock().unwrap();
         first.insert(address.to_owned(), Do::Detach(error, said));
+    }
+
+    /// Accepts the first command, where it settles so.
+    pub(crate) fn accept_first(&self) {
+        self.shared.accepts_first.notify_one();
     }
 
     /// Closes every connection that it has.
@@ -364,8 +370,7 @@ async fn take(mut receiver: Receiver, shared: Arc<Shared>) {
             Settle::AcceptFirst => {
                 deliveries.push(delivery);
                 if deliveries.len() == CREDIT {
-                    // The next command is due long before.
-                    sleep(Duration::from_millis(200)).await;
+                    shared.accepts_first.notified().await;
                     receiver.accept(&deliveries[0]).await.unwrap();
                 }
                 continue;
