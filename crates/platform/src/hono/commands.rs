@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::requests::{COMMAND_STATUS, method};
 use crate::command::{CommandCopy, named};
-use crate::request::{Answered, Field, Fields, ReplyPath, Request, Segments, Status};
+use crate::request::{Answered, Field, Fields, Method, ReplyPath, Request, Segments, Status};
 
 /// Names the command in an answer.
 pub(super) const COMMAND: &str = "hono-command=";
@@ -67,11 +67,22 @@ pub(super) fn ask_reply<'a>(
     payload: &'a [u8],
     query: &'a mut String,
 ) -> Request<'a> {
+    ask_reply_by(method(to.len() <= 2), to, status, payload, query)
+}
+
+/// The same by a method that says whether the path names a device.
+pub(super) fn ask_reply_by<'a>(
+    method: Method,
+    to: &'a ReplyPath,
+    status: u16,
+    payload: &'a [u8],
+    query: &'a mut String,
+) -> Request<'a> {
     query.clear();
     // Writing to a string cannot fail.
     let _ = write!(query, "{COMMAND_STATUS}={status}");
     Request {
-        method: method(to.len() <= 2),
+        method,
         path: to.segments(),
         query,
         content_type: Some(JSON),

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use muster_model::Micros;
 
-use super::commands::JSON;
+use super::commands::{JSON, ask_reply_by};
 use super::northbound::write_reply_topic;
 use super::requests::{COMMAND_STATUS, Endpoint, TTD, Who, method};
 use super::server::{
@@ -107,18 +107,8 @@ fn ask_reply<'a>(
     payload: &'a [u8],
     query: &'a mut String,
 ) -> Request<'a> {
-    query.clear();
-    // Writing to a string cannot fail.
-    let _ = write!(query, "{COMMAND_STATUS}={status}");
-    Request {
-        method: method(to.len() <= REPLY.len() + 1),
-        path: to.segments(),
-        query,
-        content_type: Some(JSON),
-        headers: &[],
-        is_at_least_once: true,
-        payload,
-    }
+    let method = method(to.len() <= REPLY.len() + 1);
+    ask_reply_by(method, to, status, payload, query)
 }
 
 /// Reads an answer to a request on that path. Where a command comes with it that wants a reply, the path of
