@@ -76,8 +76,7 @@ pub(super) fn credential(login: &Login) -> Result<Value, ProvisionError> {
 pub(super) fn credentials_difference(record: &Record, found: &[Value]) -> Option<String> {
     let login = record.login.as_ref()?;
     let (kind, auth_id) = (login.kind.word(), &login.auth_id);
-    let is_it = |one: &&Value| one["type"] == kind && one["auth-id"] == auth_id.as_str();
-    let Some(one) = found.iter().find(is_it) else {
+    let Some(one) = credentials_of(login, found) else {
         return Some(format!(
             "it has no credentials of type `{kind}` for `{auth_id}`"
         ));
@@ -87,6 +86,19 @@ pub(super) fn credentials_difference(record: &Record, found: &[Value]) -> Option
     let is_other = login.kind == LoginKind::Psk && keys.next().is_some_and(|found| found != key);
     let other = is_other.then(|| format!("the key of `{auth_id}` is another"));
     disabled(one).or(other)
+}
+
+/// True if there are credentials of the wanted type and name, whatever they hold.
+pub(super) fn has_credentials(record: &Record, found: &[Value]) -> bool {
+    let login = record.login.as_ref();
+    login.is_some_and(|login| credentials_of(login, found).is_some())
+}
+
+fn credentials_of<'a>(login: &Login, found: &'a [Value]) -> Option<&'a Value> {
+    let (kind, auth_id) = (login.kind.word(), login.auth_id.as_str());
+    found
+        .iter()
+        .find(|one| one["type"] == kind && one["auth-id"] == auth_id)
 }
 
 #[cfg(test)]

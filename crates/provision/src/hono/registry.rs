@@ -185,16 +185,17 @@ impl Registry {
         let is_created = match self.find(wanted, work.watch)? {
             None => self.make(wanted, journal, work.watch)?,
             Some(found) => {
+                let differs = |how| differs(wanted, &found.call, how);
                 if let Some(how) = wanted.difference(&found.thing) {
-                    return Err(ProvisionError::Differs {
-                        call: found.call,
-                        kind: wanted.kind(),
-                        key: wanted.key(),
-                        how,
-                    });
+                    return Err(differs(how));
                 }
-                if self.credentials_difference(wanted, work.watch)?.is_some() {
-                    self.add_credentials(wanted, work.watch)?;
+                if let Some((record, there)) = self.credentials(wanted, work.watch)?
+                    && let Some(how) = model::credentials_difference(record, &there)
+                {
+                    if model::has_credentials(record, &there) {
+                        return Err(differs(how));
+                    }
+                    self.add_credentials(wanted, record, there, work.watch)?;
                 }
                 false
             }
@@ -204,22 +205,22 @@ impl Registry {
     }
 
     /// Adds credentials to those that a device has.
-    fn add_credentials(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<(), ProvisionError> {
-        let (Wanted::Device(record), RegistryApi::V1) = (wanted, self.api) else {
+    fn add_credentials(
+        &self,
+        wanted: &Wanted,
+        record: &Record,
+        mut there: Vec<Value>,
+        watch: &dyn Watch,
+    ) -> Result<(), ProvisionError> {
+        if self.api == RegistryApi::Legacy {
             return self.complete(wanted, watch);
-        };
-        let path = below("credentials", &record.key());
-        let answer = self.rest.call(&path, Ask::Read, watch)?;
-        let mut all = match answer.status {
-            NOT_FOUND => Vec::new(),
-            _ => list(answer.json()?),
-        };
-        if let Value::Array(ours) = model::credentials(record)? {
-            all.extend(ours);
         }
-        let answer = self
-            .rest
-            .call(&path, Ask::Replace(&Value::Array(all)), watch)?;
+        if let Value::Array(ours) = model::credentials(record)? {
+            there.extend(ours);
+        }
+        let path = below("credentials", &record.key());
+        let all = Value::Array(there);
+        let answer = self.rest.call(&path, Ask::Replace(&all), watch)?;
         if answer.is_yes() {
             Ok(())
         } else {
@@ -250,12 +251,7 @@ impl Registry {
             difference => difference,
         };
         if let Some(how) = difference {
-            return Err(ProvisionError::Differs {
-                call: found.call.clone(),
-                kind,
-                key: name,
-                how,
-            });
+            return Err(differs(wanted, &found.call, how));
         }
         if is_ours {
             self.complete(wanted, watch)?;
@@ -348,6 +344,16 @@ impl Registry {
         wanted: &Wanted,
         watch: &dyn Watch,
     ) -> Result<Option<String>, ProvisionError> {
+        let there = self.credentials(wanted, watch)?;
+        Ok(there.and_then(|(record, there)| model::credentials_difference(record, &there)))
+    }
+
+    /// A device that logs in, and the credentials that the registry has of it; none of a tenant.
+    fn credentials<'a>(
+        &self,
+        wanted: &'a Wanted,
+        watch: &dyn Watch,
+    ) -> Result<Option<(&'a Record, Vec<Value>)>, ProvisionError> {
         let Wanted::Device(record) = wanted else {
             return Ok(None);
         };
@@ -366,7 +372,7 @@ impl Registry {
             NOT_FOUND => Vec::new(),
             _ => list(answer.json()?),
         };
-        Ok(model::credentials_difference(record, &found))
+        Ok(Some((record, found)))
     }
 
     fn find(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<Option<Found>, ProvisionError> {
@@ -473,5 +479,15 @@ impl Wanted {
             Self::Tenant(_) => model::tenant_difference(found),
             Self::Device(record) => model::device_difference(record, found),
         }
+    }
+}
+
+/// The error that a thing which is there is not the wanted one.
+fn differs(wanted: &Wanted, call: &str, how: String) -> ProvisionError {
+    ProvisionError::Differs {
+        call: call.to_owned(),
+        kind: wanted.kind(),
+        key: wanted.key(),
+        how,
     }
 }

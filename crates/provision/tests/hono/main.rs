@@ -115,6 +115,29 @@ fn a_link_that_was_refused_is_registered_with_all_that_is_missing() {
     }
 }
 
+/// Credentials of the same name are somebody's choice: they are not doubled, and the difference is named.
+#[test]
+fn credentials_that_differ_are_left_as_they_are() {
+    for (api, paths) in APIS {
+        let world = World::start(4, &format!("{api}, mode: on-refusal"), PSK);
+        world.register(2).unwrap();
+        let path = world.server.below(paths[2]).pop().unwrap();
+        let before = {
+            let mut held = world.server.held();
+            let credentials = held.things.get_mut(&path).unwrap();
+            let one = match credentials.as_array_mut() {
+                Some(all) => &mut all[0],
+                None => credentials,
+            };
+            one["enabled"] = json!(false);
+            held.things[&path].clone()
+        };
+        let error = world.register(2).unwrap_err().to_string();
+        assert!(error.contains("`enabled` is false"), "{api}: {error}");
+        assert_eq!(world.server.held().things[&path], before, "{api}");
+    }
+}
+
 #[test]
 fn a_gateway_that_was_refused_is_registered_with_its_devices() {
     let fleet = "gateway: { devices: 3, id: 'gw-${index}' }, id: 'd-${index}', \
