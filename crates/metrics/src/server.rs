@@ -10,17 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use muster_net::Clock;
+
 use crate::prometheus;
 use crate::snapshot::Snapshot;
 
 /// Path of the page.
 const PATH: &str = "/metrics";
-/// Longest time that a client may leave us waiting, so that it does not keep others from the page.
+/// Longest time that a client may take for a request, and again for its answer, so that it does not keep others
+/// from the page.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request: those of Prometheus have about 400.
 const REQUEST_MAX: usize = 8 << 10;
-/// Calls in which a client may send them: one that sends byte by byte keeps others from the page.
-const READS_MAX: usize = 16;
 /// The interval at which a wait for a scrape looks whether it is still wanted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Media type of all but the page.
@@ -130,9 +131,8 @@ impl Shared {
 
     /// Answers one request; true if the client has taken the final page.
     fn answer(&self, mut client: TcpStream) -> io::Result<bool> {
-        client.set_read_timeout(Some(PATIENCE))?;
         client.set_write_timeout(Some(PATIENCE))?;
-        let head = read_head(&mut client)?;
+        let head = read_head(&client)?;
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = Arc::clone(&latest);
         drop(latest);
@@ -147,33 +147,66 @@ impl Shared {
         }
         client.write_all(answer.as_bytes())?;
         client.shutdown(Shutdown::Write)?;
-        see_off(&mut client)?;
+        see_off(&client)?;
         Ok(snapshot.is_final && media_type == prometheus::MEDIA_TYPE && !is_head)
     }
 }
 
 /// Waits for the client to hang up: closing before that could destroy the page on its way. A client that keeps
 /// its end open has had its time.
-fn see_off(client: &mut TcpStream) -> io::Result<()> {
-    for _ in 0..READS_MAX {
-        match client.read(&mut [0; 512]) {
+fn see_off(client: &TcpStream) -> io::Result<()> {
+    let mut timed = Timed::new(client);
+    loop {
+        match timed.read(&mut [0; 512]) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if is_over(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+}
+
+/// A client whose time runs, however often it sends something.
+struct Timed<'a> {
+    client: &'a TcpStream,
+    clock: Clock,
+}
+
+impl<'a> Timed<'a> {
+    /// A client that has [`PATIENCE`] from now on.
+    fn new(client: &'a TcpStream) -> Self {
+        let clock = Clock::start();
+        Self { client, clock }
+    }
+
+    /// Reads what comes while the client has time.
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let passed = Duration::from_micros(self.clock.now().get());
+        let left = PATIENCE.saturating_sub(passed);
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.client.set_read_timeout(Some(left))?;
+        self.client.read(room)
+    }
+}
+
+fn is_over(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 const OK: &str = "200 OK";
 
 /// Reads up to the empty line that ends the head of a request.
-fn read_head(client: &mut TcpStream) -> io::Result<String> {
+fn read_head(client: &TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut some = [0; 1024];
-    for _ in 0..READS_MAX {
-        let read = client.read(&mut some)?;
+    let mut timed = Timed::new(client);
+    loop {
+        let read = timed.read(&mut some)?;
         head.extend_from_slice(&some[..read]);
         if head.windows(4).any(|end| end == b"\r\n\r\n") {
             return Ok(String::from_utf8_lossy(&head).into_owned());
@@ -268,6 +301,29 @@ mod tests {
         let _ = endless.write_all(&[b'x'; REQUEST_MAX + 1]);
         drop(endless);
         assert!(get(&server, "/metrics").starts_with("HTTP/1.1 200 OK"));
+    }
+
+    /// Law: what a client may take is a time, however often it sends something.
+    #[test]
+    fn a_client_that_goes_on_sending_has_no_more_time_than_others() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let mut slow =
+            TcpStream::connect(listener.local_addr().expect("its address")).expect("it listens");
+        slow.write_all(b"G").expect("it is sent");
+        let (client, _) = listener.accept().expect("it connects");
+        assert_eq!(
+            Timed::new(&client).read(&mut [0; 8]).expect("it was sent"),
+            1
+        );
+        slow.write_all(b"E").expect("it is sent");
+        let clock = Clock::at(0);
+        let error = Timed {
+            client: &client,
+            clock,
+        }
+        .read(&mut [0; 8])
+        .expect_err("its time is over");
+        assert!(is_over(&error), "{error}");
     }
 
     #[test]
