@@ -5,17 +5,16 @@
 //! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
 //! time, and every process is ended with the run that started it.
 
-mod amqp;
 mod californium;
 mod coap;
 mod coap_memory;
 mod connect;
+mod consumers;
 mod devices;
 mod example;
 mod gateway;
 mod handshakes;
 mod http;
-mod kafka;
 mod matched;
 mod memory;
 mod peers;
@@ -176,8 +175,8 @@ fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
         Name::Coap => coap::against_bare(bench),
         Name::Http => http::against_bare(bench),
         Name::Dtls => coap::dtls(bench),
-        Name::Amqp => amqp::against_fe2o3(bench),
-        Name::Kafka => kafka::against_rdkafka(bench),
+        Name::Amqp => consumers::AMQP.compare(bench),
+        Name::Kafka => consumers::KAFKA.compare(bench),
         Name::CoapPeers => californium::against_muster(bench),
         Name::Devices => devices::over_dtls(bench.programs, bench.out),
         Name::Memory => {
