@@ -65,13 +65,18 @@ examples() {
     cargo build --quiet -p muster -p "$1" "${targets[@]}"
 }
 
-# with_paho: a Python that has paho-mqtt 2, which is fetched where it is missing; in PYTHON.
+# with_paho: a Python that has paho-mqtt 2, in PYTHON.
 with_paho() {
+    with_module paho.mqtt.enums 'paho-mqtt>=2,<3'
+}
+
+# with_module MODULE PACKAGE: a Python that has a module, whose package is fetched where it is missing; in PYTHON.
+with_module() {
     PYTHON=python3
-    ! python3 -c 'import paho.mqtt.enums' 2>/dev/null || return 0
+    ! python3 -c "import $1" 2>/dev/null || return 0
     python3 -m venv "$WORK/venv"
     PYTHON=$WORK/venv/bin/python
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3'
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check "$2"
 }
 
 free_port() {

@@ -12,15 +12,6 @@ PROMETHEUS=$(free_port)
 MOCK=$(free_port)
 readonly METRICS HTTP PROMETHEUS MOCK
 
-# with_otlp: a Python that has the published classes of OTLP, fetched where they are missing; in PYTHON.
-with_otlp() {
-    PYTHON=python3
-    ! python3 -c 'import opentelemetry.proto.metrics.v1.metrics_pb2' 2>/dev/null || return 0
-    python3 -m venv "$WORK/venv"
-    PYTHON=$WORK/venv/bin/python
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check 'opentelemetry-proto>=1.30,<2'
-}
-
 # start_influxd: its process id is in INFLUXD; what it holds outlives it.
 start_influxd() {
     cat >"$WORK/influxdb.conf" <<CONF
@@ -97,7 +88,7 @@ finds() {
 }
 
 INFLUX_RPC=$(free_port)
-with_otlp
+with_module opentelemetry.proto.metrics.v1.metrics_pb2 'opentelemetry-proto>=1.30,<2'
 start_influxd false
 ask_influx 'CREATE DATABASE muster'
 start_prometheus

@@ -6,7 +6,7 @@
 //! query.
 
 use crate::incoming::{Asker, Manner, Refusal, Upload, Wanted};
-use crate::request::{Method, Request, Segments, Status};
+use crate::request::Status;
 use crate::spec::{PLAIN, PLAIN_REQUESTS, PLAIN_SERVER, Requests, Server, Spec};
 
 pub(crate) static HTTP: Spec = Spec {
@@ -21,15 +21,6 @@ pub(crate) static HTTP: Spec = Spec {
     },
     http: Some(Requests {
         login: "${id}",
-        uplink: |asking, _| Request {
-            method: Method::Post,
-            path: Segments::of(asking.path),
-            query: "",
-            content_type: asking.content_type,
-            headers: &[],
-            is_at_least_once: asking.is_at_least_once,
-            payload: asking.payload,
-        },
         accepted: ACCEPTED,
         commanded: ACCEPTED,
         hint,
@@ -94,6 +85,7 @@ fn hint(status: Status) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::incoming::Incoming;
+    use crate::request::Method;
 
     fn read(target: &str) -> (Option<u16>, String) {
         let requests = HTTP.http.as_ref().expect("it is spoken");
