@@ -20,7 +20,7 @@ use crate::{
 /// *pass* (docs/semantics.md#verdict-and-exit-codes). One part of a run leaves the rules on the target to the whole: in
 /// place of *pass* it says *part*.
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
-    let mut results = slos(rules, evidence);
+    let mut results = slos(rules.slos.iter(), evidence);
     results.extend(no_link_up(&results, evidence));
     results.extend(completion::evaluate(rules, evidence));
     results.extend(reach::reachable(evidence));
@@ -88,9 +88,11 @@ pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
 const EXCEPTIONS_NAMED: usize = 3;
 
 /// The results of the SLOs.
-fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
-    let judged = rules.slos.iter();
-    let mut judged: Vec<(&Slo, RuleResult)> = judged
+pub(crate) fn slos<'a>(
+    slos: impl Iterator<Item = &'a Slo>,
+    evidence: &Evidence<'_>,
+) -> Vec<RuleResult> {
+    let mut judged: Vec<(&Slo, RuleResult)> = slos
         .filter_map(|rule| Some((rule, slo::evaluate(rule, evidence)?)))
         .collect();
     own_delay::follow_response(&mut judged, evidence);
@@ -99,7 +101,7 @@ fn slos(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
 
 /// Names in the evidence what narrower rules took out, so that its counts are not read as those of the
 /// whole scope.
-fn name_exceptions(rule: &mut RuleResult) {
+pub(crate) fn name_exceptions(rule: &mut RuleResult) {
     let named = rule.except.len().min(EXCEPTIONS_NAMED);
     let has_counted = match &rule.outcome {
         RuleOutcome::Pass | RuleOutcome::Fail => true,
@@ -115,7 +117,7 @@ fn name_exceptions(rule: &mut RuleResult) {
     };
 }
 
-fn target_result(rules: &[RuleResult]) -> RunResult {
+pub(crate) fn target_result(rules: &[RuleResult]) -> RunResult {
     if has(rules, Consequence::Fails) {
         RunResult::Fail
     } else {
@@ -123,7 +125,7 @@ fn target_result(rules: &[RuleResult]) -> RunResult {
     }
 }
 
-fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
+pub(crate) fn has(rules: &[RuleResult], consequence: Consequence) -> bool {
     rules.iter().any(|rule| rule.consequence == consequence)
 }
 

@@ -37,6 +37,7 @@ mod slo;
 pub mod stability;
 mod stable;
 mod starved;
+mod step;
 mod stop;
 mod strain;
 mod unevaluated;
@@ -61,6 +62,7 @@ pub use rules::{
     Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
+pub use step::{StepVerdict, judge_step};
 pub use stop::{Stop, StopWatch, StopWindow};
 pub use strain::{Strain, StrainKind, strains};
 pub use unevaluated::Unevaluated;

@@ -26,6 +26,21 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
     results
 }
 
+/// The rules that one step of a run can break, in the order of the report. That the user interrupted
+/// the run is of the step in which that happened.
+pub(crate) fn of_step(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult> {
+    let cut = (*evidence.ending == Ending::Interrupted).then(|| interrupted(evidence));
+    let mut results: Vec<RuleResult> = cut.into_iter().collect();
+    results.extend([
+        residue(evidence),
+        shed_own(evidence),
+        lateness(rules, evidence),
+    ]);
+    results.extend(closed_loops(evidence));
+    results.extend(accidents(evidence.health));
+    results
+}
+
 /// The rules on incidents of the generator. The live view asks for the same rules on those so far.
 pub fn accidents(health: &GeneratorHealth) -> Vec<RuleResult> {
     let kinds: [(Reason, &[IncidentKind]); 5] = [

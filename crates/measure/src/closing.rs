@@ -68,11 +68,12 @@ pub(crate) struct Closed {
 }
 
 impl<'a> Closing<'a> {
-    pub(crate) fn close(&self) -> Closed {
+    /// Derives the figures; `steps` are the seconds in which the steps of the run begin.
+    pub(crate) fn close(&self, steps: &[u32]) -> Closed {
         let mut lost = vec![LostIds::default(); usize::from(self.plan.backends)];
         let tracks = self.plan.streams.iter().zip(0u8..=u8::MAX);
         let streams: Vec<_> = tracks
-            .map(|(track, at)| self.close_stream(StreamId(at), track, &mut lost))
+            .map(|(track, at)| self.close_stream((StreamId(at), track), steps, &mut lost))
             .collect();
         let mut equations = Equations::default();
         let backends = lost
@@ -90,11 +91,15 @@ impl<'a> Closing<'a> {
 
     /// Returns whether everything is there that the residue needs.
     pub(crate) fn is_whole(&self) -> bool {
-        self.inputs().is_some() && self.account.is_some()
+        self.inputs(&[]).is_some() && self.account.is_some()
     }
 
-    fn inputs(&self) -> Option<CloseInputs<'a>> {
+    fn inputs<'b>(&self, steps: &'b [u32]) -> Option<CloseInputs<'b>>
+    where
+        'a: 'b,
+    {
         Some(CloseInputs {
+            steps,
             identity: self.identity?,
             calendar: self.calendar?,
             cold: self.plan.cold,
@@ -109,8 +114,8 @@ impl<'a> Closing<'a> {
 
     fn close_stream(
         &self,
-        stream: StreamId,
-        track: &StreamTrack,
+        (stream, track): (StreamId, &StreamTrack),
+        steps: &[u32],
         lost: &mut [LostIds],
     ) -> StreamClosed {
         let gather = |cohort: Cohort| {
@@ -122,7 +127,7 @@ impl<'a> Closing<'a> {
             measured: gather(Cohort::Measured),
         };
         let sums = self
-            .inputs()
+            .inputs(steps)
             .map(|inputs| StreamSums::of(&inputs, stream, track, lost));
         let mut closed = StreamClosed {
             stream,
@@ -143,7 +148,12 @@ impl<'a> Closing<'a> {
         closed
     }
 
-    fn ledger(&self, closed: &StreamClosed, track: &StreamTrack, cohort: Cohort) -> Ledger {
+    pub(crate) fn ledger(
+        &self,
+        closed: &StreamClosed,
+        track: &StreamTrack,
+        cohort: Cohort,
+    ) -> Ledger {
         let gathered = closed.gathered.of(cohort);
         let (counts, outcomes) = (gathered.counts(), gathered.outcomes());
         let sums = closed.sums.as_ref();
@@ -407,7 +417,11 @@ impl Closed {
 }
 
 /// The figures of a stream at a backend; of a killed run, what the windows saw arrive.
-fn arrival_figures(stream: &StreamClosed, backend: BackendId, cohort: Cohort) -> ArrivalFigures {
+pub(crate) fn arrival_figures(
+    stream: &StreamClosed,
+    backend: BackendId,
+    cohort: Cohort,
+) -> ArrivalFigures {
     let sums = stream
         .sums
         .as_ref()

@@ -103,6 +103,7 @@ mod series;
 mod set_merge;
 mod slot_times;
 mod state;
+mod steps;
 mod summary;
 mod target_counts;
 mod window;

@@ -12,9 +12,10 @@ use crate::identity::Finals;
 use crate::lost::keep_lost;
 use crate::order::Known;
 use crate::set_merge::{clip, count, merge_runs};
+use crate::steps::step_at;
 use crate::{
-    ArrivalFigures, ArrivalRow, Calendar, Cold, Distribution, Identity, LostIds, SeqSet, State,
-    StreamTrack,
+    ArrivalFigures, Calendar, Cold, Distribution, Identity, LostIds, Phase, SeqSet, State,
+    StreamTrack, Table,
 };
 
 /// Inputs of the close that the sets do not hold.
@@ -36,6 +37,8 @@ pub(crate) struct CloseInputs<'a> {
     pub(crate) quiet: Micros,
     /// Number of ranges of lost ids kept for each backend, at most.
     pub(crate) lost_ranges_most: usize,
+    /// The seconds in which the steps of the run begin, ascending; empty if it has none.
+    pub(crate) steps: &'a [u32],
 }
 
 /// The figures of one stream.
@@ -63,14 +66,16 @@ pub(crate) struct BackendSums {
     pub(crate) unsure: u64,
     /// Copies beyond all messages of their device's stream, where order alone decides.
     pub(crate) surplus: u64,
-    /// Absent messages by the second of their due.
-    pub(crate) absent_due: BTreeMap<u32, ArrivalRow>,
+    /// Absent messages by the second and the phase of their due, each at its state.
+    pub(crate) absent_due: BTreeMap<(u32, Phase), Table>,
     /// Measured cohort: how long the absent have been due at the end, those rejected left out.
     pub(crate) censored: Distribution,
     /// The same of the messages that are kept apart as cold, those of the warm-up among them.
     pub(crate) censored_cold: Distribution,
     /// The same of the others; nothing where none are kept apart.
     pub(crate) censored_warm: Distribution,
+    /// The measured ones of each step.
+    pub(crate) censored_steps: Vec<Distribution>,
 }
 
 /// The sets of one device's stream.
@@ -254,15 +259,15 @@ impl BackendSums {
             let Some(due) = due.filter(|_| absent.state != State::Shed) else {
                 continue;
             };
-            let row = self.absent_due.entry(due.second()).or_default();
-            match absent.state {
-                State::Accepted | State::Unacknowledged if seq < absent.border => row.lost_due += 1,
-                State::Accepted | State::Unacknowledged => row.outstanding_due += 1,
-                State::Rejected => row.rejected_absent_due += 1,
-                State::TimedOut | State::Broken | State::InFlight if seq < absent.border => {
-                    row.failed_absent_due += 1;
-                }
-                State::TimedOut | State::Broken | State::InFlight | State::Shed => {}
+            let phase = match seq >= own.warm_up {
+                true => Phase::Measure,
+                false => Phase::WarmUp,
+            };
+            let table = self.absent_due.entry((due.second(), phase)).or_default();
+            if let Some(row) = table.rows.get_mut(absent.state.index()) {
+                let is_final = seq < absent.border;
+                row.absent += u64::from(is_final);
+                row.outstanding += u64::from(!is_final);
             }
         }
     }
@@ -278,6 +283,16 @@ impl BackendSums {
         let waited = due.map_or(Micros::ZERO, |due| inputs.end - due);
         if is_measured {
             self.censored.record(waited);
+        }
+        if let Some(step) = due
+            .filter(|_| is_measured)
+            .and_then(|due| step_at(inputs.steps, due))
+        {
+            if self.censored_steps.len() <= step {
+                self.censored_steps
+                    .resize_with(step + 1, Distribution::default);
+            }
+            self.censored_steps[step].record(waited);
         }
         if inputs.cold.holds(seq, due, inputs.measure) {
             self.censored_cold.record(waited);

@@ -17,7 +17,11 @@ use crate::{
 impl Closing<'_> {
     /// The run in figures.
     pub fn summary(&self) -> Summary {
-        let closed = self.close();
+        self.summarize(&self.close(&[]))
+    }
+
+    /// The scopes and the run, of what was derived before.
+    pub(crate) fn summarize(&self, closed: &Closed) -> Summary {
         let of_fleet = |fleet: FleetId| {
             let is_its =
                 |stream: &&StreamClosed| self.plan.streams[stream.stream.index()].fleet == fleet;
@@ -25,22 +29,22 @@ impl Closing<'_> {
         };
         let fleet = |at: usize| {
             let fleet = FleetId(at as u8);
-            self.scope(Scope::Fleet(fleet), &of_fleet(fleet), &closed)
+            self.scope(Scope::Fleet(fleet), &of_fleet(fleet), closed)
         };
-        let stream = |of: &StreamClosed| self.scope(Scope::Stream(of.stream), &[of], &closed);
+        let stream = |of: &StreamClosed| self.scope(Scope::Stream(of.stream), &[of], closed);
         let group = |streams: &Vec<StreamId>| {
             let its = streams
                 .iter()
                 .filter_map(|id| closed.streams.get(id.index()));
             GroupSummary {
                 streams: streams.clone(),
-                scope: self.scope(Scope::Group, &its.collect::<Vec<_>>(), &closed),
+                scope: self.scope(Scope::Group, &its.collect::<Vec<_>>(), closed),
             }
         };
         let run = self.scope(
             Scope::Run,
             &closed.streams.iter().collect::<Vec<_>>(),
-            &closed,
+            closed,
         );
         Summary {
             timeline: self.timeline,
@@ -53,7 +57,7 @@ impl Closing<'_> {
             groups: self.plan.groups.iter().map(group).collect(),
             residue: residue_of(&run),
             run,
-            backends: closed.backends,
+            backends: closed.backends.clone(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_model::{BackendId, Micros};
 
 use crate::closing::{Closing, StreamClosed};
-use crate::{ArrivalRow, Distribution, Flow, Outcomes, Phase, SecondRow, State, Timeline};
+use crate::{ArrivalRow, Distribution, Flow, Outcomes, Phase, SecondRow, State, Table, Timeline};
 
 /// A row in the making, and what it is made of but does not keep.
 struct Making {
@@ -29,7 +29,7 @@ impl Closing<'_> {
             if self.plan.streams[stream.stream.index()].closed.is_some() {
                 self.add_missing(stream, &mut rows);
             } else {
-                add_absent(stream, &mut rows, &self.timeline);
+                add_absent(stream, &mut rows);
             }
         }
         rows.into_values().map(Making::finish).collect()
@@ -152,23 +152,31 @@ impl Making {
     }
 }
 
-/// Adds the absent to the second of their due. Where a border of phases cuts the second, the
-/// later piece takes them all.
-fn add_absent(
-    stream: &StreamClosed,
-    rows: &mut BTreeMap<(u32, Phase), Making>,
-    timeline: &Timeline,
-) {
+/// Adds the absent to the second of their due.
+fn add_absent(stream: &StreamClosed, rows: &mut BTreeMap<(u32, Phase), Making>) {
     let Some(sums) = &stream.sums else { return };
     for (at, backend) in sums.backends.iter().enumerate() {
-        for (second, absent) in &backend.absent_due {
-            let last = Micros::from_secs(u64::from(*second) + 1) - Micros(1);
-            let phase = timeline.phase(last).min(Phase::Measure);
-            let Some(making) = rows.get_mut(&(*second, phase)) else {
-                continue;
-            };
-            making.row.arrivals[at].merge(absent);
+        for (place, absent) in &backend.absent_due {
+            if let Some(making) = rows.get_mut(place) {
+                making.row.arrivals[at].merge(&absent_row(absent));
+            }
         }
+    }
+}
+
+/// The absent by what they mean for a backlog: who rejected a message will not deliver it, whether or
+/// not the backend is still busy, and what failed and may still arrive is in the backlog.
+fn absent_row(absent: &Table) -> ArrivalRow {
+    let of = |state: State| absent.row(state).copied().unwrap_or_default();
+    let expected = [of(State::Accepted), of(State::Unacknowledged)];
+    let failed = [State::TimedOut, State::Broken, State::InFlight];
+    let rejected = of(State::Rejected);
+    ArrivalRow {
+        lost_due: expected.iter().map(|row| row.absent).sum(),
+        outstanding_due: expected.iter().map(|row| row.outstanding).sum(),
+        rejected_absent_due: rejected.absent + rejected.outstanding,
+        failed_absent_due: failed.iter().map(|state| of(*state).absent).sum(),
+        ..ArrivalRow::default()
     }
 }
 

@@ -582,6 +582,47 @@ proptest! {
         prop_assert!(read == recorded.summary(&world.account()), "summary");
     }
 
+    /// Law: a message belongs to the step in which it was due, so that the ledgers of the steps add up to
+    /// that of the measured phase, and so do all counts that rules are decided by. Nothing of the whole
+    /// depends on its steps.
+    #[test]
+    fn the_ledgers_of_the_steps_add_up_to_the_ledger_of_the_whole(
+        seed: u64,
+        inner in prop::collection::btree_set(5_u32..12, 0..4),
+    ) {
+        let starts: Vec<u32> = std::iter::once(4).chain(inner).collect();
+        let (whole, steps) = in_steps(seed, &starts);
+        prop_assert!(whole == in_steps(seed, &[]).0, "the whole");
+        // Settling begins at 10 s.
+        prop_assert_eq!(steps.len(), starts.iter().filter(|start| **start < 10).count());
+        for scope in scopes() {
+            let is_closed = match scope {
+                Scope::Run => true,
+                Scope::Fleet(fleet) => fleet == FleetId(1),
+                Scope::Stream(stream) => stream == StreamId(2),
+                Scope::Group => false,
+            };
+            let mut sum = Ledger::default();
+            let mut counts: Vec<u64> = Vec::new();
+            for step in &steps {
+                let of_step = step.scope(scope).unwrap();
+                sum.merge(&of_step.measured);
+                let more = counts_of(of_step);
+                counts.resize(more.len(), 0);
+                counts.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+            let whole = whole.scope(scope).unwrap();
+            prop_assert_eq!(&sum, &known_by_step(whole.measured.clone(), is_closed), "{:?}", scope);
+            if !is_closed {
+                prop_assert_eq!(counts, counts_of(whole), "{:?}", scope);
+            }
+            let lost: u64 = whole.series.iter().flat_map(|row| &row.arrivals[..1]).map(|at| at.lost_due).sum();
+            if !is_closed {
+                prop_assert_eq!(Some(lost), whole.uplink.arrivals.lost.zip(whole.uplink.arrivals.lost_unacknowledged).map(|(a, b)| a + b));
+            }
+        }
+    }
+
     /// Cold messages are those due first in the measured phase. They are kept apart, and with the
     /// others make up the whole measured cohort: what has a time, and what has none.
     #[test]
@@ -625,6 +666,54 @@ proptest! {
         };
         prop_assert_eq!(lateness(&run.cold.unwrap()), taken.count() as u64);
     }
+}
+
+/// A whole run and its steps, which begin in these seconds.
+fn in_steps(seed: u64, starts: &[u32]) -> (Summary, Vec<Summary>) {
+    let world = World::new(seed, false);
+    let recorded = world.record(&world.facts, PROCESSES, Cold::Nothing);
+    let closing = Closing {
+        plan: &plan(Cold::Nothing),
+        windows: &recorded.windows(),
+        identity: Some(&recorded.identity()),
+        account: Some(&world.account()),
+        calendar: Some(&Periods),
+        timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
+        end: END,
+        listening: Listening::until(END),
+        devices_until: END,
+        has_one_clock: true,
+        quiet: QUIET,
+        lost_ranges_most: 10,
+    };
+    closing.summary_in_steps(starts)
+}
+
+/// The ledger without what belongs to no step: copies beyond the first, the sums of equations, and of a
+/// closed loop what is absent.
+fn known_by_step(mut ledger: Ledger, is_closed: bool) -> Ledger {
+    (ledger.residue, ledger.equations) = (None, Vec::new());
+    let arrivals = &mut ledger.arrivals;
+    (arrivals.consumed, arrivals.reordered) = (None, None);
+    (arrivals.duplicates, arrivals.duplicate_own) = (None, None);
+    if is_closed {
+        (arrivals.lost, arrivals.lost_unacknowledged) = (None, None);
+        (arrivals.outstanding, arrivals.rejected_but_arrived) = (None, None);
+        (arrivals.timed_out_but_arrived, arrivals.broken_but_arrived) = (None, None);
+    }
+    ledger
+}
+
+/// Counts of a table that must add up.
+fn counts_of(scope: &ScopeSummary) -> Vec<u64> {
+    let latencies = [Latency::Response, Latency::Service, Latency::EndToEnd];
+    let figures = latencies.map(|latency| {
+        let view = scope.latency.of(latency);
+        view.map_or([0, 0], |view| [view.figures.count, view.figures.censored])
+    });
+    let above = scope.above.iter();
+    let above = above.flat_map(|it| [it.above, it.above_lower, it.missing, it.n]);
+    figures.into_iter().flatten().chain(above).collect()
 }
 
 /// A whole run in which some messages are kept apart.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
 use muster_plan::Plan;
-use muster_report::{Report, html, text};
+use muster_report::{Report, html, steps_csv, text};
 
 use crate::args::RunArgs;
 use crate::folder::Folder;
@@ -87,6 +87,9 @@ pub(crate) fn write_result(
     let json = report.to_json();
     folder.write("result.json", &json);
     folder.write("report.html", &html(report));
+    if let Some(steps) = steps_csv(report) {
+        folder.write("steps.csv", &steps);
+    }
     if let Some(account) = gateway_account {
         folder.write("gateway.json", account);
     }

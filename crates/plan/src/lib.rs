@@ -29,6 +29,7 @@ mod provision;
 mod reconnect;
 mod secret;
 mod security;
+mod steps;
 mod stream;
 mod target;
 mod transport;
@@ -45,6 +46,7 @@ pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, We
 pub use reconnect::{BackOff, Offline};
 pub use secret::{MASK, Secret};
 pub use security::Security;
+pub use steps::StepPlan;
 pub use stream::{Ack, Policy, StreamKind, StreamPlan};
 pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,

@@ -267,7 +267,7 @@ function head(names) {
 document.body.prepend(page);
 page.append(topBar());
 setTheme(preferredTheme(), false);
-for (const section of [verdict, kpis, overTime, events, ledger, rules, streams, twoColumns, scenario, words, foot]) {
+for (const section of [verdict, kpis, stepTable, overTime, events, ledger, rules, streams, twoColumns, scenario, words, foot]) {
   const made = section();
   if (made) page.append(made);
 }

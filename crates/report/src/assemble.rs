@@ -13,7 +13,10 @@ mod bursts;
 mod downlink;
 mod recovery;
 mod rules;
+mod steps;
 mod windows;
+
+pub use steps::JudgedStep;
 
 /// All that a report is made of.
 pub struct Assembly<'a> {

@@ -29,12 +29,13 @@ mod number;
 mod repeat;
 mod result;
 mod sap;
+mod steps;
 mod text;
 mod unfinished;
 mod verdict;
 mod window;
 
-pub use assemble::{Assembly, Names};
+pub use assemble::{Assembly, JudgedStep, Names};
 pub use csv::csv;
 pub use downlink::{CommandAccount, DrainAccount, QueriesDue, ReceiveAccount, SubscriberRow};
 pub use figures::{
@@ -50,6 +51,7 @@ pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA, Schema};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
+pub use steps::{Step, steps_csv};
 pub use text::text;
 pub use unfinished::Unfinished;
 pub use verdict::{Figure, Rule, RuleCounts, RuleResult, SwitchedOff, Verdict};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, Phase, Rates, TargetUse, Unfinished,
+    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, Phase, Rates, Step, TargetUse, Unfinished,
     Verdict, Window,
 };
 
@@ -63,6 +63,9 @@ pub struct Report {
     pub latency_cold: Option<Latencies>,
     /// Latencies of the other messages of the measured cohort; null likewise.
     pub latency_warm: Option<Latencies>,
+    /// The steps of the measured phase, in order; empty if no stage changes the rate within it.
+    #[serde(default)]
+    pub steps: Vec<Step>,
     /// Resources that the generator itself used.
     pub generator: GeneratorUse,
     /// Resources that the target used, where it was watched.

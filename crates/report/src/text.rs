@@ -14,6 +14,7 @@ mod downlink;
 mod happened;
 mod heading;
 mod reasons;
+mod steps;
 mod times;
 
 /// Lines of one kind that the summary lists; the others are counted.
@@ -40,6 +41,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.rates(report);
     screen.ledger(report);
     screen.latency(report);
+    screen.steps(report);
     screen.links(report);
     screen.counters(&report.target);
     screen.happened(&report.events);

@@ -8,13 +8,16 @@ use anyhow::{Context, Result, anyhow};
 use muster_conduct::{Afterlife, Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{
     Evidence, GeneratorHealth, StreamEvidence, StreamRole, Warning, WarningKind, holds, judge,
+    judge_step,
 };
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
-use muster_plan::{Plan, Policy, Problem, StreamKind, StreamPlan};
+use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
-use muster_report::{Assembly, GeneratorUse, Names, Report, TargetUse, Unfinished};
+use muster_report::{
+    Assembly, GeneratorUse, JudgedStep, Names, Report, Step, TargetUse, Unfinished,
+};
 
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
@@ -38,7 +41,8 @@ impl Archive {
     pub fn report(&self) -> Result<Report> {
         let plan = &self.header.plan;
         let schedules = schedules(plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
-        let summary = self.summary(&schedules);
+        let planned = self.steps();
+        let (summary, steps) = self.summary(&schedules, &planned);
         let health = self.health();
         let backends: Vec<String> = plan
             .backends
@@ -56,8 +60,7 @@ impl Archive {
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
-        let footer = self.footer.as_ref();
-        let ending_of_run = footer.map(|footer| footer.ending);
+        let ending_of_run = self.footer.as_ref().map(|footer| footer.ending);
         let hints = hints(plan, &self.events, &self.refusals, ending_of_run);
         let evidence = Evidence {
             summary: &summary,
@@ -73,6 +76,7 @@ impl Archive {
             found: &found,
         };
         let verdict = judge(&plan.rules, &evidence);
+        let steps = self.judged_steps(&evidence, &steps, &planned);
         let names = Names {
             streams: streams.iter().map(|stream| stream.name.clone()).collect(),
             backends,
@@ -87,6 +91,7 @@ impl Archive {
         );
         let facts = Report {
             published,
+            steps,
             target: TargetUse {
                 counters,
                 ..self.target()
@@ -104,7 +109,21 @@ impl Archive {
         Ok(assembly.report())
     }
 
-    fn summary(&self, schedules: &[Arc<StreamSchedule>]) -> Summary {
+    /// The steps that the plan has on the clock of the run.
+    fn steps(&self) -> Vec<StepPlan> {
+        let measure = self.timeline.measure;
+        match measure < Micros::MAX {
+            true => self.header.plan.steps(measure),
+            false => Vec::new(),
+        }
+    }
+
+    /// The run in figures, and those of its steps that began.
+    fn summary(
+        &self,
+        schedules: &[Arc<StreamSchedule>],
+        steps: &[StepPlan],
+    ) -> (Summary, Vec<Summary>) {
         let plan = &self.header.plan;
         let recorder = recorder_plan(plan, self.header.run, schedules);
         let calendar = PlanCalendar::new(plan, schedules, self.timeline);
@@ -134,7 +153,31 @@ impl Archive {
             quiet: plan.phases.settle.quiet,
             lost_ranges_most: LOST_RANGES_MAX,
         }
-        .summary()
+        .summary_in_steps(
+            &steps
+                .iter()
+                .map(|step| step.from.second())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// The steps with their verdicts. A change of rate is not judged, nor is anything of one part, or of a
+    /// run without an end.
+    fn judged_steps(
+        &self,
+        run: &Evidence<'_>,
+        steps: &[Summary],
+        planned: &[StepPlan],
+    ) -> Vec<Step> {
+        let has_verdict = self.footer.is_some() && !run.is_part;
+        let judged = steps.iter().zip(planned).map(|(step, planned)| JudgedStep {
+            rate: planned.rate,
+            rate_until: planned.rate_until,
+            summary: step,
+            verdict: (planned.is_hold && has_verdict)
+                .then(|| judge_step(&self.header.plan.rules, run, step)),
+        });
+        Step::all(&judged.collect::<Vec<_>>())
     }
 
     /// The health of the generator; of a killed run, by its samples.

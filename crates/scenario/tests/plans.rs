@@ -914,6 +914,72 @@ fn slos_have_their_scopes_and_the_rest_its_bounds() {
     assert_eq!(plan.cold, Cold::FirstMessage);
 }
 
+/// Steps as (from, until, rate, rate at the end, is a hold), in seconds after a begin at 100 s.
+fn steps(shapes: &[&str], measure: &str) -> Vec<(u64, u64, f64, f64, bool)> {
+    let streams = (0..).zip(shapes);
+    let streams = streams.map(|(at, shape)| format!("- {{ name: s{at}, {shape} }}\n"));
+    let text = format!(
+        "name: t\nphases: {{ measure: {measure} }}\nfleet:\n- name: a\n  streams:\n  {}",
+        streams.collect::<Vec<_>>().join("  ")
+    );
+    let begin = Micros::from_secs(100);
+    let steps = plan(&text).steps(begin).into_iter();
+    steps
+        .map(|step| {
+            let (from, until) = ((step.from - begin).second(), (step.until - begin).second());
+            (
+                from.into(),
+                until.into(),
+                step.rate,
+                step.rate_until,
+                step.is_hold,
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn stages_divide_the_measured_phase_into_steps_of_whole_seconds() {
+    let stages =
+        "shape: { stages: [ { to: 100/s, hold: 10s }, { to: 200/s, over: 4s, hold: 5s } ] }";
+    let expected = [
+        (0, 10, 100.0, 100.0, true),
+        (10, 14, 100.0, 200.0, false),
+        (14, 30, 200.0, 200.0, true),
+    ];
+    assert_eq!(steps(&[stages], "30s"), expected);
+    assert_eq!(
+        steps(&[stages], "12s"),
+        [expected[0], (10, 12, 100.0, 150.0, false)]
+    );
+    assert_eq!(steps(&["rate: 100/s"], "30s"), []);
+    let one = "shape: { stages: [ { to: 100/s, hold: 10s } ] }";
+    assert_eq!(steps(&[one], "30s"), [], "the last stage goes on");
+}
+
+#[test]
+fn a_second_in_which_a_rate_changes_belongs_to_no_hold() {
+    let stages = "shape: { stages: [ { to: 100/s, hold: 2500ms }, { to: 200/s, hold: 3s } ] }";
+    let expected = [
+        (0, 2, 100.0, 100.0, true),
+        (2, 3, 100.0, 200.0, false),
+        (3, 9, 200.0, 200.0, true),
+    ];
+    assert_eq!(steps(&[stages], "9s"), expected);
+}
+
+#[test]
+fn streams_with_stages_have_their_steps_in_common() {
+    let one = "shape: { stages: [ { to: 100/s, hold: 4s }, { to: 200/s, hold: 6s } ] }";
+    let other = "shape: { stages: [ { to: 10/s, hold: 2s }, { to: 20/s, hold: 8s } ] }";
+    let expected = [
+        (0, 2, 110.0, 110.0, true),
+        (2, 4, 120.0, 120.0, true),
+        (4, 10, 220.0, 220.0, true),
+    ];
+    assert_eq!(steps(&[one, "rate: 7/s", other], "10s"), expected);
+}
+
 #[test]
 fn any_switches_a_rule_off_at_the_top_in_a_fleet_and_in_a_stream() {
     let text = "name: t\nslo: { failure-ratio: any, service: any, stable: any }\n\

@@ -9,6 +9,7 @@ mod recorded;
 mod run;
 mod slo;
 mod stable;
+mod step;
 mod unfinished;
 mod validity;
 mod verdict;

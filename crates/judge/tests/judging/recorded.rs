@@ -109,6 +109,11 @@ fn plan(run: &Run) -> RecorderPlan {
 
 /// The run as a recorder sums it up.
 fn recorded(run: &Run) -> Summary {
+    recorded_in_steps(run, &[]).0
+}
+
+/// The run and its steps, which begin in these seconds.
+pub(crate) fn recorded_in_steps(run: &Run, starts: &[u32]) -> (Summary, Vec<Summary>) {
     let plan = plan(run);
     let (mut recorder, mut account) = (Recorder::new(plan.clone()), Account::new(&plan));
     connect(&mut recorder, &mut account);
@@ -135,7 +140,7 @@ fn recorded(run: &Run) -> Summary {
         quiet: Micros::from_secs(3),
         lost_ranges_most: 100,
     };
-    closing.summary()
+    closing.summary_in_steps(starts)
 }
 
 fn connect(recorder: &mut Recorder, account: &mut Account) {

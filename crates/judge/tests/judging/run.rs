@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use muster_judge::{
     Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, RuleName, RuleOutcome, RuleResult,
-    Rules, Scope, SloBound, StreamEvidence, StreamRole, Verdict, Warning, judge,
+    Rules, Scope, SloBound, StepVerdict, StreamEvidence, StreamRole, Verdict, Warning, judge,
+    judge_step,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, Arrivals, BackendLedger, DeliverySecond, DeliverySeconds,
@@ -191,6 +192,21 @@ impl Run {
         summary: &Summary,
         roles: &[(FleetId, StreamRole)],
     ) -> Verdict {
+        self.with_evidence(summary, roles, |evidence| judge(&self.rules, evidence))
+    }
+
+    /// The verdict on a step of one stream of the fleet.
+    pub(crate) fn judged_step(&self, whole: &Summary, step: &Summary) -> StepVerdict {
+        let roles = [(FleetId(0), StreamRole::Uplink)];
+        self.with_evidence(whole, &roles, |run| judge_step(&self.rules, run, step))
+    }
+
+    fn with_evidence<T>(
+        &self,
+        summary: &Summary,
+        roles: &[(FleetId, StreamRole)],
+        judge: impl FnOnce(&Evidence<'_>) -> T,
+    ) -> T {
         let planned = Hold {
             from: Micros::from_secs(MEASURE),
             until: Micros::from_secs(MEASURE + self.measure_s),
@@ -222,7 +238,7 @@ impl Run {
             is_part: self.is_part,
             found: &self.found,
         };
-        judge(&self.rules, &evidence)
+        judge(&evidence)
     }
 
     pub(crate) fn summary(&self) -> Summary {

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use muster_conduct::Part;
 use muster_measure::Record;
-use muster_report::{html, text};
+use muster_report::{html, steps_csv, text};
 use muster_result::{Archive, encoded};
 
 use crate::args::MergeArgs;
@@ -38,6 +38,9 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
     let report = whole.report()?;
     folder.write("result.json", &report.to_json());
     folder.write("report.html", &html(&report));
+    if let Some(steps) = steps_csv(&report) {
+        folder.write("steps.csv", &steps);
+    }
     outcome::say(&text(&report, WIDTH));
     if let Some(broken) = &folder.broken {
         bail!("{broken}");

@@ -397,6 +397,7 @@ fn full() -> Report {
     });
     report.latency_cold = apart.latency_cold;
     report.latency_warm = apart.latency_warm;
+    report.steps = sample::staircase().steps;
     let equation = Equation {
         name: "sent".to_owned(),
         left: 2,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use muster_judge::{Warning, WarningKind};
 use muster_report::{
-    Consequence, Report, Rule, RuleKind, RuleResult, RunResult, csv, html, junit, text,
+    Consequence, Report, Rule, RuleKind, RuleResult, RunResult, csv, html, junit, steps_csv, text,
 };
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
@@ -128,6 +128,24 @@ fn what_arrived_although_it_failed_stands_with_the_arrived() {
     report.ledger.uplink.arrivals.timed_out_but_arrived = Some(3);
     let told = "1,187 arrived (2 of these though rejected, 3 of these though timed out)  7 lost";
     assert!(text(&report, 100).contains(told));
+}
+
+#[test]
+fn each_step_has_a_line_and_a_row() {
+    let report = sample::staircase();
+    let summary = text(&report, 80);
+    assert!(
+        summary.lines().all(|line| line.chars().count() <= 80),
+        "{summary}"
+    );
+    let table = summary.split_once("steps  ").map(|(_, after)| after);
+    let (table, _) = table
+        .and_then(|after| after.split_once("\n\n"))
+        .expect("a table");
+    insta::assert_snapshot!(table);
+    insta::assert_snapshot!(steps_csv(&report).expect("a table"));
+    let again = Report::from_json(&report.to_json()).unwrap();
+    assert!(again == report);
 }
 
 #[test]

@@ -7,9 +7,9 @@ use muster_judge::{LinkCause, UnknownDelivery, Warning, WarningKind};
 use muster_measure::{Arrivals, Ledger, LinkCounters, SessionCounts, TableRow};
 use muster_model::Promise;
 use muster_report::{
-    BackendAccount, Event, GeneratorUse, HealthFigure, Latencies, Ledgers, LinkLedger, LostIds,
-    Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, RunResult,
-    StreamAccount, SwitchedOff, TargetUse, Verdict,
+    BackendAccount, Event, Figure, GeneratorUse, HealthFigure, Latencies, Ledgers, LinkLedger,
+    LostIds, Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, RunResult,
+    Step, StreamAccount, SwitchedOff, TargetUse, Verdict,
 };
 use serde_json::json;
 
@@ -234,6 +234,57 @@ pub(crate) fn two_backends() -> Report {
     report
 }
 
+/// The same in three steps, the last of which is too slow for a rule; the middle one is stated as a change
+/// of rate.
+pub(crate) fn staircase() -> Report {
+    let run = Run::new(PASSED);
+    let mut report = passed();
+    "staircase".clone_into(&mut report.name);
+    let begin = run.measure_from();
+    let step = |number, (from_s, until_s): (u64, u64), rate_until| {
+        let due = begin + from_s * 1_000_000..begin + until_s * 1_000_000;
+        let ledger = run.ledger_of(|m| due.contains(&m.due));
+        let per_second = ledger
+            .scheduled
+            .map(|due| due as f64 / (until_s - from_s) as f64);
+        Step {
+            step: number,
+            from_s: due.start as f64 / 1e6,
+            until_s: due.end as f64 / 1e6,
+            rate: 1_000.0,
+            rate_until,
+            result: Some(RunResult::Pass),
+            rates: Rates {
+                offered: per_second,
+                issued: per_second,
+                ..run.rates()
+            },
+            latency: Latencies {
+                connect: None,
+                ..run.latencies(|m| due.contains(&m.due))
+            },
+            ledger,
+            disconnects: 0,
+            rules: rules::passed(&report),
+        }
+    };
+    let line = Step {
+        result: None,
+        rules: Vec::new(),
+        ..step(2, (2, 3), 1_200.0)
+    };
+    let mut last = step(3, (3, 5), 1_000.0);
+    last.result = Some(RunResult::Fail);
+    last.rules.push(Rule {
+        observed: Some(Figure::time(412_000)),
+        bound: Some(Figure::time(250_000)),
+        ..rules::rule(RuleKind::Slo, "response p99", RuleResult::Fail)
+    });
+    let steps = vec![step(1, (0, 2), 1_000.0), line, last];
+    report.steps = steps;
+    report
+}
+
 /// Strings that try to break out of their place, in every place that takes a string.
 pub(crate) fn hostile() -> Report {
     let evil = "</script><script>alert(1)</script><!--\u{2028}\"'&".to_owned();
@@ -392,7 +443,11 @@ impl Run {
     }
 
     fn ledger(&self, from: u64) -> Ledger {
-        let cohort = || self.messages.iter().filter(|message| message.due >= from);
+        self.ledger_of(|message| message.due >= from)
+    }
+
+    fn ledger_of(&self, is_its: impl Fn(&Message) -> bool) -> Ledger {
+        let cohort = || self.messages.iter().filter(|message| is_its(message));
         let in_state = |state| cohort().filter(|message| message.state == state).count() as u64;
         let absent = |state| {
             cohort()

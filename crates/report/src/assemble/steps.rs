@@ -1,0 +1,49 @@
+//! From the figures of a step and its verdict to a step of the report.
+
+use muster_judge::StepVerdict;
+use muster_measure::Summary;
+
+use crate::{Latencies, Rule, Step};
+
+/// The stated rates of a step, its figures and its verdict.
+#[derive(Debug, Clone)]
+pub struct JudgedStep<'a> {
+    /// Rate that the stages state at its begin, per second.
+    pub rate: f64,
+    /// Rate that they state at its end, per second.
+    pub rate_until: f64,
+    /// Its figures: those of a run whose measured phase is the step.
+    pub summary: &'a Summary,
+    /// Its verdict; none if it is not judged.
+    pub verdict: Option<StepVerdict>,
+}
+
+impl Step {
+    /// The steps of a report, in order.
+    pub fn all(steps: &[JudgedStep<'_>]) -> Vec<Self> {
+        let numbered = (1..).zip(steps);
+        numbered.map(|(number, step)| of(number, step)).collect()
+    }
+}
+
+fn of(number: u64, step: &JudgedStep<'_>) -> Step {
+    let (timeline, run) = (&step.summary.timeline, &step.summary.run);
+    let verdict = step.verdict.as_ref();
+    let rules = verdict.iter().flat_map(|verdict| &verdict.rules);
+    Step {
+        step: number,
+        from_s: timeline.measure.as_secs_f64(),
+        until_s: timeline.settle.as_secs_f64(),
+        rate: step.rate,
+        rate_until: step.rate_until,
+        result: verdict.map(|verdict| verdict.result),
+        rates: run.rates,
+        ledger: run.measured.clone(),
+        latency: Latencies {
+            connect: None,
+            ..Latencies::from(&run.latency)
+        },
+        disconnects: run.links.ended_by_platform.values().sum(),
+        rules: rules.map(Rule::from).collect(),
+    }
+}
