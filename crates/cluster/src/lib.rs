@@ -8,6 +8,7 @@ mod agent_states;
 mod agents;
 mod assignment;
 mod control_channel;
+mod latency_watch;
 mod recent;
 mod run;
 mod worker;

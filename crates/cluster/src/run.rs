@@ -12,9 +12,11 @@ use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWat
 use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
+use muster_plan::Plan;
 
 use crate::agent_states::{AgentState, AgentStates};
 use crate::control_channel::Own;
+use crate::latency_watch::LatencyWatch;
 use crate::recent::Recent;
 use crate::{Agents, ChannelAccount, ControlChannel};
 
@@ -56,7 +58,7 @@ pub struct Surroundings<'a> {
 pub fn carry_out(
     agents: &mut Agents,
     timetable: Timetable,
-    rules: &Rules,
+    plan: &Plan,
     clock: Clock,
     surroundings: Surroundings<'_>,
 ) -> (RunData, Option<ChannelAccount>) {
@@ -65,7 +67,8 @@ pub fn carry_out(
         observer,
         mut channel,
     } = surroundings;
-    let mut run = Run::new(agents.agents(), timetable, rules, clock);
+    let mut run = Run::new(agents.agents(), timetable, &plan.rules, clock);
+    run.stop_watch.latencies = LatencyWatch::new(plan);
     let mut next_show = Micros::ZERO;
     let mut is_leaving = false;
     while !run.is_over() {
@@ -127,6 +130,7 @@ struct Run {
 struct SecondWatch {
     watch: StopWatch,
     next: u32,
+    latencies: LatencyWatch,
 }
 
 impl SecondWatch {
@@ -139,11 +143,14 @@ impl SecondWatch {
                 return None;
             }
             let (flow, shed_own) = recent.flow_of(self.next);
+            let latencies = self.latencies.of_second(self.next);
             let window = StopWindow {
                 from: Micros::from_secs(second),
                 until,
                 links_wanted: progress.links_wanted,
                 links_up: progress.links_up,
+                begins_step: self.latencies.begins_step(self.next),
+                latencies: &latencies,
                 ..StopWindow::of(&flow, shed_own)
             };
             self.next += 1;
@@ -178,6 +185,7 @@ impl Run {
             stop_watch: SecondWatch {
                 watch: StopWatch::new(rules),
                 next: 0,
+                latencies: LatencyWatch::default(),
             },
             handover: None,
             further_incidents: 0,
@@ -222,6 +230,7 @@ impl Run {
     fn keep(&mut self, agent: usize, dispatch: Dispatch) {
         let at = dispatch.windows.until;
         self.recent.add(&dispatch.windows);
+        self.stop_watch.latencies.add(&dispatch.windows);
         self.agents.report(agent, dispatch.progress);
         for diagnostic in dispatch.diagnostics {
             self.note(at, diagnostic);
@@ -288,7 +297,9 @@ impl Run {
                     warm_up, measure, ..
                 } = self.timetable;
                 self.data.timeline = Timeline::starting(origin, warm_up, measure);
-                self.stop_watch.next = self.data.timeline.measure.second();
+                let measure = self.data.timeline.measure.second();
+                self.stop_watch.next = measure;
+                self.stop_watch.latencies.begin(measure);
             }
             Order::EndDue { at } => self.data.timeline = self.data.timeline.stopped(at),
             Order::Finish => {

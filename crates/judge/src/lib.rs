@@ -63,7 +63,7 @@ pub use rules::{
 };
 pub use share::{Percentile, Share};
 pub use step::{StepVerdict, judge_step};
-pub use stop::{Stop, StopWatch, StopWindow};
+pub use stop::{Stop, StopLatency, StopWatch, StopWindow};
 pub use strain::{Strain, StrainKind, strains};
 pub use unevaluated::Unevaluated;
 pub use verdict::{Consequence, RuleKind, RuleOutcome, RuleResult, RunResult, Verdict};

@@ -43,7 +43,11 @@ impl Rules {
             }
         });
         let own = (latency == Latency::Lateness).then_some(self.validity.lateness_p99);
-        let mut bounds: Vec<Micros> = named.chain(own).collect();
+        let stops = self.stop_if.iter().filter_map(|stop| match stop.trigger {
+            StopTrigger::LatencyAbove { of, bound, .. } => (of == latency).then_some(bound),
+            StopTrigger::FailureRatioAbove(_) | StopTrigger::ConnectedBelow(_) => None,
+        });
+        let mut bounds: Vec<Micros> = named.chain(own).chain(stops).collect();
         bounds.sort_unstable();
         bounds.dedup();
         bounds
@@ -318,4 +322,14 @@ pub enum StopTrigger {
     FailureRatioAbove(Share),
     /// Less than this share of the wanted links is up.
     ConnectedBelow(Share),
+    /// Of the messages due in the step, more than the percentile allows took longer than this, or had no
+    /// answer.
+    LatencyAbove {
+        /// The latency: response or end-to-end.
+        of: Latency,
+        /// The percentile.
+        percentile: Percentile,
+        /// The bound.
+        bound: Micros,
+    },
 }

@@ -6,7 +6,7 @@ use muster_measure::{Flow, State};
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::{Rules, StopIf, StopTrigger};
+use crate::{Latency, Rules, StopIf, StopTrigger};
 
 /// Decides, from one window after the other, whether the measured phase must end.
 ///
@@ -20,7 +20,7 @@ pub struct StopWatch {
 
 /// One window of the run, by the instants of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StopWindow {
+pub struct StopWindow<'a> {
     /// Instant at which the window began.
     pub from: Micros,
     /// Instant at which the window ended.
@@ -33,9 +33,26 @@ pub struct StopWindow {
     pub links_wanted: u64,
     /// Links that are up.
     pub links_up: u64,
+    /// True if a step begins with the window: its latencies have nothing to do with those before.
+    pub begins_step: bool,
+    /// The latencies of the step so far, against every bound that a condition has.
+    pub latencies: &'a [StopLatency],
 }
 
-impl StopWindow {
+/// The messages due in a step so far, against one bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopLatency {
+    /// The latency.
+    pub of: Latency,
+    /// The bound.
+    pub bound: Micros,
+    /// Messages above it, and those that ended without an answer.
+    pub above: u64,
+    /// Messages that ended; for end-to-end those that arrived.
+    pub n: u64,
+}
+
+impl StopWindow<'_> {
     /// The counts of the messages of `flow`, `shed_own` of them shed by a cause of our own; without
     /// instants and links.
     pub fn of(flow: &Flow, shed_own: u64) -> Self {
@@ -73,9 +90,12 @@ impl StopWatch {
     }
 
     /// Takes in the next window; the condition that has now held for long enough, if there is one.
-    pub fn window(&mut self, window: &StopWindow) -> Option<Stop> {
+    pub fn window(&mut self, window: &StopWindow<'_>) -> Option<Stop> {
         let mut stop = None;
         for (condition, since) in &mut self.watched {
+            if window.begins_step && matches!(condition.trigger, StopTrigger::LatencyAbove { .. }) {
+                *since = None;
+            }
             let Some(is_met) = is_met(&condition.trigger, window) else {
                 continue;
             };
@@ -98,13 +118,23 @@ impl StopWatch {
 }
 
 /// Returns whether a window meets a trigger; none if the window cannot decide.
-fn is_met(trigger: &StopTrigger, window: &StopWindow) -> Option<bool> {
+fn is_met(trigger: &StopTrigger, window: &StopWindow<'_>) -> Option<bool> {
     match trigger {
         StopTrigger::FailureRatioAbove(share) => {
             (window.ended > 0).then(|| !share.covers(window.failed, window.ended))
         }
         StopTrigger::ConnectedBelow(share) => {
             Some(!share.is_reached_by(window.links_up, window.links_wanted))
+        }
+        StopTrigger::LatencyAbove {
+            of,
+            percentile,
+            bound,
+        } => {
+            let mut known = window.latencies.iter();
+            let counted = known.find(|known| known.of == *of && known.bound == *bound)?;
+            let is_enough = counted.n >= percentile.needed();
+            is_enough.then(|| !percentile.allows(counted.above, counted.n))
         }
     }
 }
@@ -119,6 +149,14 @@ impl fmt::Display for Stop {
             StopTrigger::ConnectedBelow(share) => {
                 write!(f, "connected below {share} for {lasting}")
             }
+            StopTrigger::LatencyAbove {
+                of,
+                percentile,
+                bound,
+            } => {
+                let name = of.name();
+                write!(f, "{name} {percentile} above {bound} for {lasting}")
+            }
         }
     }
 }
@@ -126,7 +164,7 @@ impl fmt::Display for Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Share;
+    use crate::{Percentile, Share};
 
     fn watch(trigger: StopTrigger, lasting_s: u64) -> StopWatch {
         let condition = StopIf {
@@ -136,7 +174,7 @@ mod tests {
         StopWatch::new(&Rules::builder(true).stop_if(condition).build())
     }
 
-    fn window(second: u64, failed: u64, ended: u64) -> StopWindow {
+    fn window(second: u64, failed: u64, ended: u64) -> StopWindow<'static> {
         let (from, until) = (Micros::from_secs(second), Micros::from_secs(second + 1));
         StopWindow {
             from,
@@ -145,6 +183,7 @@ mod tests {
             failed,
             links_wanted: 10,
             links_up: 10,
+            ..StopWindow::default()
         }
     }
 
@@ -197,6 +236,37 @@ mod tests {
             (Micros::from_secs(1), Micros::from_secs(3))
         );
         assert_eq!(stop.to_string(), "connected below 90 % for 2 s");
+    }
+
+    #[test]
+    fn a_latency_is_watched_within_its_step() {
+        let bound = Micros::from_millis(500);
+        let trigger = StopTrigger::LatencyAbove {
+            of: Latency::Response,
+            percentile: Percentile::P99,
+            bound,
+        };
+        let mut watch = watch(trigger, 2);
+        let mut at = |second, begins_step, above, n| {
+            let latencies = [StopLatency {
+                of: Latency::Response,
+                bound,
+                above,
+                n,
+            }];
+            let window = StopWindow {
+                begins_step,
+                latencies: &latencies,
+                ..window(second, 0, 5)
+            };
+            watch.window(&window)
+        };
+        assert_eq!(at(0, true, 500, 999), None, "too few to decide");
+        assert_eq!(at(1, false, 20, 1_900), None, "it holds for a second only");
+        assert_eq!(at(2, true, 11, 1_000), None, "another step, another count");
+        let stop = at(3, false, 22, 2_000).expect("it held for two seconds of one step");
+        assert_eq!(stop.since, Micros::from_secs(2));
+        assert_eq!(stop.to_string(), "response p99 above 500 ms for 2 s");
     }
 
     #[test]

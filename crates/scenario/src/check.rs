@@ -381,6 +381,7 @@ fn readable(scalar: Scalar, text: &str) -> Result<(), Unreadable> {
         Scalar::ShareAtLeast => units::or_any(text, units::share_at_least).map(drop),
         Scalar::Above => units::beyond(text, '>').map(drop),
         Scalar::Below => units::beyond(text, '<').map(drop),
+        Scalar::PercentileAbove => units::percentile_above(text).map(drop),
         Scalar::Web => web::read(text).map(drop),
     }
 }
@@ -426,6 +427,7 @@ pub(crate) fn example(scalar: Scalar) -> &'static str {
         Scalar::ShareAtLeast => "\">= 99.9%\"",
         Scalar::Above => "\"> 20% for 10s\"",
         Scalar::Below => "\"< 50% for 10s\"",
+        Scalar::PercentileAbove => "\"p99 > 500ms for 10s\"",
         Scalar::Web => "https://gateway.example/api/v1",
     }
 }

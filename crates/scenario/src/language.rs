@@ -149,6 +149,8 @@ pub(crate) enum Scalar {
     Above,
     /// `"< 50% for 10s"`.
     Below,
+    /// `"p99 > 500ms for 10s"`.
+    PercentileAbove,
     /// `https://host:port/path`: an HTTP service.
     Web,
 }

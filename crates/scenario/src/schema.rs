@@ -140,6 +140,9 @@ fn single(scalar: Scalar) -> Value {
         Scalar::ShareAtLeast => text("^((>=)? *[0-9][0-9.]* *%|any)$", ">= 99.9%"),
         Scalar::Above => text("^> *[0-9][0-9.]* *% *for .+$", "> 5% for 10s"),
         Scalar::Below => text("^< *[0-9][0-9.]* *% *for .+$", "< 90% for 10s"),
+        Scalar::PercentileAbove => {
+            text("^p[0-9][0-9.]* *> *[0-9].* *for .+$", "p99 > 500ms for 10s")
+        }
         Scalar::Web => text("^https?://", "https://host"),
     }
 }

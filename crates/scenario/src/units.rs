@@ -288,6 +288,18 @@ pub(crate) fn beyond(text: &str, sign: char) -> Read<(Share, Micros)> {
     Ok((percent(share.trim())?, time(lasting.trim())?))
 }
 
+/// `"p99 > 500ms for 10s"`: a percentile, its bound, and for how long it must lie above it.
+pub(crate) fn percentile_above(text: &str) -> Read<(Percentile, Micros, Micros)> {
+    let bad = || {
+        let help = "such as \"p99 > 500ms for 10s\"";
+        Unreadable::new(format!("`{text}` is no condition"), help)
+    };
+    let (name, bound) = text.split_once('>').ok_or_else(bad)?;
+    let (bound, lasting) = bound.split_once("for").ok_or_else(bad)?;
+    let name = percentile(name.trim())?;
+    Ok((name, time(bound.trim())?, time(lasting.trim())?))
+}
+
 /// A number at the head of a text, and the rest. No sign, no exponent.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_judge::{Allowance, Scope, SloBound};
+use muster_judge::{Allowance, Latency, Scope, SloBound};
 use muster_load::{Names, Octets, Payload, PayloadSpec, Phase, Shape, Template};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
@@ -978,6 +978,23 @@ fn streams_with_stages_have_their_steps_in_common() {
         (4, 10, 220.0, 220.0, true),
     ];
     assert_eq!(steps(&[one, "rate: 7/s", other], "10s"), expected);
+}
+
+#[test]
+fn a_latency_that_stops_a_run_is_counted_exactly() {
+    let text = |stop: &str| {
+        format!(
+            "name: t\nstop-if: {{ {stop} }}\nfleet:\n- name: a\n  streams:\n  - {{ rate: 1000/s, qos: 1 }}\n"
+        )
+    };
+    let rules = plan(&text("response: \"p99.9 > 70ms for 3s\"")).rules;
+    let of = |latency| rules.thresholds(latency, FleetId(0), StreamId(0));
+    assert_eq!(of(Latency::Response), [Micros::from_millis(70)]);
+    assert_eq!(of(Latency::EndToEnd), []);
+    assert_eq!(rules.stop_if[0].lasting, Micros::from_secs(3));
+    let unanswered = text("response: \"p99 > 70ms for 3s\"").replace("qos: 1", "qos: 0");
+    let problems = read(&unanswered, &[]).unwrap_err().to_string();
+    assert!(problems.contains("no stream has answers"), "{problems}");
 }
 
 #[test]

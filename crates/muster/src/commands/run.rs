@@ -214,7 +214,7 @@ impl Ready {
             observer: &mut watcher,
             channel: line,
         };
-        let (data, line) = carry_out(&mut agents, timetable, &plan.rules, clock, surroundings);
+        let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));

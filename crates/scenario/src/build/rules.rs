@@ -4,7 +4,7 @@ use muster_judge::{
     Latency, RuleName, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
     ValidityBounds,
 };
-use muster_plan::{BackendPlan, FleetPlan, Phases, StreamPlan};
+use muster_plan::{Ack, BackendPlan, FleetPlan, Phases, StreamKind, StreamPlan};
 use muster_platform::Dialect;
 
 mod commands;
@@ -41,7 +41,7 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
         builder = place.slos(builder, stability);
     }
     if let Some(view) = root.get("stop-if") {
-        builder = stop_if(builder, &view);
+        builder = stop_if(builder, &view, judged);
     }
     let rules = builder.build();
     warn_of_rules_without_object(&rules, &scopes, judged.fleets);
@@ -245,14 +245,43 @@ fn validity(view: &View<'_>) -> Option<ValidityBounds> {
     })
 }
 
-fn stop_if(mut builder: RulesBuilder, view: &View<'_>) -> RulesBuilder {
+fn stop_if(mut builder: RulesBuilder, view: &View<'_>, judged: &Judged<'_>) -> RulesBuilder {
     let above = view.read("failure-ratio", |text| units::beyond(text, '>'));
     let below = view.read("connected", |text| units::beyond(text, '<'));
     let triggers = [
         above.map(|(share, lasting)| (StopTrigger::FailureRatioAbove(share), lasting)),
         below.map(|(share, lasting)| (StopTrigger::ConnectedBelow(share), lasting)),
     ];
-    for (trigger, lasting) in triggers.into_iter().flatten() {
+    let has_answers = streams(judged.fleets).any(|(_, stream)| {
+        let is_message = matches!(stream.kind, StreamKind::Telemetry | StreamKind::Event);
+        is_message && stream.ack != Ack::None
+    });
+    let latencies = [
+        (
+            Latency::Response,
+            has_answers,
+            "no stream has answers, so that no response is measured",
+        ),
+        (
+            Latency::EndToEnd,
+            !judged.backends.is_empty(),
+            "there is no backend, so that no arrival is seen",
+        ),
+    ];
+    let latencies = latencies.map(|(of, is_there, lack)| {
+        let key = of.name();
+        let (percentile, bound, lasting) = view.read(key, units::percentile_above)?;
+        if !is_there {
+            return view.refuse_at(key, lack, "remove the condition");
+        }
+        let trigger = StopTrigger::LatencyAbove {
+            of,
+            percentile,
+            bound,
+        };
+        Some((trigger, lasting))
+    });
+    for (trigger, lasting) in triggers.into_iter().chain(latencies).flatten() {
         builder = builder.stop_if(StopIf { trigger, lasting });
     }
     builder

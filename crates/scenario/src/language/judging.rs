@@ -1,7 +1,8 @@
 //! The keys that say how long a run lasts and what it is judged by.
 
 use super::Scalar::{
-    Above, Below, Bool, BoolOrAny, CountAtMost, ShareAtLeast, ShareAtMost, Time, Whole,
+    Above, Below, Bool, BoolOrAny, CountAtMost, PercentileAbove, ShareAtLeast, ShareAtMost, Time,
+    Whole,
 };
 use super::{Kind, key, map, one, refused};
 
@@ -65,4 +66,7 @@ object! { pub(super) STABILITY:
 object! { pub(super) STOP_IF:
     key("failure-ratio", one(Above), "More than this share failed"),
     key("connected", one(Below), "Less than this share of the links is up"),
+    key("response", one(PercentileAbove), "This percentile of the messages due in the step so far is longer"),
+    key("end-to-end", one(PercentileAbove),
+        "The same of the times to the backends, of the messages that arrived"),
 }
