@@ -42,7 +42,9 @@ pub use http::{AnswerId, HttpCall, HttpSettings};
 pub use monitor::MonitorPlan;
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
-pub use provision::{ApiCredential, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
+pub use provision::{
+    ApiCredential, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
+};
 pub use reconnect::{BackOff, Offline};
 pub use secret::{MASK, Secret};
 pub use security::Security;

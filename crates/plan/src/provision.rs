@@ -31,6 +31,8 @@ pub struct ProvisionPlan {
     pub insecure: bool,
     /// The platform's own name of the gateway that the devices belong to.
     pub gateway: String,
+    /// Hash of passwords, with a platform that is sent hashes.
+    pub password_hash: PasswordHash,
     /// Calls a second at the most.
     pub rate: Rate,
     /// Calls without an answer at the most; at least 1.
@@ -62,6 +64,28 @@ pub enum ApiCredential {
         /// Its password.
         password: Secret,
     },
+}
+
+/// Hash of a device's password in Hono's device registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PasswordHash {
+    /// SHA-512 over salt and password.
+    #[default]
+    Sha512,
+    /// bcrypt, with which one check takes an adapter tens of milliseconds.
+    Bcrypt {
+        /// Binary logarithm of its rounds.
+        cost: u8,
+    },
+}
+
+impl PasswordHash {
+    /// Cost of bcrypt where a scenario has none: the highest that Hono takes by default.
+    pub const BCRYPT_COST: u8 = 10;
+    /// The lowest cost that bcrypt has.
+    pub const BCRYPT_COST_MIN: u8 = 4;
+    /// The highest cost: one hash takes a second of a CPU, and each device needs one.
+    pub const BCRYPT_COST_MAX: u8 = 14;
 }
 
 /// The management API of Hono's device registry.

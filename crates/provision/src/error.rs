@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use muster_transport::TransportError;
 
+use crate::rest::PRECONDITION_FAILED;
+
 /// Error of provisioning, with the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
@@ -142,6 +144,15 @@ pub enum ProvisionError {
     /// The system has no random bytes.
     #[error("the system has no random bytes for the salt of a password")]
     Random,
+    /// bcrypt hashes no more than the beginning of a password.
+    #[error(
+        "hash the password of `{auth_id}`: it is longer than the 71 bytes that bcrypt takes; shorten `credential.secret`, \
+         or write `provision.password-hash: sha-512`"
+    )]
+    LongPassword {
+        /// The device's identity.
+        auth_id: String,
+    },
     /// The record of what was created cannot be kept.
     #[error("keep the record {path}: {why}")]
     Journal {
@@ -162,5 +173,16 @@ impl ProvisionError {
     /// Returns true if no answer came at all.
     pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Silent { .. })
+    }
+
+    /// Returns true if a thing was changed by others after it was read, and was not written therefore.
+    pub(crate) const fn is_stale(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: PRECONDITION_FAILED,
+                ..
+            }
+        )
     }
 }

@@ -82,7 +82,7 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
         return Ok(None);
     };
     if let Some(uri) = &provision.mongodb {
-        return database(provision, uri).map(Some);
+        return database(plan, provision, uri).map(Some);
     }
     let Some(api) = provision.api.as_ref() else {
         return Ok(None);
@@ -106,11 +106,19 @@ pub fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
 }
 
 #[cfg(feature = "mongodb")]
-fn database(plan: &ProvisionPlan, uri: &Secret) -> Result<Box<dyn Provisioner>, ProvisionError> {
-    Ok(Box::new(hono::Mongo::new(plan, uri)?))
+fn database(
+    plan: &Plan,
+    provision: &ProvisionPlan,
+    uri: &Secret,
+) -> Result<Box<dyn Provisioner>, ProvisionError> {
+    Ok(Box::new(hono::Mongo::new(plan, provision, uri)?))
 }
 
 #[cfg(not(feature = "mongodb"))]
-fn database(_: &ProvisionPlan, _: &Secret) -> Result<Box<dyn Provisioner>, ProvisionError> {
+fn database(
+    _: &Plan,
+    _: &ProvisionPlan,
+    _: &Secret,
+) -> Result<Box<dyn Provisioner>, ProvisionError> {
     Err(ProvisionError::NoMongo)
 }

@@ -20,6 +20,8 @@ const ANSWER_MAX: u64 = 8 << 20;
 pub(crate) const CONFLICT: u16 = 409;
 /// The answer to a thing that is not there (RFC 9110 section 15.5.5).
 pub(crate) const NOT_FOUND: u16 = 404;
+/// The answer to a thing that is no longer what its ETag stood for (RFC 9110 section 15.5.13).
+pub(crate) const PRECONDITION_FAILED: u16 = 412;
 /// Characters of an answer that an error shows.
 const SHOWN_MAX: usize = 300;
 
@@ -37,8 +39,11 @@ pub(crate) enum Ask<'a> {
     List(&'a str),
     Create(&'a Value),
     Read,
-    /// A thing in the place of what it was.
-    Replace(&'a Value),
+    /// A thing in the place of what it was; if there is an ETag, only in the place of what that stands for.
+    Replace {
+        body: &'a Value,
+        etag: Option<&'a str>,
+    },
     Delete,
 }
 
@@ -47,6 +52,9 @@ pub(crate) struct Answer {
     /// The method and the address.
     pub(crate) call: String,
     pub(crate) status: u16,
+    /// Mark of the thing's present content, for a conditional request (RFC 9110 section 8.8.3). A weak one
+    /// serves none.
+    pub(crate) etag: Option<String>,
     text: String,
 }
 
@@ -117,13 +125,19 @@ impl Rest {
             }
             Ask::Read => ("GET", self.authorized(self.agent.get(&url)).call()),
             Ask::Create(body) => ("POST", self.send(self.agent.post(&url), body)),
-            Ask::Replace(body) => ("PUT", self.send(self.agent.put(&url), body)),
+            Ask::Replace { body, etag } => {
+                let request = self.agent.put(&url);
+                let request = match etag {
+                    Some(etag) => request.header("if-match", etag),
+                    None => request,
+                };
+                ("PUT", self.send(request, body))
+            }
             Ask::Delete => ("DELETE", self.authorized(self.agent.delete(&url)).call()),
         };
         let call = format!("{method} {url}");
-        let read = answered.and_then(|response| self.read(response));
-        match read {
-            Ok((status, text)) => Ok(Answer { call, status, text }),
+        match answered.and_then(|response| self.read(response)) {
+            Ok(answer) => Ok(Answer { call, ..answer }),
             Err(error) => Err(silent(call, &error)),
         }
     }
@@ -188,15 +202,23 @@ impl Rest {
         }
     }
 
-    /// Status and text; a platform that repeats our secrets has them masked.
-    fn read(&self, mut response: http::Response<Body>) -> Result<(u16, String), ureq::Error> {
+    /// An answer to a call without a name; a platform that repeats our secrets has them masked.
+    fn read(&self, mut response: http::Response<Body>) -> Result<Answer, ureq::Error> {
         let body = response.body_mut().with_config().limit(ANSWER_MAX);
         let bytes = body.read_to_vec()?;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some(ours) = &self.authorization {
             text = ours.mask(text);
         }
-        Ok((response.status().as_u16(), text))
+        let etag = response.headers().get("etag");
+        let etag = etag.and_then(|etag| etag.to_str().ok());
+        let strong = etag.filter(|etag| !etag.starts_with("W/"));
+        Ok(Answer {
+            call: String::new(),
+            status: response.status().as_u16(),
+            etag: strong.map(str::to_owned),
+            text,
+        })
     }
 }
 
@@ -259,6 +281,7 @@ fn remedy(status: u16) -> &'static str {
         }
         404 => "look whether `provision.url` is the base of the management API",
         409 => "look what is in its way there",
+        PRECONDITION_FAILED => "others change the same thing at the same time: try again",
         429 => "lower `provision.rate`",
         300..=399 => "write the address it leads to as `provision.url`",
         500..=599 => {

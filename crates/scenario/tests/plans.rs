@@ -10,8 +10,8 @@ use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
-    Ack, AmqpLogin, ApiCredential, ClientId, Credential, Plan, PlatformKind, Policy, ProvisionMode,
-    Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound, WebhookProof,
+    Ack, AmqpLogin, ApiCredential, ClientId, Credential, PasswordHash, Plan, PlatformKind, Policy,
+    ProvisionMode, Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound, WebhookProof,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
@@ -1338,6 +1338,23 @@ fn provisioning_has_the_documented_defaults() {
     assert_eq!(provision.pending, 8);
     assert_eq!(provision.timeout, Micros::from_secs(30));
     assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn passwords_are_hashed_by_sha_512_unless_a_scenario_says_otherwise() {
+    let hash = |keys: &str| {
+        let hono = plan(&format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ 'http://h' ] }}\n\
+             provision: {{ url: 'http://127.0.0.1'{keys} }}\nfleet: [ {{ streams: [] }} ]\n"
+        ));
+        hono.provision.unwrap().password_hash
+    };
+    assert_eq!(hash(""), PasswordHash::Sha512);
+    assert_eq!(hash(", password-hash: sha-512"), PasswordHash::Sha512);
+    let bcrypt = ", password-hash: bcrypt";
+    assert_eq!(hash(bcrypt), PasswordHash::Bcrypt { cost: 10 });
+    let cheap = format!("{bcrypt}, bcrypt-cost: 4");
+    assert_eq!(hash(&cheap), PasswordHash::Bcrypt { cost: 4 });
 }
 
 #[test]

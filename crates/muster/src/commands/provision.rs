@@ -136,6 +136,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         ProvisionError::Transport(_)
         | ProvisionError::Identity { .. }
         | ProvisionError::SameLogin { .. }
+        | ProvisionError::LongPassword { .. }
         | ProvisionError::NoMongo
         | ProvisionError::NoRegistration
         | ProvisionError::Random

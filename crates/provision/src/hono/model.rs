@@ -1,15 +1,82 @@
 //! Tenants, devices and credentials as the registry has them, and how they are recognized.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use muster_plan::{Northbound, PasswordHash, Plan};
 use serde_json::{Value, json};
 
 use super::records::{Login, LoginKind, Record};
-use super::secrets::Hashed;
+use super::secrets::{self, Hashed};
 use crate::ProvisionError;
 
-/// A tenant whose messages go over Kafka; without it older releases choose AMQP.
-pub(super) fn tenant() -> Value {
-    json!({ "enabled": true, "ext": { "messaging-type": "kafka" } })
+/// Choices of a plan that the things of a registry depend on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Model {
+    /// The messaging network of its tenants; none is the one that the platform prefers.
+    messaging: Option<&'static str>,
+    password_hash: PasswordHash,
+}
+
+impl Model {
+    pub(super) fn new(plan: &Plan, password_hash: PasswordHash) -> Self {
+        let mut backends = plan.backends.iter();
+        let messaging = backends.find_map(|backend| match backend.northbound {
+            Northbound::Kafka(_) => Some("kafka"),
+            Northbound::Amqp(_) => Some("amqp"),
+            Northbound::Mqtt(_) | Northbound::Webhook(_) => None,
+        });
+        Self {
+            messaging,
+            password_hash,
+        }
+    }
+
+    /// A tenant whose messages go where the backend receives: releases differ in what they choose.
+    pub(super) fn tenant(self) -> Value {
+        match self.messaging {
+            Some(network) => json!({ "enabled": true, "ext": { "messaging-type": network } }),
+            None => json!({ "enabled": true }),
+        }
+    }
+
+    /// The credentials of a device: all that it has, which may be none.
+    ///
+    /// # Errors
+    /// As [`Model::credential`].
+    pub(super) fn credentials(self, record: &Record) -> Result<Value, ProvisionError> {
+        let all: Result<Vec<Value>, _> =
+            record.login.iter().map(|it| self.credential(it)).collect();
+        Ok(Value::Array(all?))
+    }
+
+    /// One credential.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Random`] if there is no salt for a password, [`ProvisionError::LongPassword`].
+    pub(super) fn credential(self, login: &Login) -> Result<Value, ProvisionError> {
+        let secret = match login.kind {
+            LoginKind::Psk => json!({ "key": BASE64_STANDARD.encode(&login.secret) }),
+            LoginKind::Password => self.password(login)?,
+        };
+        Ok(json!({
+            "type": login.kind.word(),
+            "auth-id": login.auth_id,
+            "enabled": true,
+            "secrets": [secret],
+        }))
+    }
+
+    fn password(self, login: &Login) -> Result<Value, ProvisionError> {
+        match self.password_hash {
+            PasswordHash::Sha512 => {
+                let Hashed { salt, hash } = Hashed::of(&login.secret)?;
+                Ok(json!({ "hash-function": Hashed::FUNCTION, "salt": salt, "pwd-hash": hash }))
+            }
+            PasswordHash::Bcrypt { cost } => {
+                let hash = secrets::bcrypt(login, cost)?;
+                Ok(json!({ "hash-function": "bcrypt", "pwd-hash": hash }))
+            }
+        }
+    }
 }
 
 pub(super) fn tenant_difference(found: &Value) -> Option<String> {
@@ -40,35 +107,6 @@ fn one_or_all(value: &Value) -> impl Iterator<Item = &Value> {
     let all = value.as_array().map_or(&[][..], Vec::as_slice);
     let one = (!value.is_array() && !value.is_null()).then_some(value);
     all.iter().chain(one)
-}
-
-/// The credentials of a device: all that it has, which may be none.
-///
-/// # Errors
-/// [`ProvisionError::Random`] if there is no salt for a password.
-pub(super) fn credentials(record: &Record) -> Result<Value, ProvisionError> {
-    let all: Result<Vec<Value>, _> = record.login.iter().map(credential).collect();
-    Ok(Value::Array(all?))
-}
-
-/// One credential.
-///
-/// # Errors
-/// As [`credentials`].
-pub(super) fn credential(login: &Login) -> Result<Value, ProvisionError> {
-    let secret = match login.kind {
-        LoginKind::Psk => json!({ "key": BASE64_STANDARD.encode(&login.secret) }),
-        LoginKind::Password => {
-            let Hashed { salt, hash } = Hashed::of(&login.secret)?;
-            json!({ "hash-function": Hashed::FUNCTION, "salt": salt, "pwd-hash": hash })
-        }
-    };
-    Ok(json!({
-        "type": login.kind.word(),
-        "auth-id": login.auth_id,
-        "enabled": true,
-        "secrets": [secret],
-    }))
 }
 
 /// In what the credentials that are there differ from what is wanted. A secret is compared where it can be
@@ -121,13 +159,16 @@ mod tests {
     /// Field by field as the registry's management API names them.
     #[test]
     fn a_pre_shared_key_is_standard_base64() {
-        let psk = credentials(&record(None, Some(LoginKind::Psk))).expect("it needs no salt");
+        let model = Model::default();
+        let psk = model.credentials(&record(None, Some(LoginKind::Psk)));
+        let psk = psk.expect("it needs no salt");
         let expected = json!([{
             "type": "psk", "auth-id": "sensor1", "enabled": true,
             "secrets": [{ "key": "aG9uby1zZWNyZXQ=" }],
         }]);
         assert_eq!(psk, expected);
-        let none = credentials(&record(Some("gw"), None)).expect("there are none");
+        let none = model.credentials(&record(Some("gw"), None));
+        let none = none.expect("there are none");
         assert_eq!(none, json!([]));
     }
 
@@ -136,13 +177,47 @@ mod tests {
         let login = record(None, Some(LoginKind::Password))
             .login
             .expect("it has one");
-        let told = credential(&login).expect("there is a salt");
+        let told = Model::default().credential(&login);
+        let told = told.expect("there is a salt");
         assert_eq!(told["type"], "hashed-password");
         let secret = told["secrets"][0].as_object().expect("an object");
         assert_eq!(secret["hash-function"], "sha-512");
         assert_eq!(secret["pwd-hash"].as_str().map(str::len), Some(88));
         assert_eq!(secret.len(), 3);
         assert!(!told.to_string().contains("hono-secret"));
+    }
+
+    #[test]
+    fn a_hash_of_bcrypt_has_its_salt_and_cost_within() {
+        let login = record(None, Some(LoginKind::Password))
+            .login
+            .expect("it has one");
+        let model = Model {
+            password_hash: PasswordHash::Bcrypt { cost: 4 },
+            ..Model::default()
+        };
+        let credential = model.credential(&login).expect("there is a salt");
+        let secret = credential["secrets"][0].as_object().expect("an object");
+        assert_eq!(
+            (secret["hash-function"].as_str(), secret.len()),
+            (Some("bcrypt"), 2)
+        );
+        let hash = secret["pwd-hash"].as_str().expect("a text");
+        assert!(hash.starts_with("$2a$04$") && hash.len() == 60, "{hash}");
+        assert!(bcrypt::verify("hono-secret", hash).expect("it is a hash"));
+        let long = Login {
+            secret: vec![b'x'; 72],
+            ..login
+        };
+        let error = model
+            .credential(&long)
+            .expect_err("it is too long")
+            .to_string();
+        assert!(
+            error.contains("`sensor1`") && error.contains("sha-512"),
+            "{error}"
+        );
+        assert!(!error.contains("xx"), "{error}");
     }
 
     #[test]

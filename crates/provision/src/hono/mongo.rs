@@ -27,6 +27,7 @@ use self::parts::{BATCH, Parts};
 use self::removal::{Devices, begun};
 use self::wanting::Wanting;
 use super::distinct;
+use super::model::Model;
 use super::records::{Record, count, records, tenants};
 use super::registry::{DEVICE, TENANT};
 use crate::journal::{Did, Standing, Thing};
@@ -127,7 +128,11 @@ impl Mongo {
     /// # Errors
     /// [`ProvisionError::Database`] if the connection string names no database or cannot be read,
     /// [`ProvisionError::Random`], [`ProvisionError::Thread`].
-    pub(crate) fn new(plan: &ProvisionPlan, uri: &Secret) -> Result<Self, ProvisionError> {
+    pub(crate) fn new(
+        plan: &Plan,
+        provision: &ProvisionPlan,
+        uri: &Secret,
+    ) -> Result<Self, ProvisionError> {
         let uri = uri.expose();
         let runtime = Runtime::new().map_err(ProvisionError::Thread)?;
         let read = runtime.block_on(ClientOptions::parse(uri.as_str()).into_future());
@@ -137,7 +142,7 @@ impl Mongo {
             return Err(unusable(uri, what));
         };
         let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
-        let timeout = Duration::from_micros(plan.timeout.get());
+        let timeout = Duration::from_micros(provision.timeout.get());
         options.server_selection_timeout = Some(timeout);
         options.connect_timeout = Some(timeout);
         options.app_name.get_or_insert_with(|| "muster".to_owned());
@@ -149,9 +154,9 @@ impl Mongo {
             runtime,
             timeout,
             parts: Parts::new(),
-            pacer: Pacer::new(plan.rate),
-            pending: plan.pending,
-            writer: Writer::new()?,
+            pacer: Pacer::new(provision.rate),
+            pending: provision.pending,
+            writer: Writer::new(Model::new(plan, provision.password_hash))?,
         })
     }
 

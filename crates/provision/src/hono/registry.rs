@@ -1,14 +1,16 @@
 //! The management API of the device registry: version 1, and what was before release 1.0.
 
+mod credentials;
 mod removal;
 
 use muster_model::LinkId;
 use muster_plan::{Plan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress};
 use serde_json::{Value, json};
 
+use self::credentials::{Held, again_if_stale};
 use super::distinct;
 use super::made::Made;
-use super::model;
+use super::model::{self, Model};
 use super::records::{Login, Record, count, records, records_of, tenants};
 use crate::journal::Standing;
 use crate::rest::{Answer, Ask, Begun, CONFLICT, NOT_FOUND, Rest, segment};
@@ -24,6 +26,7 @@ pub(crate) struct Registry {
     rest: Rest,
     api: RegistryApi,
     pending: u16,
+    model: Model,
     /// One that every plan of it has.
     tenant: String,
     creates_missing: bool,
@@ -123,6 +126,7 @@ impl Registry {
             rest: Rest::new(provision, api, path)?,
             api: provision.registry,
             pending: provision.pending,
+            model: Model::new(plan, provision.password_hash),
             tenant: tenants(plan).pop_first().unwrap_or_default(),
             creates_missing: provision.mode == ProvisionMode::Auto,
         })
@@ -185,47 +189,12 @@ impl Registry {
         let is_created = match self.find(wanted, work.watch)? {
             None => self.make(wanted, journal, work.watch)?,
             Some(found) => {
-                let differs = |how| differs(wanted, &found.call, how);
-                if let Some(how) = wanted.difference(&found.thing) {
-                    return Err(differs(how));
-                }
-                if let Some((record, there)) = self.credentials(wanted, work.watch)?
-                    && let Some(how) = model::credentials_difference(record, &there)
-                {
-                    if model::has_credentials(record, &there) {
-                        return Err(differs(how));
-                    }
-                    self.add_credentials(wanted, record, there, work.watch)?;
-                }
+                again_if_stale(|| self.complement(wanted, &found, work.watch))?;
                 false
             }
         };
         work.done(|summary| summary.ensured(wanted.kind(), 1, u64::from(is_created)));
         Ok(())
-    }
-
-    /// Adds credentials to those that a device has.
-    fn add_credentials(
-        &self,
-        wanted: &Wanted,
-        record: &Record,
-        mut there: Vec<Value>,
-        watch: &dyn Watch,
-    ) -> Result<(), ProvisionError> {
-        if self.api == RegistryApi::Legacy {
-            return self.complete(wanted, watch);
-        }
-        if let Value::Array(ours) = model::credentials(record)? {
-            there.extend(ours);
-        }
-        let path = below("credentials", &record.key());
-        let all = Value::Array(there);
-        let answer = self.rest.call(&path, Ask::Replace(&all), watch)?;
-        if answer.is_yes() {
-            Ok(())
-        } else {
-            Err(answer.refused())
-        }
     }
 
     /// A thing that is there serves if it has the wanted content. One whose creation a killed process
@@ -237,24 +206,34 @@ impl Registry {
         journal: &Journal,
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
+        again_if_stale(|| self.take_as_read(wanted, found, journal, watch))
+    }
+
+    fn take_as_read(
+        &self,
+        wanted: &Wanted,
+        found: &Found,
+        journal: &Journal,
+        watch: &dyn Watch,
+    ) -> Result<(), ProvisionError> {
         let (kind, name) = (wanted.kind(), wanted.key());
         let begun = match journal.standing(kind, &name) {
             Some(Standing::Creating(made)) => Some(made),
             _ => None,
         };
-        let is_ours = match &begun {
-            Some(made) => self.is_ours((kind, &name), made.as_deref(), &found.thing, watch)?,
-            None => false,
+        let ours = match &begun {
+            Some(made) => self.of_ours((kind, &name), made.as_deref(), &found.thing, watch)?,
+            None => None,
         };
         let difference = match wanted.difference(&found.thing) {
-            None if !is_ours => self.credentials_difference(wanted, watch)?,
+            None if ours.is_none() => self.credentials_difference(wanted, watch)?,
             difference => difference,
         };
         if let Some(how) = difference {
             return Err(differs(wanted, &found.call, how));
         }
-        if is_ours {
-            self.complete(wanted, watch)?;
+        if let Some(held) = ours {
+            self.complete(wanted, held.etag.as_deref(), watch)?;
             journal.created(kind, &name, &name)?;
         } else if begun.is_some() {
             journal.refused(kind, &name)?;
@@ -288,40 +267,10 @@ impl Registry {
         if !answer.is_yes() {
             return Err(answer.refused());
         }
-        self.complete(wanted, watch)?;
+        // Nobody has read the credentials of a device that was not there before.
+        self.complete(wanted, None, watch)?;
         journal.created(kind, &name, &name)?;
         Ok(true)
-    }
-
-    /// Gives a device that we created its credentials.
-    fn complete(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<(), ProvisionError> {
-        let Wanted::Device(record) = wanted else {
-            return Ok(());
-        };
-        let Some(login) = &record.login else {
-            return Ok(());
-        };
-        let answer = match self.api {
-            RegistryApi::V1 => {
-                let path = below("credentials", &record.key());
-                let all = model::credentials(record)?;
-                self.rest.call(&path, Ask::Replace(&all), watch)?
-            }
-            RegistryApi::Legacy if self.credentials_difference(wanted, watch)?.is_none() => {
-                return Ok(());
-            }
-            RegistryApi::Legacy => {
-                let mut one = model::credential(login)?;
-                one["device-id"] = json!(record.device);
-                let path = format!("credentials/{}", segment(&record.tenant));
-                self.rest.call(&path, Ask::Create(&one), watch)?
-            }
-        };
-        if answer.is_yes() {
-            Ok(())
-        } else {
-            Err(answer.refused())
-        }
     }
 
     fn look(&self, wanted: &Wanted, work: &Work<'_>) -> Result<(), ProvisionError> {
@@ -336,43 +285,6 @@ impl Registry {
         };
         work.done(|summary| summary.looked(kind, &name, Some(difference)));
         Ok(())
-    }
-
-    /// In what the credentials of a device differ; a tenant has none.
-    fn credentials_difference(
-        &self,
-        wanted: &Wanted,
-        watch: &dyn Watch,
-    ) -> Result<Option<String>, ProvisionError> {
-        let there = self.credentials(wanted, watch)?;
-        Ok(there.and_then(|(record, there)| model::credentials_difference(record, &there)))
-    }
-
-    /// A device that logs in, and the credentials that the registry has of it; none of a tenant.
-    fn credentials<'a>(
-        &self,
-        wanted: &'a Wanted,
-        watch: &dyn Watch,
-    ) -> Result<Option<(&'a Record, Vec<Value>)>, ProvisionError> {
-        let Wanted::Device(record) = wanted else {
-            return Ok(None);
-        };
-        let Some(login) = &record.login else {
-            return Ok(None);
-        };
-        let path = match self.api {
-            RegistryApi::V1 => below("credentials", &record.key()),
-            RegistryApi::Legacy => {
-                let (tenant, auth_id) = (segment(&record.tenant), segment(&login.auth_id));
-                format!("credentials/{tenant}/{auth_id}/{}", login.kind.word())
-            }
-        };
-        let answer = self.rest.call(&path, Ask::Read, watch)?;
-        let found = match answer.status {
-            NOT_FOUND => Vec::new(),
-            _ => list(answer.json()?),
-        };
-        Ok(Some((record, found)))
     }
 
     fn find(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<Option<Found>, ProvisionError> {
@@ -421,7 +333,7 @@ impl Registry {
     fn creation(&self, wanted: &Wanted) -> (String, Value) {
         let named = || self.named(wanted.kind(), &wanted.key());
         match (self.api, wanted) {
-            (RegistryApi::V1, Wanted::Tenant(_)) => (named(), model::tenant()),
+            (RegistryApi::V1, Wanted::Tenant(_)) => (named(), self.model.tenant()),
             (RegistryApi::V1, Wanted::Device(record)) => (named(), model::device(record)),
             (RegistryApi::Legacy, Wanted::Tenant(tenant)) => {
                 let body = json!({ "tenant-id": tenant, "enabled": true });
@@ -439,17 +351,6 @@ impl Registry {
 fn below(word: &str, name: &str) -> String {
     let segments = name.split('/').map(segment);
     segments.fold(word.to_owned(), |path, next| path + "/" + &next)
-}
-
-/// Credentials: a list, one that has a name before version 1, or the one thing that stands for a list.
-fn list(mut value: Value) -> Vec<Value> {
-    if value["credentials"].is_array() {
-        value = value["credentials"].take();
-    }
-    if let Value::Array(all) = value {
-        return all;
-    }
-    vec![value]
 }
 
 impl Wanted {

@@ -3,15 +3,17 @@
 #[cfg(feature = "mongodb")]
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ::bcrypt::{Version, non_truncating_hash_with_salt};
 use aws_lc_rs::{digest, rand};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
+use super::records::Login;
 use crate::ProvisionError;
 
 const SALT_BYTES: usize = 8;
 
 /// A password's hash: SHA-512 over the salt and the password, both as Base64 stands for them.
-/// Adapters verify it with each request, where bcrypt would be what is measured.
+/// Adapters verify it with each request over HTTP, where bcrypt would be what is measured.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hashed {
     pub(super) salt: String,
@@ -38,6 +40,26 @@ impl Hashed {
             hash: BASE64_STANDARD.encode(context.finish()),
         }
     }
+}
+
+/// A password's hash by bcrypt, in the form that each release of Hono reads.
+///
+/// # Errors
+/// [`ProvisionError::Random`] if the system has no random bytes, [`ProvisionError::LongPassword`] of one that
+/// bcrypt would cut off.
+pub(super) fn bcrypt(login: &Login, cost: u8) -> Result<String, ProvisionError> {
+    let mut salt = [0; 16];
+    rand::fill(&mut salt).map_err(|_| ProvisionError::Random)?;
+    bcrypt_salted(salt, &login.secret, cost).ok_or_else(|| ProvisionError::LongPassword {
+        auth_id: login.auth_id.clone(),
+    })
+}
+
+fn bcrypt_salted(salt: [u8; 16], password: &[u8], cost: u8) -> Option<String> {
+    let parts = non_truncating_hash_with_salt(password, cost.into(), salt);
+    parts
+        .ok()
+        .map(|parts| parts.format_for_version(Version::TwoA))
 }
 
 /// Texts that differ from each other and from those of every other run: a random beginning and a count.
@@ -93,6 +115,18 @@ mod tests {
             Hashed::of(b"x").expect("random"),
             Hashed::of(b"x").expect("random")
         );
+    }
+
+    /// A test vector of crypt_blowfish 1.3, its salt decoded.
+    #[test]
+    fn a_hash_of_bcrypt_is_the_one_of_others() {
+        let salt = [0x10, 0x41, 0x04].repeat(6);
+        let salt = salt.first_chunk().copied().expect("it has more");
+        assert_eq!(
+            bcrypt_salted(salt, b"U*U", 5).as_deref(),
+            Some("$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW")
+        );
+        assert_eq!(bcrypt_salted(salt, &[b'x'; 72], 5), None);
     }
 
     #[cfg(feature = "mongodb")]

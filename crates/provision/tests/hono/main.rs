@@ -47,10 +47,9 @@ fn each_body_is_what_the_api_takes() {
     });
     let v1 = World::start(1, V1, PSK);
     v1.create().unwrap();
-    let kafka = json!({ "enabled": true, "ext": { "messaging-type": "kafka" } });
     {
         let held = v1.server.held();
-        assert_eq!(held.things["/v1/tenants/t1"], kafka);
+        assert_eq!(held.things["/v1/tenants/t1"], json!({ "enabled": true }));
         assert_eq!(
             held.things["/v1/devices/t1/ns:d-0"],
             json!({ "enabled": true })
@@ -65,6 +64,32 @@ fn each_body_is_what_the_api_takes() {
     let mut psk = psk;
     psk["device-id"] = json!("ns:d-0");
     assert_eq!(held.things["/credentials/t1/auth-0/psk"], psk);
+}
+
+/// Hono sends the messages of a tenant over the network that the tenant names, if it has both.
+#[test]
+fn a_tenant_names_the_messaging_network_of_the_backend() {
+    for network in ["kafka", "amqp"] {
+        let world = World::start(1, V1, PSK).with_backend(&format!("{network}://127.0.0.1"));
+        world.create().unwrap();
+        let wanted = json!({ "enabled": true, "ext": { "messaging-type": network } });
+        assert_eq!(world.server.held().things["/v1/tenants/t1"], wanted);
+    }
+}
+
+#[test]
+fn a_password_is_hashed_as_the_scenario_says() {
+    let fleet = "id: 'd-${index}', credential: { kind: password, secret: 's' }";
+    for (keys, function) in [
+        (V1, "sha-512"),
+        (", password-hash: bcrypt, bcrypt-cost: 4", "bcrypt"),
+    ] {
+        let world = World::start(1, keys, fleet);
+        world.create().unwrap();
+        let held = world.server.held();
+        let secret = &held.things["/v1/credentials/t1/d-0"][0]["secrets"][0];
+        assert_eq!(secret["hash-function"], function);
+    }
 }
 
 #[test]
@@ -113,6 +138,67 @@ fn a_link_that_was_refused_is_registered_with_all_that_is_missing() {
         assert_eq!(world.remove().unwrap().to_string(), "device: 1 removed");
         assert!(world.server.held().things.contains_key(&device), "{api}");
     }
+}
+
+/// A device of others without the credentials that the plan wants.
+fn bare(world: &World) -> &'static str {
+    let mut held = world.server.held();
+    let device = "/v1/devices/t1/ns:d-3".to_owned();
+    held.things.insert(device, json!({ "enabled": true }));
+    let credentials = "/v1/credentials/t1/ns:d-3";
+    held.things.insert(credentials.to_owned(), json!([]));
+    credentials
+}
+
+/// Credentials that others give a device.
+fn theirs(auth_ids: &[&str]) -> Value {
+    let one = |auth_id: &&str| json!({ "type": "psk", "auth-id": auth_id });
+    auth_ids.iter().map(one).collect()
+}
+
+/// Law: what others write between our reading and our writing stays.
+#[test]
+fn credentials_that_others_add_meanwhile_stay() {
+    let world = World::start(4, ", mode: on-refusal", PSK);
+    let path = bare(&world);
+    world.server.held().meanwhile = [theirs(&["a"])].into();
+    world.register(3).unwrap();
+    let held = world.server.held();
+    let all = held.things[path].as_array().unwrap();
+    let auth_ids: Vec<_> = all.iter().map(|one| &one["auth-id"]).collect();
+    assert_eq!(auth_ids, ["a", "auth-3"]);
+}
+
+#[test]
+fn credentials_that_others_keep_changing_are_left_after_two_tries() {
+    let world = World::start(4, ", mode: on-refusal", PSK);
+    let path = bare(&world);
+    world.server.held().meanwhile = [theirs(&["a"]), theirs(&["a", "b"])].into();
+    let error = world.register(3).unwrap_err().to_string();
+    assert!(
+        error.contains("status 412") && error.ends_with("try again"),
+        "{error}"
+    );
+    assert_eq!(world.server.held().things[path], theirs(&["a", "b"]));
+}
+
+/// Law: a device whose creation was cut off is no longer ours once others give it credentials.
+#[test]
+fn what_was_cut_off_is_not_completed_over_the_credentials_of_others() {
+    let world = World::start(2, ", pending: 1", PSK);
+    begun(&world);
+    let path = "/v1/credentials/t1/ns:d-1".to_owned();
+    {
+        let mut held = world.server.held();
+        let device = "/v1/devices/t1/ns:d-1".to_owned();
+        held.things.insert(device, json!({ "enabled": true }));
+        held.things.insert(path.clone(), json!([]));
+        // The first is for the device that is created before.
+        held.meanwhile = [json!([]), theirs(&["of-others"])].into();
+    }
+    let error = world.create().unwrap_err().to_string();
+    assert!(error.contains("no credentials of type `psk`"), "{error}");
+    assert_eq!(world.server.held().things[&path], theirs(&["of-others"]));
 }
 
 /// Credentials of the same name are somebody's choice: they are not doubled, and the difference is named.

@@ -1,6 +1,7 @@
 //! A device registry of a page: what it holds is JSON by path, and what it was asked is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,6 +17,8 @@ pub(crate) struct Held {
     pub(crate) failing: Option<(String, u32)>,
     /// Required authorization; calls without it are answered with 401.
     pub(crate) authorization: Option<String>,
+    /// Credentials of others, each written by them just before one of ours is.
+    pub(crate) meanwhile: VecDeque<Value>,
     /// Nobody serves any path, and this is what is answered with 404.
     pub(crate) nobody: Option<&'static str>,
 }
@@ -56,17 +59,19 @@ impl Server {
 fn serve(stream: TcpStream, held: &Mutex<Held>) {
     let mut reader = BufReader::new(stream);
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    let mut said = None;
+    let (mut said, mut if_match) = (None, None);
     let _ = reader.read_line(&mut first);
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         let lower = line.to_ascii_lowercase();
         if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
+        let value = || Some(line.split_once(':')?.1.trim().to_owned());
         if lower.starts_with("authorization:") {
-            said = line
-                .split_once(':')
-                .map(|(_, value)| value.trim().to_owned());
+            said = value();
+        }
+        if lower.starts_with("if-match:") {
+            if_match = value();
         }
         line.clear();
     }
@@ -80,7 +85,7 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
     let path = &path.replace("%3A", ":");
     let mut held = held.lock().unwrap();
     let (status, said) = if held.authorization.is_none() || held.authorization == said {
-        held.answer(method, path, body)
+        held.answer(method, path, body, if_match.as_deref())
     } else {
         // As no registry should, it repeats what it was told.
         (
@@ -93,16 +98,31 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
         None if said.is_null() => String::new(),
         None => said.to_string(),
     };
+    let thing = held.things.get(path).filter(|_| path.starts_with("/v1/"));
+    let etag = thing.map_or_else(String::new, |it| format!("etag: {}\r\n", etag(it)));
     drop(held);
     let length = said.len();
     let _ = write!(
         reader.get_mut(),
-        "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{said}"
+        "HTTP/1.1 {status} x\r\nconnection: close\r\n{etag}content-length: {length}\r\n\r\n{said}"
     );
 }
 
+/// An ETag of version 1: other content has another one.
+fn etag(thing: &Value) -> String {
+    let mut hasher = DefaultHasher::new();
+    thing.to_string().hash(&mut hasher);
+    hasher.finish().to_string()
+}
+
 impl Held {
-    fn answer(&mut self, method: &str, path: &str, body: Value) -> (u16, Value) {
+    fn answer(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Value,
+        if_match: Option<&str>,
+    ) -> (u16, Value) {
         self.calls.push(format!("{method} {path}"));
         if self.nobody.is_some() {
             return (404, Value::Null);
@@ -122,12 +142,21 @@ impl Held {
                 (None, _) => (404, json!({ "error": "nothing" })),
             },
             "POST" if self.things.contains_key(&place) => (409, json!({ "error": "taken" })),
+            "PUT" if self.is_stale(path, if_match) => (412, json!({ "error": "another version" })),
             "POST" | "PUT" => {
                 self.things.insert(place, body);
                 (if method == "POST" { 201 } else { 204 }, Value::Null)
             }
             _ => self.delete(path),
         }
+    }
+
+    /// Lets others write first, and compares what stands there then.
+    fn is_stale(&mut self, path: &str, if_match: Option<&str>) -> bool {
+        if let Some(theirs) = self.meanwhile.pop_front() {
+            self.things.insert(path.to_owned(), theirs);
+        }
+        if_match.is_some_and(|wanted| self.things.get(path).map(etag).as_deref() != Some(wanted))
     }
 
     /// Before version 1 there was a path for all credentials of a device.

@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) server: Server,
     keys: String,
     fleet: String,
+    /// A key of the platform, or none.
+    backend: String,
     folder: tempfile::TempDir,
 }
 
@@ -45,19 +47,31 @@ impl World {
             server,
             keys: keys.to_owned(),
             fleet: format!("count: {devices}, tenant: t1, {fleet}"),
+            backend: String::new(),
             folder: tempfile::tempdir().unwrap(),
         }
+    }
+
+    /// The same world with a business application at an address.
+    pub(crate) fn with_backend(self, url: &str) -> Self {
+        let backend = format!(", backend: '{url}'");
+        Self { backend, ..self }
     }
 
     fn plan(&self) -> Plan {
         let Self {
             keys,
             fleet,
+            backend,
             server,
             ..
         } = self;
+        let scheme = match fleet.contains("kind: password") {
+            true => "http",
+            false => "coaps",
+        };
         let text = format!(
-            "name: t\nplatform: {{ kind: hono, devices: [ 'coaps://127.0.0.1' ] }}\n\
+            "name: t\nplatform: {{ kind: hono, devices: [ '{scheme}://127.0.0.1' ]{backend} }}\n\
              provision: {{ url: '{}', rate: 100000/s{keys} }}\n\
              fleet: [ {{ {fleet}, streams: [] }} ]\n",
             server.url

@@ -3,7 +3,8 @@
 mod login;
 
 use muster_plan::{
-    PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
+    PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi,
+    WebAddress,
 };
 use muster_platform::{Dialect, ManagementApi};
 
@@ -19,10 +20,21 @@ const NO_URL: (&str, &str) = (
     "add `url: ...`, the address of the platform's management API, or write `mode: none`",
 );
 const NO_PROVISION: &str = "`mode: none`, or no `provision` at all";
-/// Keys of a management API. The first is its address, the last the database in its place.
-const OF_PLATFORMS: [&str; 8] = [
-    "url", "token", "user", "password", "tls", "gateway", "api", "mongodb",
+/// Keys of a platform's registry. The first is the address of its management API.
+const OF_PLATFORMS: [&str; 10] = [
+    "url",
+    "token",
+    "user",
+    "password",
+    "tls",
+    "gateway",
+    "api",
+    "mongodb",
+    "password-hash",
+    "bcrypt-cost",
 ];
+/// Number of those that its database has no use for.
+const OF_API: usize = 7;
 const SLOWEST: f64 = 1.0 / 60.0;
 
 /// Reads `provision`. The outer option: whether it could be read; the inner one: whether there is
@@ -55,7 +67,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     }
     if let Some(uri) = view.get("mongodb") {
         let why = ("the registry's database is written to", "keep one of both");
-        has_none(&view, &OF_PLATFORMS[..7], why)?;
+        has_none(&view, &OF_PLATFORMS[..OF_API], why)?;
         let mongodb = Some(secret(&uri)?);
         let rest = rest(&view, mode, "")?;
         return Some(Some(ProvisionPlan { mongodb, ..rest }));
@@ -117,6 +129,18 @@ fn registry(view: &View<'_>) -> RegistryApi {
     }
 }
 
+/// Reads the hash of passwords, with platforms that are sent hashes.
+fn password_hash(view: &View<'_>) -> Option<PasswordHash> {
+    if view.text_of("password-hash") != "bcrypt" {
+        let help = "add `password-hash: bcrypt`, or remove it";
+        has_none(view, &["bcrypt-cost"], ("the hash is sha-512", help))?;
+        return Some(PasswordHash::Sha512);
+    }
+    let cost = view.optional("bcrypt-cost", |_| view.whole("bcrypt-cost"))?;
+    let cost = cost.unwrap_or(PasswordHash::BCRYPT_COST);
+    Some(PasswordHash::Bcrypt { cost })
+}
+
 fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<ProvisionPlan> {
     let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
     if rate.get() < SLOWEST {
@@ -133,6 +157,7 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         ca: None,
         insecure: false,
         gateway: gateway.to_owned(),
+        password_hash: password_hash(view)?,
         rate,
         pending: view.whole("pending")?,
         timeout,

@@ -1,6 +1,6 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use muster_plan::ProvisionPlan;
+use muster_plan::{PasswordHash, ProvisionPlan};
 use muster_platform::{ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
@@ -226,6 +226,12 @@ object! { pub(super) PROVISION:
         .of(&[Owner::Deployed, REGISTRY]),
     key("mongodb", one(Secret),
         "Connection string of the registry's database, in place of the management API")
+        .of(&[Owner::Deployed, REGISTRY]),
+    key("password-hash", words!("sha-512", "bcrypt"),
+        "Hash of devices' passwords in Hono's registry, by default sha-512; bcrypt limits the rate over HTTP")
+        .of(&[Owner::Deployed, REGISTRY]),
+    key("bcrypt-cost", one(Whole(PasswordHash::BCRYPT_COST_MIN as u64, PasswordHash::BCRYPT_COST_MAX as u64)),
+        "Cost of bcrypt, each doubles its time; by default 10, the highest that Hono takes unless it is configured otherwise")
         .of(&[Owner::Deployed, REGISTRY]),
     key("token", one(Secret), "The bearer token of the management API")
         .of(&[Owner::Deployed, PROVISIONED]),

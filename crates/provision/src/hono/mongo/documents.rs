@@ -4,7 +4,7 @@ use mongodb::bson::{DateTime, Document, deserialize_from_document, doc, serializ
 use serde_json::{Value, json};
 
 use crate::ProvisionError;
-use crate::hono::model;
+use crate::hono::model::{self, Model};
 use crate::hono::records::{LoginKind, Record};
 use crate::hono::secrets::Unique;
 
@@ -13,23 +13,25 @@ use crate::hono::secrets::Unique;
 pub(super) struct Writer {
     unique: Unique,
     created: String,
+    model: Model,
 }
 
 impl Writer {
     /// # Errors
     /// [`ProvisionError::Random`].
-    pub(super) fn new() -> Result<Self, ProvisionError> {
+    pub(super) fn new(model: Model) -> Result<Self, ProvisionError> {
         let now_s = DateTime::now().timestamp_millis() / 1_000;
         let now = DateTime::from_millis(now_s * 1_000).try_to_rfc3339_string();
         Ok(Self {
             unique: Unique::new()?,
             // The clock of a machine stands between the years 0 and 9999.
             created: now.unwrap_or_default(),
+            model,
         })
     }
 
     pub(super) fn tenant(&self, tenant: &str) -> Document {
-        let content = document(&model::tenant());
+        let content = document(&self.model.tenant());
         doc! {
             "tenant-id": tenant,
             "version": self.unique.next(),
@@ -47,9 +49,9 @@ impl Writer {
     }
 
     /// # Errors
-    /// [`ProvisionError::Random`] if there is no salt for a password.
+    /// [`ProvisionError::Random`] if there is no salt for a password, [`ProvisionError::LongPassword`].
     pub(super) fn credentials(&self, record: &Record) -> Result<Document, ProvisionError> {
-        let mut all = model::credentials(record)?;
+        let mut all = self.model.credentials(record)?;
         let each = all.as_array_mut().into_iter().flatten();
         let secrets = each.filter_map(|one| one["secrets"].as_array_mut());
         for secret in secrets.flatten() {
@@ -171,7 +173,7 @@ mod tests {
     /// Field by field as the reference has them, and none besides.
     #[test]
     fn documents_have_the_registrys_fields() {
-        let writer = Writer::new().expect("random bytes");
+        let writer = Writer::new(Model::default()).expect("random bytes");
         let tenant = writer.tenant("t1");
         assert_eq!(
             names(&tenant),
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_device_without_credentials_has_a_document_of_none() {
-        let writer = Writer::new().expect("random bytes");
+        let writer = Writer::new(Model::default()).expect("random bytes");
         let record = record(None);
         let credentials = writer.credentials(&record).expect("there are none");
         assert_eq!(value(&credentials, "credentials"), json!([]));
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_another_is_seen() {
-        let writer = Writer::new().expect("random bytes");
+        let writer = Writer::new(Model::default()).expect("random bytes");
         let (wanted, other) = (record(psk("right")), record(psk("wrong")));
         let device = writer.device(&wanted);
         let credentials = writer.credentials(&other).expect("it needs no salt");

@@ -151,6 +151,7 @@ impl Mongo {
 mod tests {
     use super::super::documents::Writer;
     use super::*;
+    use crate::hono::model::Model;
     use crate::hono::records::{Login, LoginKind};
 
     const OLD: &str = "old";
@@ -185,7 +186,7 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().expect("a folder");
             Self {
-                writer: Writer::new().expect("random bytes"),
+                writer: Writer::new(Model::default()).expect("random bytes"),
                 there: There::default(),
                 journal: Journal::open(folder.path(), "mongodb://h/db").expect("a record"),
                 _folder: folder,

@@ -3,10 +3,9 @@
 use muster_plan::RegistryApi;
 use serde_json::Value;
 
-use super::{DEVICE, NOT_FOUND, Registry, below, list};
+use super::{DEVICE, Held, Registry, below};
 use crate::hono::made::Made;
 use crate::journal::Standing;
-use crate::rest::Ask;
 use crate::work::Work;
 use crate::{Journal, ProvisionError, Watch};
 
@@ -28,7 +27,8 @@ impl Registry {
                 work.done(|_| {});
                 return Ok(());
             };
-            if !self.is_ours((kind, name), made.as_deref(), &found.thing, work.watch)? {
+            let ours = self.of_ours((kind, name), made.as_deref(), &found.thing, work.watch)?;
+            if ours.is_none() {
                 journal.refused(kind, name)?;
                 work.done(|summary| summary.left(kind, name, OTHER));
                 return Ok(());
@@ -43,27 +43,23 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns true if an existing thing is the one whose creation was begun: equal content and no
-    /// credentials of others.
-    pub(super) fn is_ours(
+    /// Returns the credentials of an existing thing if that is the one whose creation was begun: equal content and
+    /// no credentials of others.
+    pub(super) fn of_ours(
         &self,
         (kind, name): (&str, &str),
         made: Option<&str>,
         found: &Value,
         watch: &dyn Watch,
-    ) -> Result<bool, ProvisionError> {
-        let Some(made) = made.and_then(Made::of_id) else {
-            return Ok(false);
+    ) -> Result<Option<Held>, ProvisionError> {
+        let made = made.and_then(Made::of_id);
+        let Some(made) = made.filter(|made| made.is(found)) else {
+            return Ok(None);
         };
-        if !made.is(found) || kind != DEVICE {
-            return Ok(made.is(found));
+        if kind != DEVICE {
+            return Ok(Some(Held::default()));
         }
-        let path = below("credentials", name);
-        let answer = self.rest.call(&path, Ask::Read, watch)?;
-        let found = match answer.status {
-            NOT_FOUND => Vec::new(),
-            _ => list(answer.json()?),
-        };
-        Ok(made.has_no_other(&found))
+        let held = self.held(&below("credentials", name), watch)?;
+        Ok(Some(held).filter(|held| made.has_no_other(&held.all)))
     }
 }
