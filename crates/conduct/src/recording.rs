@@ -111,11 +111,16 @@ impl RecordingSink {
     }
 }
 
-/// True for a refusal that a platform gives to whom it does not know: of the credentials, or of the client
-/// id.
+/// True for a refusal that a platform gives to whom it does not know: of the credentials, of the client id, or of a
+/// device that shows no credentials or is behind a gateway (404).
 fn is_of_registration(reason: Reason) -> bool {
-    const REJECTED_ID: [Reason; 2] = [Reason::MqttConnack(2), Reason::Mqtt(0x85)];
-    reason.is_of_credentials() || REJECTED_ID.contains(&reason)
+    const UNKNOWN: [Reason; 4] = [
+        Reason::MqttConnack(2),
+        Reason::Mqtt(0x85),
+        Reason::Http(404),
+        Reason::Coap(0x84),
+    ];
+    reason.is_of_credentials() || UNKNOWN.contains(&reason)
 }
 
 impl Sink for RecordingSink {
@@ -159,5 +164,37 @@ impl Sink for RecordingSink {
 
     fn counts(&mut self, stream: StreamId, at: Micros) -> &mut Counts {
         self.recorder.counts(stream, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_known_may_be_registered_and_who_is_not_allowed_to_send_is_not() {
+        for code in [
+            "connack-2",
+            "connack-5",
+            "http-401",
+            "http-403",
+            "http-404",
+            "4.01",
+            "4.04",
+        ] {
+            let reason = Reason::named(code).expect("a code");
+            assert!(is_of_registration(reason), "{code}");
+        }
+        for code in [
+            "connack-3",
+            "http-400",
+            "http-413",
+            "http-503",
+            "4.13",
+            "5.03",
+        ] {
+            let reason = Reason::named(code).expect("a code");
+            assert!(!is_of_registration(reason), "{code}");
+        }
     }
 }
