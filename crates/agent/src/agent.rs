@@ -348,6 +348,7 @@ impl Agent {
             | Diagnostic::TopicsChanged(_)
             | Diagnostic::NewTenant(_)
             | Diagnostic::PushRefused(_)
+            | Diagnostic::PushAbsent(_)
             | Diagnostic::PushConfirmation(_)
             | Diagnostic::ConsumerLag(_)
             | Diagnostic::IdleNotices(_)

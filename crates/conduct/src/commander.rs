@@ -1,6 +1,7 @@
 //! The business application's half of command and control, without a socket or a clock.
 
 mod command_sender;
+mod commanded;
 mod notices;
 
 use std::collections::VecDeque;
@@ -10,15 +11,17 @@ use muster_device::Sink;
 use muster_load::{Cursor, StreamSchedule};
 use muster_measure::{Account, digest};
 use muster_model::{
-    ABSENT, Command, CommandTarget, Delivery, DeviceId, Integrity, Issue, MessageId, Micros, Reply,
-    RunId, ShedCause, Stamp, StreamId,
+    ABSENT, Command, CommandTarget, Delivery, Integrity, Issue, MessageId, Micros, Reply, RunId,
+    ShedCause, Stamp, StreamId,
 };
 use muster_plan::{FleetPlan, Plan, StreamKind, StreamPlan};
-use muster_platform::{CommandCopy, Dialect, Directory, OutboundCommand, Returned};
+use muster_platform::{CommandCopy, Dialect, OutboundCommand, Returned};
 
 pub use command_sender::{CommandSender, CommandToken, MqttSender, Untaken, delivery_by_puback};
 
 pub use notices::NOTICE_WAIT;
+
+use commanded::Commanded;
 use notices::Notices;
 
 use crate::directory;
@@ -40,26 +43,7 @@ pub struct Commander {
     pending: Vec<Option<Pending>>,
     free: Vec<u32>,
     notices: Notices,
-    asked: VecDeque<(usize, DeviceId, Micros)>,
-    /// True if the session had no room when it was last asked.
-    is_held: bool,
-    /// Instant at which it had room again: commands that waited for it are not late.
-    held_until: Micros,
     name: String,
-}
-
-/// One stream of kind `command`.
-#[derive(Debug)]
-struct Commanded {
-    id: StreamId,
-    directory: Directory,
-    is_two_way: bool,
-    to: CommandTarget,
-    cursor: Cursor,
-    /// Number of the next command by device, for commands that follow queries.
-    next: Vec<u32>,
-    /// Queries of the fleet: by device, how many were received.
-    queries: Vec<(StreamId, Vec<u32>)>,
 }
 
 /// A command whose delivery is not final.
@@ -118,6 +102,9 @@ impl Commander {
                 cursor: Cursor::new(schedule, devices),
                 next: per_device(),
                 queries: queries.map(|query| (query.id, per_device())).collect(),
+                asked: VecDeque::new(),
+                is_held: true,
+                held_until: Micros::ZERO,
             })
         };
         let streams = plan.streams();
@@ -135,10 +122,7 @@ impl Commander {
             end: Micros::MAX,
             pending: Vec::new(),
             free: Vec::new(),
-            notices: Notices::of(plan.platform.dialect()),
-            asked: VecDeque::new(),
-            is_held: true,
-            held_until: Micros::ZERO,
+            notices: Notices::new(plan),
             name: String::new(),
         })
     }
@@ -155,35 +139,45 @@ impl Commander {
 
     /// Number of commands without an answer from the platform and of queries without a command.
     pub fn open(&self) -> u64 {
-        (self.pending.len() - self.free.len() + self.asked.len()) as u64
+        (self.pending.len() - self.free.len() + self.asked_count()) as u64
+    }
+
+    fn asked_count(&self) -> usize {
+        self.streams.iter().map(|stream| stream.asked.len()).sum()
     }
 
     /// Returns when the next command may be issued; none without a command or without room.
     pub fn next_issue(&mut self, sender: Option<&impl CommandSender>) -> Option<Micros> {
-        let is_ready = sender.is_some_and(|sender| self.can_issue(sender));
-        self.is_held |= !is_ready;
-        self.next_due().filter(|_| is_ready)
+        let sender = sender.filter(|sender| self.can_issue(*sender));
+        let has_room = |stream: &Commanded| {
+            sender.is_some_and(|sender| sender.has_room_for(stream.directory.tenant()))
+        };
+        for stream in &mut self.streams {
+            stream.is_held |= !has_room(stream);
+        }
+        self.peek(has_room).map(|(_, _, due)| due)
     }
 
-    /// Returns when the next command is due; in the past if a query waits for one.
-    fn next_due(&self) -> Option<Micros> {
-        let asked = self.asked.front().map(|(_, _, at)| *at);
-        let scheduled = self.next_scheduled().map(|(_, due)| due);
-        asked.into_iter().chain(scheduled).min()
-    }
-
-    /// Issues every due command for which the sender has room.
+    /// Issues every due command for which the sender has room. One that has to wait holds back those of its stream
+    /// alone.
     pub fn issue(
         &mut self,
         now: Micros,
         sender: &mut impl CommandSender,
         sink: &mut CommandSink<'_, impl Sink>,
     ) {
-        if self.can_issue(sender) && std::mem::take(&mut self.is_held) {
-            self.held_until = now;
+        if !self.can_issue(sender) {
+            return;
         }
-        while self.can_issue(sender) && self.next_due().is_some_and(|due| due <= now) {
-            let Some((place, id, due)) = self.peek() else {
+        for stream in &mut self.streams {
+            let is_ready = sender.has_room_for(stream.directory.tenant());
+            if is_ready && std::mem::take(&mut stream.is_held) {
+                stream.held_until = now;
+            }
+        }
+        while self.can_issue(sender) {
+            let next = self.peek(|stream| sender.has_room_for(stream.directory.tenant()));
+            let Some((place, id, due)) = next.filter(|(_, _, due)| *due <= now) else {
                 return;
             };
             match self.hand_over((place, id, due), now, sender) {
@@ -194,11 +188,11 @@ impl Commander {
                 Err(Untaken::Yet) => return,
                 Err(Untaken::Ever) => withhold(sink, (id, due), now, ShedCause::Unsendable),
             }
-            self.advance();
+            self.streams[place].advance();
         }
     }
 
-    /// Returns true if a due command could be issued now.
+    /// Returns true if there is room for a command of some stream.
     fn can_issue(&self, sender: &impl CommandSender) -> bool {
         let has_place = !self.free.is_empty() || self.pending.len() < PENDING_MAX;
         has_place && sender.has_room()
@@ -220,7 +214,8 @@ impl Commander {
         if query.run != self.run {
             return;
         }
-        for (place, stream) in self.streams.iter_mut().enumerate() {
+        let has_place = self.asked_count() < ASKED_MAX;
+        for stream in &mut self.streams {
             let slot = query
                 .device
                 .0
@@ -238,8 +233,8 @@ impl Commander {
                 return;
             }
             *seen = query.seq.saturating_add(1);
-            if self.asked.len() < ASKED_MAX {
-                self.asked.push_back((place, query.device, now));
+            if has_place {
+                stream.asked.push_back((query.device, now));
                 return;
             }
             let next = &mut stream.next[slot as usize];
@@ -334,56 +329,36 @@ impl Commander {
         now: Micros,
         sink: &mut CommandSink<'_, impl Sink>,
     ) {
-        let cause = if !sender.is_connected() {
-            ShedCause::Offline
-        } else if self.can_issue(sender) {
-            ShedCause::GeneratorLate
-        } else {
-            ShedCause::Window
-        };
+        let had_place = self.can_issue(sender);
         self.close(now, sink);
-        while let Some((_, id, due)) = self.peek().filter(|(_, _, due)| *due <= now) {
-            withhold(sink, (id, due), now, cause);
-            self.advance();
-        }
-    }
-
-    fn next_scheduled(&self) -> Option<(usize, Micros)> {
-        let origin = self.origin?;
-        let due = |stream: &Commanded| stream.cursor.peek().map(|next| origin + next.due);
-        let streams = self.streams.iter().enumerate();
-        let next = streams.filter_map(|(place, stream)| Some((place, due(stream)?)));
-        next.filter(|(_, due)| *due < self.end)
-            .min_by_key(|(_, due)| *due)
-    }
-
-    /// Returns the next command: its stream, its id and its due instant.
-    fn peek(&self) -> Option<(usize, MessageId, Micros)> {
-        let id = |place: usize, device, seq| MessageId {
-            run: self.run,
-            device,
-            stream: self.streams[place].id,
-            seq,
-        };
-        if let Some((place, device, at)) = self.asked.front() {
-            let stream = &self.streams[*place];
-            let slot = device.0 - stream.directory.first_device().0;
-            let seq = stream.next[slot as usize];
-            return Some((*place, id(*place, *device, seq), *at));
-        }
-        let (place, due) = self.next_scheduled()?;
-        let next = self.streams[place].cursor.peek()?;
-        Some((place, id(place, next.device, next.seq), due))
-    }
-
-    fn advance(&mut self) {
-        if let Some((place, device, _)) = self.asked.pop_front() {
+        while let Some((place, id, due)) = self.peek(|_| true).filter(|(_, _, due)| *due <= now) {
             let stream = &mut self.streams[place];
-            let slot = device.0 - stream.directory.first_device().0;
-            stream.next[slot as usize] += 1;
-        } else if let Some((place, _)) = self.next_scheduled() {
-            self.streams[place].cursor.advance();
+            let cause = if !sender.is_connected() {
+                ShedCause::Offline
+            } else if had_place && sender.has_room_for(stream.directory.tenant()) {
+                ShedCause::GeneratorLate
+            } else {
+                ShedCause::Window
+            };
+            withhold(sink, (id, due), now, cause);
+            stream.advance();
         }
+    }
+
+    /// Returns the next command of these streams: its stream, its id and its due instant.
+    fn peek(&self, of: impl Fn(&Commanded) -> bool) -> Option<(usize, MessageId, Micros)> {
+        let streams = self.streams.iter().enumerate();
+        let next = streams.filter_map(|(place, stream)| {
+            let (device, seq, due) = stream.next(self.origin, self.end)?;
+            let id = MessageId {
+                run: self.run,
+                device,
+                stream: stream.id,
+                seq,
+            };
+            of(stream).then_some((place, id, due))
+        });
+        next.min_by_key(|(_, _, due)| *due)
     }
 
     fn hand_over(
@@ -410,7 +385,7 @@ impl Commander {
         let pending = Some(Pending {
             id,
             due,
-            ready: due.max(self.held_until),
+            ready: due.max(self.streams[place].held_until),
             issued: now,
             taken: None,
             word: None,
@@ -501,7 +476,7 @@ fn withhold(
 #[cfg(test)]
 mod tests {
     use muster_measure::Counts;
-    use muster_model::{Attempt, LinkFact, LinkId, Reception};
+    use muster_model::{Attempt, DeviceId, LinkFact, LinkId, Reception};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;

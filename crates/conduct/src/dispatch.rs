@@ -139,6 +139,8 @@ pub enum Diagnostic {
     NewTenant(String),
     /// Requests to a webhook were refused: the first of each cause, and at the end their number.
     PushRefused(String),
+    /// No request has come to a webhook.
+    PushAbsent(String),
     /// The platform asks whether a webhook wants its messages.
     PushConfirmation(String),
 }

@@ -109,6 +109,7 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Diagnostic::IdleNotices(what) => ("idle-notices", what.clone()),
         Diagnostic::PushRefused(what) => ("push-refused", what.clone()),
+        Diagnostic::PushAbsent(what) => ("push-absent", what.clone()),
         Diagnostic::PushConfirmation(what) => ("push-confirmation", what.clone()),
         Diagnostic::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
         Diagnostic::ReceiveDrop(count) => (

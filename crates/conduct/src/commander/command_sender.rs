@@ -13,8 +13,13 @@ pub trait CommandSender {
     /// Returns true if the session is connected.
     fn is_connected(&self) -> bool;
 
-    /// Returns true if it can take another command now.
+    /// Returns true if it can take another command now, at least of some tenant.
     fn has_room(&self) -> bool;
+
+    /// Returns true if it has room for commands to this tenant, whenever it has any: most have one way for all.
+    fn has_room_for(&self, _tenant: &str) -> bool {
+        true
+    }
 
     /// Takes a command.
     ///
@@ -36,6 +41,11 @@ impl<C: CommandSender> CommandSender for Option<C> {
 
     fn has_room(&self) -> bool {
         self.as_ref().is_some_and(C::has_room)
+    }
+
+    fn has_room_for(&self, tenant: &str) -> bool {
+        let sender = self.as_ref();
+        sender.is_some_and(|sender| sender.has_room_for(tenant))
     }
 
     fn take(

@@ -3,7 +3,7 @@
 
 use muster_device::Sink;
 use muster_model::{Delivery, MessageId, Micros};
-use muster_platform::Dialect;
+use muster_plan::Plan;
 use rustc_hash::FxHashMap;
 
 use super::{CommandSink, Commander};
@@ -23,9 +23,12 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    pub(super) fn of(dialect: Dialect) -> Self {
+    /// The notices that the platform of a plan gives. Over AMQP 1.0 it gives none: the outcome of a command is final.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut issuing = plan.backends.iter().filter(|it| it.issues_commands);
+        let is_amqp = issuing.any(|it| it.amqp().is_some());
         Self {
-            are_given: dialect.application.notices.is_some(),
+            are_given: plan.platform.dialect().application.notices.is_some() && !is_amqp,
             tokens: FxHashMap::default(),
             idle: 0,
         }
@@ -117,7 +120,7 @@ impl Commander {
 mod tests {
     use muster_measure::{Account, Counts};
     use muster_model::{Attempt, Command, LinkFact, LinkId, Reason, Reception, RunId, StreamId};
-    use muster_platform::{CommandScratch, OutboundCommand};
+    use muster_platform::{CommandScratch, Dialect, OutboundCommand};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::super::{CommandSender, CommandToken, Untaken};
@@ -180,12 +183,16 @@ mod tests {
     }
 
     impl Rig {
-        /// Hands over `commands` commands, due a second apart.
         fn new(mode: &str, commands: u64) -> Self {
+            Self::with("", mode, commands)
+        }
+
+        /// Hands over `commands` commands, due a second apart, to a backend with these keys.
+        fn with(keys: &str, mode: &str, commands: u64) -> Self {
             let text = format!(
                 "
 name: notices
-platform: {{ kind: gateway, dialect: hono, devices: [ 'coap://127.0.0.1:0' ], backend: {{ commands: {{ rate: 1/s, mode: {mode} }} }} }}
+platform: {{ kind: gateway, dialect: hono, devices: [ 'coap://127.0.0.1:0' ], backend: {{ {keys} commands: {{ rate: 1/s, mode: {mode} }} }} }}
 fleet: [ {{ name: pumps, count: 1, streams: [ {{ name: r, rate: 1/s }}, {{ kind: command }} ] }} ]
 phases: {{ measure: 100s }}
 "
@@ -265,6 +272,15 @@ phases: {{ measure: 100s }}
         let mut rig = Rig::new("one-way", 1);
         rig.learn(0, Delivery::Delivered);
         assert_eq!(rig.world.ends, [Delivery::Delivered]);
+    }
+
+    #[test]
+    fn over_amqp_the_outcome_of_a_command_is_final_whether_it_wants_a_reply_or_not() {
+        let mut rig = Rig::with("url: 'amqp://127.0.0.1:0',", "two-way", 2);
+        rig.learn(0, Delivery::Delivered);
+        rig.learn(1, REFUSED);
+        assert_eq!(rig.world.ends, [Delivery::Delivered, REFUSED]);
+        assert_eq!(rig.commander.open(), 0);
     }
 
     #[test]
