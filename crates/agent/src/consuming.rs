@@ -1,7 +1,7 @@
 //! The threads of an agent's consumers: ours, and those of the library.
 
 use muster_backend::{
-    ConsumerPlan, ConsumersSpec, amqp_loop, consumers_loop, kafka_loop, webhooks_loop,
+    ConsumerPlan, ConsumersSpec, WebhookEnds, amqp_loop, consumers_loop, kafka_loop, webhooks_loop,
 };
 use muster_judge::ThreadRole;
 use muster_model::Micros;
@@ -59,12 +59,15 @@ impl Agent {
             }
         }
         if !webhooks.is_empty() {
-            let servers = servers_of(&spec.plan)?;
+            let ends = WebhookEnds {
+                layers: servers_of(&spec.plan)?,
+                ..WebhookEnds::default()
+            };
             let spec = of(&webhooks);
             let writer = (channels.writer)();
             let place = (ThreadRole::Consumer, others.len() as u16 + 1);
             self.start_thread(place, channels, move |mailbox| {
-                Ok(webhooks_loop(&spec, &servers, writer, mailbox)?)
+                Ok(webhooks_loop(&spec, &ends, writer, mailbox)?)
             })?;
         }
         if mqtt.is_empty() {

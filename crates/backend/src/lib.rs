@@ -33,4 +33,4 @@ pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
 pub use mqtt::{MqttConsumers, consumers_loop};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound};
-pub use webhook::{Webhooks, webhooks_loop};
+pub use webhook::{WebhookBounds, WebhookEnds, Webhooks, webhooks_loop};

@@ -7,7 +7,9 @@ mod batch;
 mod confirmation;
 mod driver;
 mod entrance;
+mod patience;
 mod proof;
 mod refusals;
 
-pub use driver::{Webhooks, webhooks_loop};
+pub use driver::{WebhookEnds, Webhooks, webhooks_loop};
+pub use patience::Bounds as WebhookBounds;

@@ -7,9 +7,6 @@ use tokio::sync::mpsc;
 
 use super::sending::Outgoing;
 
-/// Commands that a peer has not settled, at the most.
-pub(super) const UNDER_WAY_MAX: usize = 1_000;
-
 /// Takes commands to the senders of their tenants.
 pub(super) struct AmqpSender {
     dialect: Dialect,
@@ -17,7 +14,6 @@ pub(super) struct AmqpSender {
     replies: Vec<(String, String)>,
     /// One for each of them, while the connection is up.
     queues: Vec<mpsc::Sender<Outgoing>>,
-    under_way: usize,
     /// Buffers in which a command is rendered.
     scratch: CommandScratch,
 }
@@ -35,7 +31,6 @@ impl AmqpSender {
             dialect,
             replies: tenants.iter().map(reply).collect(),
             queues: Vec::new(),
-            under_way: 0,
             scratch: CommandScratch::default(),
         }
     }
@@ -47,17 +42,18 @@ impl AmqpSender {
 
     /// The connection is up.
     pub(super) fn up(&mut self, queues: Vec<mpsc::Sender<Outgoing>>) {
-        (self.queues, self.under_way) = (queues, 0);
+        self.queues = queues;
     }
 
     /// The connection is over, and with it every command under way.
     pub(super) fn lost(&mut self) {
-        self.up(Vec::new());
+        self.queues.clear();
     }
 
-    /// The peer has settled a command.
-    pub(super) fn settled(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
+    /// The place of a tenant.
+    fn place(&self, tenant: &str) -> Option<usize> {
+        let search = |(known, _): &(String, String)| known.as_str().cmp(tenant);
+        self.replies.binary_search_by(search).ok()
     }
 }
 
@@ -67,9 +63,14 @@ impl CommandSender for AmqpSender {
     }
 
     fn has_room(&self) -> bool {
-        self.is_connected()
-            && self.under_way < UNDER_WAY_MAX
-            && self.queues.iter().all(|queue| queue.capacity() > 0)
+        self.queues.iter().any(|queue| queue.capacity() > 0)
+    }
+
+    /// Each tenant has a queue, so that one without credit holds back its own commands alone. A tenant without a queue
+    /// has room: `take` says why its command goes nowhere.
+    fn has_room_for(&self, tenant: &str) -> bool {
+        let queue = self.place(tenant).and_then(|at| self.queues.get(at));
+        queue.is_none_or(|queue| queue.capacity() > 0)
     }
 
     fn take(
@@ -80,9 +81,7 @@ impl CommandSender for AmqpSender {
     ) -> Result<(), Untaken> {
         let amqp = self.dialect.application.amqp.as_ref();
         let amqp = amqp.ok_or(Untaken::Ever)?;
-        let mut replies = self.replies.iter();
-        let at = replies.position(|(tenant, _)| tenant == command.tenant);
-        let at = at.ok_or(Untaken::Ever)?;
+        let at = self.place(command.tenant).ok_or(Untaken::Ever)?;
         let queue = self.queues.get(at).ok_or(Untaken::Yet)?;
         let rendered = (amqp.command)(command, &mut self.scratch);
         let reply = rendered
@@ -96,8 +95,6 @@ impl CommandSender for AmqpSender {
             reply,
             payload: rendered.payload.to_vec(),
         };
-        queue.try_send(outgoing).map_err(|_| Untaken::Yet)?;
-        self.under_way += 1;
-        Ok(())
+        queue.try_send(outgoing).map_err(|_| Untaken::Yet)
     }
 }

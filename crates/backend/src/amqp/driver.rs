@@ -258,7 +258,7 @@ impl AmqpConsumer {
             }
             News::Ended(loss) => self.ended(cx, &loss),
             News::Batch(batch) => self.count(cx, batch),
-            News::Settled(token, delivery) => self.settled(cx, token, delivery),
+            News::Settled(token, delivery) => settled(cx, token, delivery),
             News::Commands(loss) => cx.core.consumer(AT).report_refusal(loss.cause),
             News::Answered(asked) => {
                 let consumer = cx.core.consumer(AT);
@@ -282,16 +282,6 @@ impl AmqpConsumer {
             cx.core
                 .with_commander(AT, |commander, sink| commander.lost(now, sink));
         }
-    }
-
-    fn settled(&mut self, cx: &mut Context<'_>, token: CommandToken, delivery: Delivery) {
-        let now = cx.io.now();
-        if let Some(sender) = &mut self.sender {
-            sender.settled();
-        }
-        cx.core.with_commander(AT, |commander, sink| {
-            commander.learn(token, delivery, now, sink);
-        });
     }
 
     /// Counts a batch, which then goes back to be accepted.
@@ -331,4 +321,12 @@ impl AmqpConsumer {
             commander.returned(parts.into_iter(), payload, seen, sink)
         });
     }
+}
+
+/// The peer has settled a command.
+fn settled(cx: &mut Context<'_>, token: CommandToken, delivery: Delivery) {
+    let now = cx.io.now();
+    cx.core.with_commander(AT, |commander, sink| {
+        commander.learn(token, delivery, now, sink);
+    });
 }

@@ -1,9 +1,6 @@
 //! The receiver of one address, as a task of the library's thread.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fe2o3_amqp::Receiver;
@@ -11,6 +8,7 @@ use fe2o3_amqp::link::RecvError;
 use fe2o3_amqp::link::delivery::Delivery;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
+use futures_util::FutureExt;
 use muster_model::Micros;
 use tokio::select;
 use tokio::sync::{mpsc, watch};
@@ -126,7 +124,7 @@ impl Receiving {
                 }
             }
             if deliveries.len() < BATCH {
-                next = at_once(self.receiver.recv());
+                next = self.receiver.recv().now_or_never();
             }
         }
         batches.unsettled += deliveries.len() as u32;
@@ -204,13 +202,5 @@ fn delivered(received: Received, seen: Micros) -> Result<Delivered, RecvError> {
             content: None,
         }),
         Err(error) => Err(error),
-    }
-}
-
-/// The result of a future that is ready now.
-fn at_once<F: Future>(future: F) -> Option<F::Output> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => Some(done),
-        Poll::Pending => None,
     }
 }

@@ -19,6 +19,8 @@ use super::worker::{LinkEnd, Worker, finishing};
 
 /// Commands that may wait for the library: without credit no more are issued.
 const QUEUE_MAX: usize = 16;
+/// Commands of one tenant that the peer has not settled, at the most; then no more are sent.
+const UNDER_WAY_MAX: usize = 1_000;
 /// Wait for credit after which its absence is reported.
 const CREDIT_WAIT: Duration = Duration::from_secs(5);
 
@@ -48,7 +50,7 @@ pub(super) struct Sending {
 struct Outcomes {
     address: String,
     reporter: Reporter,
-    /// Commands whose outcome is awaited, at most `UNDER_WAY_MAX`.
+    /// Commands whose outcome is awaited, at most [`UNDER_WAY_MAX`].
     awaited: JoinSet<Settled>,
     /// True if a rejection was reported.
     has_rejected: bool,
@@ -111,7 +113,7 @@ impl Sending {
                     self.outcomes.report(settled).await;
                 }
                 () = finishing(&mut self.mode) => return LinkEnd::Done(None),
-                Some(command) = self.queue.recv() => {
+                Some(command) = self.queue.recv(), if self.outcomes.has_room() => {
                     if self.queue.len() + 1 >= QUEUE_MAX {
                         // The loop may wait for this place.
                         self.outcomes.reporter.waker.wake();
@@ -159,6 +161,10 @@ impl Sending {
 }
 
 impl Outcomes {
+    fn has_room(&self) -> bool {
+        self.awaited.len() < UNDER_WAY_MAX
+    }
+
     /// Reports a settled command. If the link ended first, the loop ends its commands.
     async fn report(&mut self, (token, outcome): Settled) {
         let undeliverable = |code| Delivery::Undeliverable(Reason::Amqp(code));

@@ -13,6 +13,7 @@ use muster_protocol::layer::{Ended, Layer, Pipe};
 use muster_transport::{Any, Servers, TlsServer};
 
 use super::entrance::Entrance;
+use super::patience::{Bounds, Overdue, Patience};
 use super::refusals::{Cause, Refusals};
 use super::{batch, confirmation};
 use crate::consumers::{ConsumerPlan, ConsumersError, ConsumersSpec};
@@ -23,6 +24,8 @@ use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 const CONNECTIONS_MAX: usize = 4_096;
 /// Least bound on a body, so that a batch of messages has room.
 const BODY_LEAST: u32 = 1 << 20;
+/// Time of the run after which a webhook without a single request is reported.
+const SILENCE: Micros = Micros::from_secs(10);
 /// Key of a scenario with the address.
 const LISTEN_KEY: &str = "platform.backend.webhook.listen";
 
@@ -34,6 +37,7 @@ pub struct Webhooks {
     /// By the index of the connection's key.
     connections: Vec<Option<Connection>>,
     open: usize,
+    bounds: Bounds,
     body_max: u32,
     out: Vec<u8>,
     /// Further fields of a reply.
@@ -53,24 +57,38 @@ struct Door {
     paused_until: Micros,
     /// True once a question for confirmation was reported.
     is_asked: bool,
+    /// Grows with each request and each connection that failed.
+    attempts: u64,
+    /// True once the absence of pushes was reported.
+    is_missed: bool,
+}
+
+/// The ends of a process's webhooks.
+#[derive(Debug, Default)]
+pub struct WebhookEnds {
+    /// The layers of connections, by backend.
+    pub layers: Vec<Servers>,
+    /// Times after which connections are ended.
+    pub bounds: Bounds,
 }
 
 /// A connection of the platform.
 struct Connection {
     /// Its webhook.
     at: usize,
+    key: Key,
+    patience: Patience,
     server: Server,
     pipe: Pipe<Any<TlsServer>>,
 }
 
-/// Makes the event loop of all webhooks of a process, to be run on a thread; `servers` gives for each backend the
-/// layers of its connections.
+/// Makes the event loop of all webhooks of a process, to be run on a thread.
 ///
 /// # Errors
 /// [`ConsumersError`] if a payload cannot be compiled or the loop cannot start.
 pub fn webhooks_loop(
     spec: &ConsumersSpec,
-    servers: &[Servers],
+    ends: &WebhookEnds,
     writer: Option<Box<dyn FactWriter>>,
     mailbox: Mailbox<Order, Box<Dispatch>>,
 ) -> Result<Loop<ConsumerLoop<Webhooks>>, ConsumersError> {
@@ -78,12 +96,14 @@ pub fn webhooks_loop(
         Some(Door {
             consumer: *consumer,
             entrance: Entrance::new(&spec.plan.backends[consumer.backend.index()])?,
-            servers: servers[consumer.backend.index()].clone(),
+            servers: ends.layers[consumer.backend.index()].clone(),
             listener: None,
             refusals: Refusals::default(),
             pauses: 0,
             paused_until: Micros::ZERO,
             is_asked: false,
+            attempts: 0,
+            is_missed: false,
         })
     };
     let webhooks = Webhooks {
@@ -91,6 +111,7 @@ pub fn webhooks_loop(
         doors: spec.consumers.iter().filter_map(door).collect(),
         connections: Vec::new(),
         open: 0,
+        bounds: ends.bounds,
         body_max: spec.plan.receive_limit().max(BODY_LEAST),
         out: Vec::new(),
         fields: Vec::new(),
@@ -154,10 +175,13 @@ impl Northbound for Webhooks {
                 consumer.note_received(presented);
             }
         }
+        self.end_overdue(cx);
+        self.report_silence(cx, SILENCE);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.look_after(cx);
+        self.report_silence(cx, Micros::ZERO);
         for (at, door) in self.doors.iter_mut().enumerate() {
             door.refusals.finish(cx.core.consumer(at));
         }
@@ -175,13 +199,16 @@ impl Northbound for Webhooks {
             cx.core.consumer(at).limited("take a connection", why);
             return cx.io.reset(key);
         }
-        let mut connection = Connection {
-            at,
-            server: Server::new(self.body_max),
-            pipe: Pipe::new(self.doors[at].servers.layer()),
-        };
-        connection.pipe.layer.open(&mut self.out);
+        let mut pipe = Pipe::new(self.doors[at].servers.layer());
+        pipe.layer.open(&mut self.out);
         self.out.clear();
+        let connection = Connection {
+            at,
+            key,
+            patience: Patience::new(cx.io.now(), pipe.layer.is_open()),
+            server: Server::new(self.body_max),
+            pipe,
+        };
         if self.connections.len() <= key.index() {
             self.connections.resize_with(key.index() + 1, || None);
         }
@@ -195,7 +222,15 @@ impl Northbound for Webhooks {
         };
         let fed = connection.pipe.receive(bytes, &mut self.out);
         let from = self.out.len();
+        let requests = self.doors[connection.at].attempts;
         let (taken, is_over) = self.read(cx, &mut connection, &bytes[..fed.plain]);
+        let has_completed = self.doors[connection.at].attempts > requests;
+        let is_partial = !connection.pipe.layer.is_open()
+            || connection.server.is_inside()
+            || taken < fed.plain
+            || fed.used < bytes.len();
+        let now = cx.io.now();
+        connection.patience.received(now, is_partial, has_completed);
         connection.pipe.layer.wrap(&mut self.out, from);
         if let Some(Ended::Failed(error)) = fed.end {
             let detail = connection.pipe.layer.detail();
@@ -207,6 +242,9 @@ impl Northbound for Webhooks {
             connection.pipe.layer.close(&mut self.out);
         }
         let is_written = self.write(cx, connection.at, key);
+        if !cx.io.is_writable(key) {
+            connection.patience.held(now);
+        }
         if is_over {
             cx.io.finish(key);
         } else if !is_written {
@@ -220,6 +258,9 @@ impl Northbound for Webhooks {
     }
 
     fn flushed(&mut self, cx: &mut Context<'_>, key: Key) {
+        if let Some(Some(connection)) = self.connections.get_mut(key.index()) {
+            connection.patience.flushed(cx.io.now());
+        }
         cx.io.resume_reading(key);
     }
 
@@ -247,6 +288,67 @@ impl Webhooks {
         self.open += 1;
     }
 
+    /// Ends the connections whose time is over.
+    fn end_overdue(&mut self, cx: &mut Context<'_>) {
+        let now = cx.io.now();
+        for place in 0..self.connections.len() {
+            let connection = self.connections[place].as_ref();
+            let overdue = connection.and_then(|it| it.patience.overdue(now, &self.bounds));
+            let Some((overdue, key)) = overdue.zip(connection.map(|it| it.key)) else {
+                continue;
+            };
+            if let Some(connection) = self.take(key) {
+                self.end(cx, connection, overdue);
+            }
+        }
+    }
+
+    /// Ends a connection whose time is over: in order, unless the platform does not listen.
+    fn end(&mut self, cx: &mut Context<'_>, mut connection: Connection, overdue: Overdue) {
+        let Connection { at, key, .. } = connection;
+        let is_open = connection.pipe.layer.is_open();
+        match overdue {
+            Overdue::Answer => {
+                self.refuse(cx, at, Cause::Unread, None);
+                return cx.io.reset(key);
+            }
+            Overdue::Request if !is_open => {
+                let detail = format!("it took more than {}", self.bounds.request);
+                self.refuse(cx, at, Cause::Handshake, Some(detail));
+                return cx.io.reset(key);
+            }
+            Overdue::Request => {
+                let detail = format!("of {}", self.bounds.request);
+                self.refuse(cx, at, Cause::Slow, Some(detail));
+                let reply = Reply {
+                    is_last: true,
+                    ..Reply::new(408)
+                };
+                reply.write(&mut self.out);
+                connection.pipe.layer.wrap(&mut self.out, 0);
+            }
+            Overdue::Idle => {}
+        }
+        connection.pipe.layer.close(&mut self.out);
+        self.write(cx, at, key);
+        cx.io.finish(key);
+    }
+
+    /// Reports each webhook that nobody has spoken to for this time of the run, once.
+    fn report_silence(&mut self, cx: &mut Context<'_>, within: Micros) {
+        if !cx.core.has_begun(cx.io.now() - within) {
+            return;
+        }
+        for (at, door) in self.doors.iter_mut().enumerate() {
+            let is_silent = door.attempts == 0 && door.listener.is_some();
+            if is_silent && !std::mem::replace(&mut door.is_missed, true) {
+                let what = "no push has come: does the platform's rule name this address, and can the platform reach it?";
+                let consumer = cx.core.consumer(at);
+                consumer.report_of_backend(Diagnostic::PushAbsent, what);
+            }
+        }
+    }
+
     /// Handles the requests that came. Returns how many bytes are used up, and whether the connection is at its
     /// end.
     fn read(
@@ -259,7 +361,10 @@ impl Webhooks {
         let mut input = plain;
         while let Some(event) = connection.server.poll(&mut input, &mut self.out) {
             match event {
-                ServerEvent::Request(request) => self.handle(cx, at, seen, &request),
+                ServerEvent::Request(request) => {
+                    self.doors[at].attempts += 1;
+                    self.handle(cx, at, seen, &request);
+                }
                 ServerEvent::Malformed(malformed) => {
                     let cause = Cause::Malformed(malformed.status());
                     self.refuse(cx, at, cause, Some(malformed.to_string()));
@@ -327,6 +432,7 @@ impl Webhooks {
         if !push.is_batch || !batch::elements(push.body, &mut receive) {
             receive(push.body);
         }
+        self.doors[at].refusals.note_accepted();
         Ok(())
     }
 
@@ -343,16 +449,21 @@ impl Webhooks {
                     left.as_secs_f64().ceil().max(1.0).to_string(),
                 )
             }
-            Cause::Path | Cause::Compressed | Cause::Malformed(_) | Cause::Handshake => return,
+            Cause::Path
+            | Cause::Compressed
+            | Cause::Malformed(_)
+            | Cause::Slow
+            | Cause::Unread
+            | Cause::Handshake => return,
         };
         // Both are ours, and of plain letters.
         let _ = write_field(&mut self.fields, name, value.as_bytes());
     }
 
     fn refuse(&mut self, cx: &mut Context<'_>, at: usize, cause: Cause, detail: Option<String>) {
-        self.doors[at]
-            .refusals
-            .add(cause, detail, cx.core.consumer(at));
+        let door = &mut self.doors[at];
+        door.attempts += 1;
+        door.refusals.add(cause, detail, cx.core.consumer(at));
     }
 
     /// Writes the output. Returns false if the connection cannot go on.

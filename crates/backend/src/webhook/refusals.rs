@@ -20,8 +20,12 @@ pub(super) enum Cause {
     Compressed,
     /// Cannot be read; answered with this status.
     Malformed(u16),
+    /// Does not come to its end in time.
+    Slow,
     /// Comes while the consumer is paused.
     Paused,
+    /// Its answer is not read.
+    Unread,
     /// Fails in the handshake of TLS.
     Handshake,
 }
@@ -35,8 +39,9 @@ impl Cause {
             Self::Method => 405,
             Self::Compressed => 415,
             Self::Malformed(status) => status,
+            Self::Slow => 408,
             Self::Paused => 503,
-            Self::Handshake => return None,
+            Self::Unread | Self::Handshake => return None,
         })
     }
 
@@ -56,6 +61,8 @@ impl Cause {
                 "its body is longer than a message of this scenario can be, or a batch of them"
             }
             Self::Malformed(_) => "the request is malformed HTTP/1.1",
+            Self::Slow => "its last byte did not come in time",
+            Self::Unread => "the platform does not read the answers to its pushes",
             Self::Paused => "the backend is paused (platform.backend.pause)",
             Self::Handshake => {
                 "the platform does not agree to TLS: does it trust the certificate of platform.backend.tls?"
@@ -66,12 +73,16 @@ impl Cause {
 
 /// The refusals of one webhook.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(BTreeMap<Cause, u64>);
+pub(super) struct Refusals {
+    by_cause: BTreeMap<Cause, u64>,
+    /// True once a push was accepted.
+    has_accepted: bool,
+}
 
 impl Refusals {
     /// Counts one, and reports the first of its cause. `detail` says more of it.
     pub(super) fn add(&mut self, cause: Cause, detail: Option<String>, consumer: &mut Consumer) {
-        let count = self.0.entry(cause).or_default();
+        let count = self.by_cause.entry(cause).or_default();
         *count += 1;
         // A pause is the scenario's own doing.
         if *count == 1 && cause != Cause::Paused {
@@ -81,9 +92,25 @@ impl Refusals {
         }
     }
 
+    /// Notes that a push was accepted.
+    pub(super) const fn note_accepted(&mut self) {
+        self.has_accepted = true;
+    }
+
     /// Reports how many there were of each cause, at the end of the run.
     pub(super) fn finish(&mut self, consumer: &mut Consumer) {
-        for (cause, count) in std::mem::take(&mut self.0) {
+        // A pause is the scenario's own doing.
+        let failed = self
+            .by_cause
+            .iter()
+            .filter(|(cause, _)| **cause != Cause::Paused);
+        let total: u64 = failed.map(|(_, count)| count).sum();
+        if total > 0 && !self.has_accepted {
+            let total = figure::count(total);
+            let what = format!("no push was accepted, and {total} failed; the causes follow");
+            consumer.report_of_backend(Diagnostic::PushRefused, what);
+        }
+        for (cause, count) in std::mem::take(&mut self.by_cause) {
             if count > 1 || cause == Cause::Paused {
                 let what = format!("{} in all: {}", action(cause, count), cause.in_words());
                 consumer.report_of_backend(Diagnostic::PushRefused, what);
@@ -93,11 +120,11 @@ impl Refusals {
 }
 
 fn action(cause: Cause, count: u64) -> String {
-    let (things, were) = match (cause, count) {
-        (Cause::Handshake, 1) => ("connection", "was"),
-        (Cause::Handshake, _) => ("connections", "were"),
-        (_, 1) => ("request", "was"),
-        (_, _) => ("requests", "were"),
+    let (things, were) = match (cause.status(), count) {
+        (None, 1) => ("connection", "was"),
+        (None, _) => ("connections", "were"),
+        (Some(_), 1) => ("request", "was"),
+        (Some(_), _) => ("requests", "were"),
     };
     let count = figure::count(count);
     match cause.status() {

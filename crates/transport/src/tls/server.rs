@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use muster_protocol::layer::{Plain, Stack};
 use muster_protocol::websocket::WebSocket;
-use rustls::HandshakeKind;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{
     ClientCertVerifierBuilder, ServerConfig, UnbufferedServerConnection, WebPkiClientVerifier,
 };
+use rustls::{CommonState, HandshakeKind};
 
 use super::client::{Versions, provider};
 use super::pem::{Own, Pem, TransportError};
@@ -72,6 +72,11 @@ impl Servers {
             tls: tls.map(Arc::new),
             is_websocket: spec.is_websocket,
         })
+    }
+
+    /// The settings of TLS, for an end that drives it with a library; none without TLS.
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.clone()
     }
 
     /// The layer of a connection that was accepted, not opened yet. A connection for which TLS
@@ -144,15 +149,21 @@ pub struct PeerIdentity {
     pub is_resumed: bool,
 }
 
-impl TlsServer {
-    /// Returns the client's identity, once the connection is open and if it showed a certificate.
-    pub fn peer(&self) -> Option<PeerIdentity> {
-        let connection = self.connection()?;
+impl PeerIdentity {
+    /// The identity of the client of an open connection, if it showed a certificate.
+    pub fn new(connection: &CommonState) -> Option<Self> {
         let certificate = connection.peer_certificates()?.first()?;
-        Some(PeerIdentity {
+        Some(Self {
             subject: subject::of(certificate)?,
             is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         })
+    }
+}
+
+impl TlsServer {
+    /// Returns the client's identity, once the connection is open and if it showed a certificate.
+    pub fn peer(&self) -> Option<PeerIdentity> {
+        PeerIdentity::new(self.connection()?)
     }
 
     /// Returns true if the session of an open connection was resumed; none before.

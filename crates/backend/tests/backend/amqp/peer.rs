@@ -27,6 +27,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+use crate::rig::PATIENCE;
+
 pub(crate) type Content = Message<Body<Value>>;
 
 /// An order of the test to the link of an address.
@@ -55,6 +57,8 @@ pub(crate) enum Settle {
     Reject,
     /// Acceptance of the first by [`Peer::accept_first`] once there is no credit left, and no outcome for the others.
     AcceptFirst,
+    /// Acceptance of those that are sent to this address, and no outcome for the others.
+    AcceptAt(&'static str),
 }
 
 /// Credit that the library grants to senders.
@@ -122,7 +126,7 @@ impl Peer {
     /// The next thing that it hears.
     pub(crate) fn hear(&self) -> Said {
         self.heard
-            .recv_timeout(super::PATIENCE)
+            .recv_timeout(PATIENCE)
             .expect("the peer hears something")
     }
 
@@ -363,10 +367,18 @@ fn error_of(error: AmqpError, said: &str) -> Error {
 
 /// Takes commands.
 async fn take(mut receiver: Receiver, shared: Arc<Shared>) {
+    let target = receiver.target().as_ref().and_then(|it| it.address.clone());
     let mut deliveries = Vec::new();
     while let Ok(delivery) = receiver.recv::<Body<Value>>().await {
         let settled = match shared.settle {
             Settle::Accept => receiver.accept(&delivery).await,
+            Settle::AcceptAt(address) if target.as_deref() == Some(address) => {
+                receiver.accept(&delivery).await
+            }
+            Settle::AcceptAt(_) => {
+                deliveries.push(delivery);
+                continue;
+            }
             Settle::AcceptFirst => {
                 deliveries.push(delivery);
                 if deliveries.len() == CREDIT {

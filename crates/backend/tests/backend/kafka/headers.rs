@@ -10,7 +10,8 @@ use std::ffi::CString;
 use rdkafka::bindings::{rd_kafka_producev, rd_kafka_resp_err_t, rd_kafka_vtype_t};
 use rdkafka::producer::Producer;
 
-use crate::rig::{Mock, PATIENCE};
+use super::rig::Mock;
+use crate::rig::PATIENCE;
 
 /// Writes a record of nobody's with a header of that name before one that is text.
 pub(crate) fn publish_named(mock: &Mock, topic: &str, name: &[u8]) {

@@ -1,35 +1,19 @@
 //! A consumer of AMQP 1.0 before a peer made of the library's own acceptor.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what the helpers take for granted is the test's own doing"
-)]
-
 mod peer;
 mod rig;
 
-use std::time::Duration;
-
 use fe2o3_amqp::types::definitions::AmqpError;
 use fe2o3_amqp::types::messaging::{ApplicationProperties, Body, Message, MessageId, Properties};
-use muster_conduct::Handover;
 use muster_model::{Micros, Reason};
 
 use peer::{CREDIT, Content, Do, Peer, Settle, Takes};
-use rig::{Rig, data, hono, message, notification, queue};
+use rig::{data, hono, hono_of, message, notification, over_tls, queue, start, up};
 
-/// Far longer than a test takes, so that only what hangs meets it.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Ends of commands, in the order of their accounts.
-const DELIVERED: usize = 0;
-const UNDELIVERABLE: usize = 2;
+use crate::rig::{DELIVERED, UNDELIVERABLE, ended};
+
 /// Commands that may wait behind one that waits for credit.
 const QUEUE: u64 = 16;
-
-fn ended(handover: &Handover) -> [u64; 5] {
-    let account = &handover.account.commands[1];
-    std::array::from_fn(|end| account.issues[end].count)
-}
 
 /// Law: each delivery is counted once and accepted, whatever the credit.
 #[test]
@@ -37,7 +21,7 @@ fn deliveries_beyond_the_credit_are_counted_and_accepted() {
     for credit in [1, 7, 1_000] {
         let peer = Peer::start();
         let plan = queue(peer.address, &format!(", credit: {credit}"));
-        let rig = Rig::up(&plan);
+        let rig = up(&plan);
         peer.attached(&["readings"]);
         for number in 0..500 {
             peer.send("readings", message(&plan, number));
@@ -55,7 +39,7 @@ fn deliveries_beyond_the_credit_are_counted_and_accepted() {
 fn a_body_that_is_no_message_of_ours_is_counted_as_it_is() {
     let peer = Peer::start();
     let plan = queue(peer.address, "");
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     peer.attached(&["readings"]);
     for content in [data(b"somebody else's"), rig::empty(), message(&plan, 0)] {
         peer.send("readings", content);
@@ -69,7 +53,7 @@ fn a_body_that_is_no_message_of_ours_is_counted_as_it_is() {
 fn events_of_hono_itself_are_no_damaged_copies() {
     let peer = Peer::start();
     let plan = hono(peer.address, "");
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     peer.attached(&["telemetry/t1", "event/t1"]);
     peer.send("event/t1", notification());
     peer.send("telemetry/t1", message(&plan, 3));
@@ -86,7 +70,7 @@ fn a_consumer_that_pauses_takes_nothing_until_it_resumes() {
     let peer = Peer::start();
     let pause = ", pause: [ { at: 0s, for: 700ms } ]";
     let plan = queue(peer.address, pause);
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     peer.attached(&["readings"]);
     // Its first link is closed at the end of the pause, and attached anew with full credit.
     peer.attached(&["readings"]);
@@ -103,7 +87,7 @@ fn a_consumer_that_pauses_takes_nothing_until_it_resumes() {
 fn a_consumer_that_was_hung_up_on_comes_back_and_says_so() {
     let peer = Peer::start();
     let plan = queue(peer.address, "");
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     peer.attached(&["readings"]);
     peer.hang_up();
     peer.attached(&["readings"]);
@@ -117,7 +101,7 @@ fn a_consumer_that_was_hung_up_on_comes_back_and_says_so() {
 #[test]
 fn a_link_that_is_detached_with_an_error_names_the_error_and_the_remedy() {
     let peer = Peer::start();
-    let mut rig = Rig::up(&queue(peer.address, ""));
+    let mut rig = up(&queue(peer.address, ""));
     peer.attached(&["readings"]);
     let gone = Do::Detach(AmqpError::ResourceDeleted, "the queue was deleted");
     peer.order("readings", gone);
@@ -132,7 +116,7 @@ fn a_link_that_is_detached_with_an_error_names_the_error_and_the_remedy() {
 fn an_address_that_is_refused_names_the_tenant() {
     let peer = Peer::start();
     peer.refuse("event/t1", AmqpError::NotFound, "no such address");
-    let mut rig = Rig::start(&hono(peer.address, ""));
+    let mut rig = start(&hono(peer.address, ""));
     rig.until(|rig| rig.said("amqp:not-found"));
     assert!(
         rig.said("does the platform know tenant `t1`"),
@@ -145,22 +129,22 @@ fn an_address_that_is_refused_names_the_tenant() {
 #[test]
 fn a_wrong_password_is_final_and_names_the_keys() {
     let peer = Peer::taking(Takes::Password("right"), Settle::Accept);
-    let mut rig = Rig::start(&queue(peer.address, ", user: app, password: wrong"));
-    rig.until(|rig| rig.is_refused);
+    let mut rig = start(&queue(peer.address, ", user: app, password: wrong"));
+    rig.until(|rig| rig.is_refused());
     assert!(rig.said("SASL code 1"), "{:?}", rig.diagnostics);
     assert!(rig.said("platform.backend.password"));
     assert!(!rig.said("wrong"), "no secret is printed");
     rig.finish();
-    let mut rig = Rig::up(&queue(peer.address, ", user: app, password: right"));
-    rig.until(|rig| rig.is_up);
+    let mut rig = up(&queue(peer.address, ", user: app, password: right"));
+    rig.until(|rig| rig.is_up());
     rig.finish();
 }
 
 #[test]
 fn a_mechanism_that_the_peer_does_not_offer_is_named_with_those_it_offers() {
     let peer = Peer::taking(Takes::Password("right"), Settle::Accept);
-    let mut rig = Rig::start(&queue(peer.address, ""));
-    rig.until(|rig| rig.is_refused);
+    let mut rig = start(&queue(peer.address, ""));
+    rig.until(|rig| rig.is_refused());
     assert!(
         rig.said("it offers SASL by PLAIN, and not by ANONYMOUS"),
         "{:?}",
@@ -173,8 +157,8 @@ fn a_mechanism_that_the_peer_does_not_offer_is_named_with_those_it_offers() {
 fn a_certificate_of_tls_logs_in_by_external() {
     let peer = Peer::taking(Takes::Certificate, Settle::Accept);
     let plan = queue(peer.address, "");
-    let mut rig = Rig::over_tls(&plan, true);
-    rig.until(|rig| rig.is_up);
+    let mut rig = over_tls(&plan, true);
+    rig.until(|rig| rig.is_up());
     peer.attached(&["readings"]);
     peer.send("readings", message(&plan, 0));
     assert_eq!(peer.settled(1), 1);
@@ -186,7 +170,7 @@ fn a_certificate_of_tls_logs_in_by_external() {
 #[test]
 fn a_certificate_of_a_stranger_names_the_keys_of_tls() {
     let peer = Peer::taking(Takes::Certificate, Settle::Accept);
-    let mut rig = Rig::over_tls(&queue(peer.address, ""), false);
+    let mut rig = over_tls(&queue(peer.address, ""), false);
     rig.until(|rig| rig.said("the TLS handshake failed"));
     assert!(rig.said("platform.backend.tls"), "{:?}", rig.diagnostics);
     rig.finish();
@@ -195,7 +179,7 @@ fn a_certificate_of_a_stranger_names_the_keys_of_tls() {
 #[test]
 fn a_peer_without_tls_is_no_peer_over_tls() {
     let peer = Peer::start();
-    let mut rig = Rig::over_tls(&queue(peer.address, ""), true);
+    let mut rig = over_tls(&queue(peer.address, ""), true);
     rig.until(|rig| rig.said("the TLS handshake failed"));
     rig.finish();
 }
@@ -203,9 +187,9 @@ fn a_peer_without_tls_is_no_peer_over_tls() {
 #[test]
 fn nobody_there_is_said_at_once() {
     let plan = queue(([127, 0, 0, 1], 1).into(), "");
-    let mut rig = Rig::start(&plan);
+    let mut rig = start(&plan);
     rig.until(|rig| rig.said("does anybody listen there?"));
-    assert!(!rig.is_refused, "somebody may come");
+    assert!(!rig.is_refused(), "somebody may come");
     rig.finish();
 }
 
@@ -226,7 +210,7 @@ const COMMANDS: &str = ", commands: { rate: 50/s, mode: two-way }";
 #[test]
 fn commands_go_to_their_devices_and_replies_come_back() {
     let peer = Peer::start();
-    let mut rig = Rig::up(&hono(peer.address, COMMANDS));
+    let mut rig = up(&hono(peer.address, COMMANDS));
     for _ in 0..10 {
         let command = peer.command();
         let properties = command.properties.as_ref().unwrap();
@@ -259,7 +243,7 @@ fn what_the_peer_released_or_rejected_was_not_delivered() {
     ] {
         let peer = Peer::taking(Takes::Anybody, settle);
         let keys = ", commands: { rate: 50/s, mode: one-way }";
-        let rig = Rig::up(&hono(peer.address, keys));
+        let rig = up(&hono(peer.address, keys));
         for _ in 0..5 {
             peer.command();
         }
@@ -274,11 +258,40 @@ fn what_the_peer_released_or_rejected_was_not_delivered() {
 fn an_outcome_is_reported_while_the_next_command_waits_for_credit() {
     let peer = Peer::taking(Takes::Anybody, Settle::AcceptFirst);
     let keys = ", commands: { rate: 2000/s, mode: one-way }";
-    let mut rig = Rig::up(&hono(peer.address, keys));
+    let mut rig = up(&hono(peer.address, keys));
     // The queue is full behind the command that waits for credit.
-    rig.until(|rig| rig.open == CREDIT as u64 + 1 + QUEUE);
+    rig.until(|rig| rig.progress.open == CREDIT as u64 + 1 + QUEUE);
     peer.accept_first();
     rig.until(|rig| rig.delivered == 1);
     let (handover, _) = rig.finish();
     assert_eq!(ended(&handover)[DELIVERED], 1);
+}
+
+/// Law: what the peer accepted is final, whether a reply comes or not.
+#[test]
+fn a_command_that_wants_a_reply_is_delivered_once_it_is_accepted() {
+    let peer = Peer::start();
+    let mut rig = up(&hono(peer.address, COMMANDS));
+    peer.command();
+    rig.until(|rig| rig.delivered >= 1);
+    assert_eq!(rig.replies, 0);
+    rig.finish();
+}
+
+/// Law: a tenant without credit holds back its own commands alone.
+#[test]
+fn a_tenant_without_credit_holds_back_the_commands_of_no_other() {
+    let peer = Peer::taking(Takes::Anybody, Settle::AcceptAt("command/t1"));
+    let keys = ", commands: { rate: 4000/s, mode: one-way }";
+    let mut rig = up(&hono_of(&["t1", "t2"], peer.address, keys));
+    // Far more than there were when the credit of the other was at its end.
+    rig.until(|rig| rig.delivered >= 5 * CREDIT as u64);
+    let waiting = CREDIT as u64 + 1 + QUEUE;
+    assert!(
+        rig.progress.open >= waiting,
+        "{} are open",
+        rig.progress.open
+    );
+    let (handover, _) = rig.finish();
+    assert!(ended(&handover)[DELIVERED] >= 5 * CREDIT as u64);
 }

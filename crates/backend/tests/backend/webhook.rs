@@ -1,35 +1,19 @@
 //! A webhook before clients that push as rule engines do: real sockets, a real consumer on its thread.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what the helpers take for granted is the test's own doing"
-)]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use muster_backend::{ConsumerPlan, ConsumersSpec, webhooks_loop};
-use muster_conduct::{
-    Diagnostic, Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink,
-};
-use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
-use muster_net::{Clock, Mailbox, Waker};
+use muster_backend::{WebhookBounds, WebhookEnds, webhooks_loop};
+use muster_conduct::{Diagnostic, Handover};
+use muster_model::Micros;
 use muster_plan::Plan;
-use muster_platform::UplinkScratch;
-use muster_scenario::{NoFiles, Overrides, Source, parse};
 use muster_transport::{ServerSpec, ServerTls, Servers, throwaway};
 
-const RUN: RunId = RunId(7);
-/// Far longer than a test takes, so that only what hangs meets it.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::rig::{PATIENCE, Rig, parsed, refusal, sent};
 
 /// A plan with a webhook at an address, with further keys of the backend.
 fn plan(listen: &str, webhook: &str, backend: &str) -> Plan {
-    let text = format!(
+    parsed(&format!(
         "name: hook
 platform:
   kind: mqtt
@@ -38,25 +22,12 @@ platform:
 fleet: [ {{ name: meters, count: 10, streams: [ {{ name: r, rate: 10/s, payload: {{ template: '{{\"id\":\"${{stamp}}\"}}' }} }} ] }} ]
 phases: {{ measure: 60s }}
 "
-    );
-    let name = "hook.yaml";
-    let source = Source { name, text: &text };
-    parse(source, &Overrides::default(), &NoFiles).unwrap_or_else(|problems| panic!("{problems}"))
+    ))
 }
 
 /// The payload of a message of the plan.
 fn payload(plan: &Plan, seq: u32) -> Vec<u8> {
-    let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
-    let (directory, uplink) = (directory(plan, fleet, 0), uplink(stream).unwrap());
-    let mut scratch = UplinkScratch::default();
-    let id = MessageId {
-        run: RUN,
-        device: DeviceId(seq % 10),
-        stream: StreamId(0),
-        seq: seq / 10,
-    };
-    uplink.render(&directory, &id, Micros::ZERO, &mut scratch);
-    scratch.payload.clone()
+    sent(plan, seq).scratch.payload
 }
 
 /// A request that pushes a body.
@@ -106,122 +77,35 @@ impl Client {
     }
 }
 
-/// One webhook on its thread.
-struct Rig {
-    orders: SyncSender<Order>,
-    dispatches: Receiver<(usize, Box<Dispatch>)>,
-    waker: Waker,
-    clock: Clock,
-    thread: JoinHandle<()>,
-    diagnostics: Vec<String>,
-    copies: u64,
-    at: SocketAddr,
+/// Address of a plan's webhook.
+fn address(plan: &Plan) -> SocketAddr {
+    let endpoint = &plan.backends[0].endpoint;
+    SocketAddr::new(endpoint.host.parse().unwrap(), endpoint.port)
 }
 
-impl Rig {
-    /// A webhook that is up, and whose run has begun.
-    fn up(plan: &Plan) -> Self {
-        let mut rig = Self::start(plan, Servers::default());
-        rig.until(|_, is_up| is_up);
-        let origin = rig.clock.now();
-        rig.order(Order::Start { origin });
-        rig
-    }
-
-    fn start(plan: &Plan, servers: Servers) -> Self {
-        let clock = Clock::start();
-        let endpoint = &plan.backends[0].endpoint;
-        let at = SocketAddr::new(endpoint.host.parse().unwrap(), endpoint.port);
-        let (orders, inbox) = sync_channel(8);
-        let (outbox, dispatches) = sync_channel(1_000);
-        let mailbox = Mailbox::new(0, inbox, outbox);
-        let spec = spec(plan, clock, at);
-        let mut made = webhooks_loop(&spec, &[servers], None, mailbox).unwrap();
-        let waker = made.parts().1.waker();
-        let thread = std::thread::spawn(move || made.run().unwrap());
-        let rig = Self {
-            orders,
-            dispatches,
-            waker,
-            clock,
-            thread,
-            diagnostics: Vec::new(),
-            copies: 0,
-            at,
-        };
-        rig.order(Order::Connect);
-        rig
-    }
-
-    fn order(&self, order: Order) {
-        self.orders.send(order).unwrap();
-        self.waker.wake();
-    }
-
-    /// Takes news until it is so; the second argument is whether the webhook is up.
-    fn until(&mut self, is_so: impl Fn(&Self, bool) -> bool) {
-        loop {
-            let (_, dispatch) = self.dispatches.recv_timeout(PATIENCE).expect("news");
-            let is_up = dispatch.progress.consumers_up == 1;
-            self.take(*dispatch);
-            if is_so(self, is_up) {
-                return;
-            }
-        }
-    }
-
-    fn take(&mut self, dispatch: Dispatch) -> Option<Box<Handover>> {
-        self.copies += dispatch
-            .windows
-            .copies
-            .values()
-            .map(|it| it.consumed)
-            .sum::<u64>();
-        let texts = dispatch.diagnostics.iter().map(|it| {
-            if let Diagnostic::PushRefused(text) | Diagnostic::PushConfirmation(text) = it {
-                return text.clone();
-            }
-            if let Diagnostic::ConsumerRefused(refusal) = it {
-                return refusal.to_string();
-            }
-            format!("{it:?}")
-        });
-        self.diagnostics.extend(texts);
-        dispatch.handover
-    }
-
-    fn finish(mut self) -> (Box<Handover>, Vec<String>) {
-        self.order(Order::Finish);
-        let handover = loop {
-            let (_, dispatch) = self
-                .dispatches
-                .recv_timeout(PATIENCE)
-                .expect("the last news");
-            if let Some(handover) = self.take(*dispatch) {
-                break handover;
-            }
-        };
-        self.thread.join().unwrap();
-        (handover, self.diagnostics)
-    }
+/// A webhook that is up, and whose run has begun.
+fn up(plan: &Plan) -> Rig {
+    start(plan, Servers::default(), WebhookBounds::default()).begun()
 }
 
-fn spec(plan: &Plan, clock: Clock, target: SocketAddr) -> ConsumersSpec {
-    let schedules = schedules(plan).unwrap();
-    ConsumersSpec {
-        recorder: recorder_plan(plan, RUN, &schedules),
-        plan: Arc::new(plan.clone()),
-        schedules,
-        run: RUN,
-        clock,
-        consumers: vec![ConsumerPlan {
-            backend: BackendId(0),
-            consumer: ConsumerId(0),
-            target,
-        }],
-        gateways: Vec::new(),
-        lost_copy: None,
-    }
+fn start(plan: &Plan, servers: Servers, bounds: WebhookBounds) -> Rig {
+    let layers = vec![servers];
+    let ends = WebhookEnds { layers, bounds };
+    Rig::start(plan, address(plan), |spec, mailbox| {
+        webhooks_loop(spec, &ends, None, mailbox)
+    })
+}
+
+/// Finishes, and returns the account and the words of all reports.
+fn finish(rig: Rig) -> (Box<Handover>, Vec<String>) {
+    let (handover, diagnostics) = rig.finish();
+    let words = diagnostics.into_iter().map(|it| match it {
+        Diagnostic::PushRefused(text)
+        | Diagnostic::PushAbsent(text)
+        | Diagnostic::PushConfirmation(text) => text,
+        other => refusal(std::slice::from_ref(&other)).unwrap_or_else(|| format!("{other:?}")),
+    });
+    (handover, words.collect())
 }
 
 /// A free address for a webhook.
@@ -233,8 +117,8 @@ fn free() -> String {
 #[test]
 fn each_request_is_a_copy_whatever_way_it_comes() {
     let plan = plan(&format!("{}/hook", free()), "", "");
-    let rig = Rig::up(&plan);
-    let mut client = Client::to(rig.at);
+    let rig = up(&plan);
+    let mut client = Client::to(address(&plan));
     // One after the other on one connection.
     for seq in 0..10 {
         client.write(&post("/hook", "", &payload(&plan, seq)));
@@ -264,7 +148,7 @@ fn each_request_is_a_copy_whatever_way_it_comes() {
     client.write(&post("/hook", "Connection: close\r\n", &payload(&plan, 61)));
     assert_eq!(client.status(), 200);
     assert!(client.is_closed());
-    let (handover, diagnostics) = rig.finish();
+    let (handover, diagnostics) = finish(rig);
     let account = &handover.account.backends[0];
     assert_eq!(
         (account.consumed, account.read.count, account.unstamped),
@@ -278,14 +162,14 @@ fn an_array_is_a_batch_where_the_scenario_wants_it() {
     // As one message, the array has other bytes than any that was sent.
     for (keys, wanted) in [(", batches: true", (5, 5)), ("", (1, 0))] {
         let plan = plan(&free(), keys, "");
-        let rig = Rig::up(&plan);
+        let rig = up(&plan);
         let all: Vec<_> = (0..5)
             .map(|seq| String::from_utf8(payload(&plan, seq)).unwrap())
             .collect();
         let body = format!("[ {} ]", all.join(",\n"));
-        let mut client = Client::to(rig.at);
+        let mut client = Client::to(address(&plan));
         assert_eq!(client.write(&post("/", "", body.as_bytes())).status(), 200);
-        let account = rig.finish().0.account;
+        let account = finish(rig).0.account;
         assert_eq!(
             (account.backends[0].consumed, account.backends[0].read.count),
             wanted,
@@ -317,8 +201,8 @@ fn whoever_does_not_show_the_secret_is_refused_and_counted() {
         ),
     ] {
         let plan = plan(&free(), webhook, backend);
-        let rig = Rig::up(&plan);
-        let mut client = Client::to(rig.at);
+        let rig = up(&plan);
+        let mut client = Client::to(address(&plan));
         client.write(&post("/", header, &payload(&plan, 0)));
         assert_eq!(client.status(), 200, "{webhook}");
         let further = [
@@ -336,7 +220,7 @@ fn whoever_does_not_show_the_secret_is_refused_and_counted() {
                 "{answer}"
             );
         }
-        let (handover, diagnostics) = rig.finish();
+        let (handover, diagnostics) = finish(rig);
         assert_eq!(handover.account.backends[0].consumed, 1);
         let [first, last] = &diagnostics[..] else {
             panic!("{diagnostics:?}");
@@ -356,10 +240,10 @@ fn whoever_does_not_show_the_secret_is_refused_and_counted() {
 #[test]
 fn a_webhook_that_is_paused_says_for_how_long() {
     let plan = plan(&free(), "", ", pause: [ { at: 0s, for: 50s } ]");
-    let mut rig = Rig::up(&plan);
-    let mut client = Client::to(rig.at);
+    let mut rig = up(&plan);
+    let mut client = Client::to(address(&plan));
     // The pause begins in the turn that starts the run, or soon after.
-    rig.until(|rig, _| rig.clock.now() > Micros::ZERO);
+    rig.until(|rig| rig.clock.now() > Micros::ZERO);
     loop {
         let answer = client.write(&post("/", "", &payload(&plan, 0))).answer();
         if answer.starts_with("HTTP/1.1 503 ") {
@@ -377,7 +261,7 @@ fn a_webhook_that_is_paused_says_for_how_long() {
             break;
         }
     }
-    let (_, diagnostics) = rig.finish();
+    let (_, diagnostics) = finish(rig);
     assert!(
         diagnostics
             .concat()
@@ -389,7 +273,7 @@ fn a_webhook_that_is_paused_says_for_how_long() {
 #[test]
 fn what_is_no_push_is_refused_with_its_status() {
     let plan = plan(&format!("{}/hook", free()), "", "");
-    let rig = Rig::up(&plan);
+    let rig = up(&plan);
     for (request, status) in [
         (&b"GET /hook HTTP/1.1\r\nHost: h\r\n\r\n"[..], 405),
         (b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 404),
@@ -398,10 +282,10 @@ fn what_is_no_push_is_refused_with_its_status() {
         (b"POST /hook HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n", 413),
         (b"\x16\x03\x01 no HTTP\r\n\r\n", 400),
     ] {
-        let mut client = Client::to(rig.at);
+        let mut client = Client::to(address(&plan));
         assert_eq!(client.write(request).status(), status);
     }
-    let (handover, diagnostics) = rig.finish();
+    let (handover, diagnostics) = finish(rig);
     assert_eq!(handover.account.backends[0].consumed, 0);
     let all = diagnostics.concat();
     for status in [400, 404, 405, 413, 415] {
@@ -415,16 +299,16 @@ fn what_is_no_push_is_refused_with_its_status() {
 #[test]
 fn a_question_of_aws_iot_is_answered_and_its_address_is_named() {
     let plan = plan(&free(), ", secret: s", "");
-    let rig = Rig::up(&plan);
+    let rig = up(&plan);
     let url = "https://iot.eu-central-1.amazonaws.com/confirmdestination/Abc";
     let body = format!("{{\"messageType\":\"DestinationConfirmation\",\"enableUrl\":\"{url}\"}}");
     let header = "x-amz-rules-engine-message-type: DestinationConfirmation\r\n";
-    let mut client = Client::to(rig.at);
+    let mut client = Client::to(address(&plan));
     (0..3).for_each(|_| {
         let status = client.write(&post("/", header, body.as_bytes())).status();
         assert_eq!(status, 200);
     });
-    let (handover, diagnostics) = rig.finish();
+    let (handover, diagnostics) = finish(rig);
     assert_eq!(handover.account.backends[0].consumed, 0);
     let [said] = &diagnostics[..] else {
         panic!("{diagnostics:?}");
@@ -440,9 +324,9 @@ fn a_port_that_is_taken_is_named_at_once() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = other.local_addr().unwrap();
     let plan = plan(&format!("http://{at}"), "", "");
-    let mut rig = Rig::start(&plan, Servers::default());
-    rig.until(|rig, _| !rig.diagnostics.is_empty());
-    let (_, diagnostics) = rig.finish();
+    let mut rig = start(&plan, Servers::default(), WebhookBounds::default());
+    rig.until(|rig| !rig.diagnostics.is_empty());
+    let (_, diagnostics) = finish(rig);
     let said = &diagnostics[0];
     assert!(
         said.contains(&format!(
@@ -464,17 +348,148 @@ fn over_tls_a_client_that_does_not_trust_the_certificate_is_named() {
         tls,
         ..ServerSpec::default()
     };
-    let mut rig = Rig::start(&plan(&free(), "", ""), Servers::new(&spec).unwrap());
-    rig.until(|_, is_up| is_up);
-    let mut client = Client::to(rig.at);
+    let plan = plan(&free(), "", "");
+    let servers = Servers::new(&spec).unwrap();
+    let rig = start(&plan, servers, WebhookBounds::default()).until_up();
+    let mut client = Client::to(address(&plan));
     client.write(&post("/", "", b"in plain"));
     assert!(client.0.read(&mut [0]).is_ok(), "an alert, or the end");
     drop(client);
-    let (_, diagnostics) = rig.finish();
+    let (_, diagnostics) = finish(rig);
     assert!(
         diagnostics
             .concat()
             .contains("1 connection was ended: the platform does not agree to TLS"),
         "{diagnostics:?}"
+    );
+}
+
+const SHORT: Micros = Micros::from_millis(50);
+
+/// Law: bytes that bring no request to its end give it no more time.
+#[test]
+fn a_request_that_trickles_in_is_answered_with_408_and_its_connection_is_closed() {
+    let plan = plan(&free(), "", "");
+    let bounds = WebhookBounds {
+        request: SHORT,
+        ..WebhookBounds::default()
+    };
+    let rig = start(&plan, Servers::default(), bounds).begun();
+    let mut client = Client::to(address(&plan));
+    client.write(&post("/", "", &payload(&plan, 0)));
+    assert_eq!(client.status(), 200);
+    client.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
+    client.0.set_nonblocking(true).unwrap();
+    let mut answer = [0; 12];
+    while client.0.peek(&mut answer).is_err() {
+        // The webhook may have closed it just now.
+        let _ = client.0.write(b"x");
+        std::thread::yield_now();
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    client.0.set_nonblocking(false).unwrap();
+    assert_eq!(client.status(), 408);
+    assert!(client.is_closed());
+    let (handover, diagnostics) = finish(rig);
+    assert_eq!(handover.account.backends[0].consumed, 1);
+    let [said] = &diagnostics[..] else {
+        panic!("{diagnostics:?}");
+    };
+    assert!(
+        said.ends_with(
+            "1 request was answered with 408: its last byte did not come in time (of 50 ms)"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_connection_without_a_request_is_closed_in_order_and_nobody_is_blamed() {
+    let plan = plan(&free(), "", "");
+    let bounds = WebhookBounds {
+        idle: SHORT,
+        ..WebhookBounds::default()
+    };
+    let rig = start(&plan, Servers::default(), bounds).begun();
+    let mut client = Client::to(address(&plan));
+    client.write(&post("/", "", &payload(&plan, 0)));
+    assert_eq!(client.status(), 200);
+    assert_eq!(client.0.read(&mut [0]).unwrap(), 0);
+    assert_eq!(finish(rig).1, [""; 0]);
+}
+
+#[test]
+fn a_platform_that_does_not_read_its_answers_is_cut_off_and_named() {
+    let plan = plan(&free(), "", "");
+    let bounds = WebhookBounds {
+        answer: SHORT,
+        ..WebhookBounds::default()
+    };
+    let mut rig = start(&plan, Servers::default(), bounds).begun();
+    let client = Client::to(address(&plan));
+    // More answers than any buffer between the two holds.
+    let requests = post("/", "", b"{}").repeat(10_000);
+    let mut writer = client.0.try_clone().unwrap();
+    let writer = std::thread::spawn(move || while writer.write_all(&requests).is_ok() {});
+    rig.until(|rig| rig.said("does not read the answers to its pushes"));
+    writer.join().unwrap();
+    finish(rig);
+}
+
+#[test]
+fn a_handshake_that_does_not_come_to_its_end_is_cut_off() {
+    let made = throwaway(&["127.0.0.1".to_owned()]).unwrap();
+    let spec = ServerSpec {
+        tls: Some(ServerTls::new(made.cert, made.key)),
+        ..ServerSpec::default()
+    };
+    let plan = plan(&free(), "", "");
+    let bounds = WebhookBounds {
+        request: SHORT,
+        ..WebhookBounds::default()
+    };
+    let rig = start(&plan, Servers::new(&spec).unwrap(), bounds).until_up();
+    let mut client = Client::to(address(&plan));
+    assert!(client.is_closed());
+    let (_, diagnostics) = finish(rig);
+    assert!(
+        diagnostics.concat().contains("it took more than 50 ms"),
+        "{diagnostics:?}"
+    );
+}
+
+#[test]
+fn a_webhook_that_refuses_every_push_says_so_at_the_end() {
+    let plan = plan(&free(), ", secret: s3cret", "");
+    let rig = up(&plan);
+    let mut client = Client::to(address(&plan));
+    for seq in 0..3 {
+        client.write(&post("/", "", &payload(&plan, seq)));
+        assert_eq!(client.status(), 401);
+    }
+    let (_, diagnostics) = finish(rig);
+    let [_, none, all] = &diagnostics[..] else {
+        panic!("{diagnostics:?}");
+    };
+    assert!(
+        none.ends_with("no push was accepted, and 3 failed; the causes follow"),
+        "{none}"
+    );
+    assert!(
+        all.contains("3 requests were answered with 401 in all"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_webhook_that_nobody_pushes_to_says_so_and_names_the_remedy() {
+    let plan = plan(&free(), "", "");
+    let (_, diagnostics) = finish(up(&plan));
+    let [said] = &diagnostics[..] else {
+        panic!("{diagnostics:?}");
+    };
+    assert!(
+        said.contains("no push has come: does the platform's rule name this address"),
+        "{said}"
     );
 }

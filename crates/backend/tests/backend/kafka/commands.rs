@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use muster_conduct::{Diagnostic, Handover, Order, directory, uplink};
-use muster_model::{DeviceId, MessageId, Micros, Reason, StreamId};
+use muster_conduct::{Diagnostic, Order};
+use muster_model::{Micros, Reason};
 use muster_plan::Plan;
-use muster_platform::UplinkScratch;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders, OwnedMessage};
@@ -13,15 +12,13 @@ use rdkafka::producer::BaseRecord;
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
-use crate::headers::publish_named;
-use crate::rig::{Mock, PATIENCE, RUN, Rig, parsed, told};
+use super::headers::publish_named;
+use super::rig::{Mock, start, up};
+use crate::rig::{DELIVERED, PATIENCE, Rig, Sent, UNDELIVERABLE, ended, parsed, said, sent};
 
 const COMMANDS: &str = "hono.command.t1";
 const REPLIES: &str = "hono.command_response.t1";
 const FAILURE: &str = "application/vnd.eclipse-hono-delivery-failure-notification+json";
-/// Ends of commands, in the order of their accounts.
-const DELIVERED: usize = 0;
-const UNDELIVERABLE: usize = 2;
 
 fn plan(mock: &Mock, commands: &str) -> Plan {
     plan_of(mock, commands, "ditto-modify")
@@ -71,20 +68,8 @@ impl<'a> Hono<'a> {
 
     /// A query of a device surfaces.
     fn query(&self, plan: &Plan, device: u32) {
-        let (fleet, stream) = plan.stream(StreamId(0)).unwrap();
-        let id = MessageId {
-            run: RUN,
-            device: DeviceId(device),
-            stream: StreamId(0),
-            seq: 0,
-        };
-        let mut scratch = UplinkScratch::default();
-        let directory = directory(plan, fleet, 0);
-        uplink(stream)
-            .unwrap()
-            .render(&directory, &id, Micros::ZERO, &mut scratch);
-        let key = format!("meters-{device:08}");
-        let record = BaseRecord::to("hono.telemetry.t1").key(key.as_str());
+        let Sent { device, scratch } = sent(plan, device);
+        let record = BaseRecord::to("hono.telemetry.t1").key(device.as_str());
         self.mock.send(record.payload(&scratch.payload));
     }
 
@@ -115,17 +100,12 @@ fn header<'a>(command: &'a OwnedMessage, name: &str) -> &'a str {
     std::str::from_utf8(found.and_then(|header| header.value).unwrap()).unwrap()
 }
 
-fn ended(handover: &Handover) -> [u64; 5] {
-    let account = &handover.account.commands[1];
-    std::array::from_fn(|end| account.issues[end].count)
-}
-
 /// Law: messages of other applications on the topic of replies are no replies.
 #[test]
 fn what_others_have_on_the_topic_of_replies_is_unstamped_and_not_damaged() {
     let mock = Mock::start();
     let plan = plan(&mock, "to: waiting, mode: two-way");
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     for (media_type, status) in [("text/plain", "200"), (FAILURE, "503")] {
         let mut headers = OwnedHeaders::new();
         for (key, value) in [
@@ -140,7 +120,7 @@ fn what_others_have_on_the_topic_of_replies_is_unstamped_and_not_damaged() {
         mock.send(record.payload(b"{}"));
     }
     publish_named(&mock, REPLIES, b"correlation-\xff");
-    rig.until(|rig, _| rig.copies == 3);
+    rig.until(|rig| rig.copies == 3);
     let (handover, _) = rig.finish();
     let account = &handover.account.backends[0];
     assert_eq!((account.consumed, account.unstamped), (3, 3));
@@ -153,7 +133,7 @@ fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_comma
     let mock = Mock::start();
     let plan = plan(&mock, "to: waiting, mode: two-way");
     let hono = Hono::of(&mock);
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     (0..10).for_each(|device| hono.query(&plan, device));
     hono.query(&plan, 3);
     let commands = hono.commands(10);
@@ -172,7 +152,7 @@ fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_comma
     // Again, each once: neither is counted a second time.
     hono.answer(&refused[0], FAILURE, "503");
     reply(&replied[0]);
-    rig.until(|rig, _| rig.copies == 11 && rig.open == 0 && rig.replies == 7);
+    rig.until(|rig| rig.copies == 11 && rig.progress.open == 0 && rig.replies == 7);
     let (handover, diagnostics) = rig.finish();
     let account = &handover.account.commands[1];
     assert_eq!(ended(&handover), [6, 0, 4, 0, 0]);
@@ -180,7 +160,7 @@ fn each_query_is_answered_once_and_reply_or_notice_says_what_became_of_the_comma
     assert_eq!(account.replies_taken, 7);
     assert_eq!(handover.account.backends[0].consumed, 11);
     assert!(hono.consumer.poll(Duration::from_millis(1)).is_none());
-    assert!(!told(&diagnostics, "ConsumerRefused"), "{diagnostics:?}");
+    assert!(!said(&diagnostics, "ConsumerRefused"), "{diagnostics:?}");
 }
 
 /// A record without a value, of whose device its key tells, and nothing else: one after the other.
@@ -189,7 +169,7 @@ fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
     let mock = Mock::start();
     let plan = plan_of(&mock, "to: waiting, mode: two-way", "empty");
     let hono = Hono::of(&mock);
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     let notification = "application/vnd.eclipse-hono-empty-notification";
     for _ in 0..2 {
         for device in 0..5 {
@@ -205,7 +185,7 @@ fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
     let commands = hono.commands(10);
     let replied = |it| hono.answer(it, "application/json", "503");
     commands.iter().for_each(replied);
-    rig.until(|rig, _| rig.copies == 10 && rig.replies == 10);
+    rig.until(|rig| rig.copies == 10 && rig.replies == 10);
     let by_status: Vec<_> = rig.by_status.iter().collect();
     assert_eq!(by_status, [(Reason::Application(503), 10)]);
     let (handover, _) = rig.finish();
@@ -220,7 +200,7 @@ fn empty_notifications_are_told_by_their_order_and_answered_with_commands() {
 fn what_hono_itself_tells_of_devices_is_unstamped_and_not_corrupted() {
     let mock = Mock::start();
     let plan = plan(&mock, "to: waiting, mode: two-way");
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     for media_type in [
         "application/vnd.eclipse-hono-empty-notification",
         "application/vnd.eclipse-hono-dc-notification+json",
@@ -234,7 +214,7 @@ fn what_hono_itself_tells_of_devices_is_unstamped_and_not_corrupted() {
         let record = BaseRecord::to("hono.telemetry.t1").key("meters-00000003");
         mock.send(record.headers(headers).payload(b"{}"));
     }
-    rig.until(|rig, _| rig.copies == 4);
+    rig.until(|rig| rig.copies == 4);
     assert_eq!(rig.corrupted, 1);
     let (handover, _) = rig.finish();
     let account = &handover.account.backends[0];
@@ -246,10 +226,10 @@ fn a_command_on_which_nothing_is_heard_before_the_end_is_delivered_if_a_broker_h
     let mock = Mock::start();
     let plan = plan(&mock, "to: waiting, mode: two-way");
     let hono = Hono::of(&mock);
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     hono.query(&plan, 7);
     let command = &hono.commands(1)[0];
-    rig.until(|rig, _| rig.open == 1);
+    rig.until(|rig| rig.progress.open == 1);
     let (handover, _) = rig.finish();
     assert_eq!(command.payload().map(<[u8]>::is_empty), Some(false));
     assert_eq!(ended(&handover)[DELIVERED], 1);
@@ -259,17 +239,17 @@ fn a_command_on_which_nothing_is_heard_before_the_end_is_delivered_if_a_broker_h
 fn what_a_broker_refuses_is_undeliverable_by_its_code_and_names_the_right() {
     let mock = Mock::start();
     let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
-    let mut rig = Rig::start(&plan);
-    rig.until(|_, is_up| is_up);
+    let mut rig = start(&plan);
+    rig.until(Rig::is_up);
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     let requests = &mock.cluster;
     requests.request_errors(RDKafkaApiKey::Produce, &[refused]);
     rig.begin();
-    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    rig.until(|rig| rig.said("ConsumerRefused"));
     let (handover, diagnostics) = rig.finish();
     assert!(ended(&handover)[UNDELIVERABLE] >= 1);
-    assert!(told(&diagnostics, "kafka-29"), "{diagnostics:?}");
-    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
+    assert!(said(&diagnostics, "kafka-29"), "{diagnostics:?}");
+    assert!(said(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }
 
 /// Commands are produced to the first and the Hono to the second: nothing of them is consumed.
@@ -279,14 +259,14 @@ fn nothing_is_due_before_each_topic_has_all_its_leaders_consumed_or_not() {
         let mock = Mock::start();
         let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
         mock.cluster.partition_leader(topic, 0, None).unwrap();
-        let mut rig = Rig::start(&plan);
+        let mut rig = start(&plan);
         let named = format!("partition 0 of topic `{topic}` has no leader");
-        rig.until(|rig, is_up| {
-            assert!(!is_up, "{topic} has no leader");
-            told(&rig.diagnostics, &named)
+        rig.until(|rig| {
+            assert!(!rig.is_up(), "{topic} has no leader");
+            rig.said(&named)
         });
         mock.cluster.partition_leader(topic, 0, Some(1)).unwrap();
-        rig.until(|_, is_up| is_up);
+        rig.until(Rig::is_up);
         rig.finish();
     }
 }
@@ -296,13 +276,13 @@ fn a_run_that_ends_before_a_leader_was_waited_for_in_vain_names_the_partition() 
     let mock = Mock::start();
     let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
     mock.cluster.partition_leader(COMMANDS, 2, None).unwrap();
-    let mut rig = Rig::start(&plan);
+    let mut rig = start(&plan);
     let later = rig.clock.now() + Micros::from_secs(1);
-    rig.until(|rig, _| rig.clock.now() > later);
-    assert!(!told(&rig.diagnostics, "ConsumerRefused"));
+    rig.until(|rig| rig.clock.now() > later);
+    assert!(!rig.said("ConsumerRefused"));
     let (_, diagnostics) = rig.finish();
     assert!(
-        told(&diagnostics, "partition 2 of topic"),
+        said(&diagnostics, "partition 2 of topic"),
         "{diagnostics:?}"
     );
 }
@@ -312,17 +292,17 @@ fn a_run_that_ends_before_a_leader_was_waited_for_in_vain_names_the_partition() 
 fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_code() {
     let mock = Mock::start();
     let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
-    let mut rig = Rig::start(&plan);
-    rig.until(|_, is_up| is_up);
+    let mut rig = start(&plan);
+    rig.until(Rig::is_up);
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     mock.cluster.topic_error(COMMANDS, refused).unwrap();
     rig.begin();
-    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+    rig.until(|rig| rig.said("ConsumerRefused"));
     let later = rig.clock.now() + Micros::from_secs(1);
-    rig.until(|rig, _| rig.clock.now() > later);
+    rig.until(|rig| rig.clock.now() > later);
     let at = rig.clock.now();
     rig.order(Order::EndDue { at });
-    rig.until(|rig, _| rig.open == 0);
+    rig.until(|rig| rig.progress.open == 0);
     let (handover, diagnostics) = rig.finish();
     let issued = handover.account.commands[1].issued.count;
     assert!(issued > 10, "{issued}");
@@ -330,7 +310,7 @@ fn what_the_library_refuses_in_a_brokers_place_is_undeliverable_by_the_brokers_c
     let refusals = diagnostics.iter();
     let refusals = refusals.filter(|it| matches!(it, Diagnostic::ConsumerRefused(_)));
     assert_eq!(refusals.count(), 1, "{diagnostics:?}");
-    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
+    assert!(said(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }
 
 #[test]
@@ -355,16 +335,16 @@ fn each_refusal_of_a_broker_is_told_with_its_own_remedy() {
     ] {
         let mock = Mock::start();
         let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
-        let mut rig = Rig::start(&plan);
-        rig.until(|_, is_up| is_up);
+        let mut rig = start(&plan);
+        rig.until(Rig::is_up);
         mock.cluster
             .request_errors(RDKafkaApiKey::Produce, &[refused]);
         rig.begin();
-        rig.until(|rig, _| told(&rig.diagnostics, "ConsumerRefused"));
+        rig.until(|rig| rig.said("ConsumerRefused"));
         let (handover, diagnostics) = rig.finish();
         assert!(ended(&handover)[UNDELIVERABLE] >= 1);
         assert!(
-            told(&diagnostics, code) && told(&diagnostics, remedy),
+            said(&diagnostics, code) && said(&diagnostics, remedy),
             "{diagnostics:?}"
         );
     }
@@ -375,16 +355,16 @@ fn commands_that_come_due_while_the_broker_is_away_are_written_once_when_it_is_b
     let mock = Mock::start();
     let plan = plan(&mock, "to: online, rate: 20/s, mode: one-way");
     let hono = Hono::of(&mock);
-    let mut rig = Rig::up(&plan);
+    let mut rig = up(&plan);
     hono.commands(5);
     mock.cluster.broker_down(1).unwrap();
-    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerLost"));
+    rig.until(|rig| rig.said("ConsumerLost"));
     mock.cluster.broker_up(1).unwrap();
-    rig.until(|rig, _| told(&rig.diagnostics, "ConsumerBack"));
+    rig.until(|rig| rig.said("ConsumerBack"));
     rig.order(Order::EndDue {
         at: rig.clock.now(),
     });
-    rig.until(|rig, _| rig.open == 0);
+    rig.until(|rig| rig.progress.open == 0);
     let (handover, _) = rig.finish();
     let issued = handover.account.commands[1].issued.count;
     assert_eq!(ended(&handover), [issued, 0, 0, 0, 0]);
@@ -405,15 +385,15 @@ fn a_producer_that_may_not_write_names_the_right_and_its_commands_are_withheld()
     let errors = [refused; 8];
     mock.cluster
         .request_errors(RDKafkaApiKey::InitProducerId, &errors);
-    let mut rig = Rig::up(&plan);
-    rig.until(|rig, _| told(&rig.diagnostics, "no further command"));
+    let mut rig = up(&plan);
+    rig.until(|rig| rig.said("no further command"));
     // Some more are due meanwhile.
     let later = rig.clock.now() + Micros::from_millis(200);
-    rig.until(|rig, _| rig.clock.now() > later);
+    rig.until(|rig| rig.clock.now() > later);
     let (handover, diagnostics) = rig.finish();
     let [delivered, _, _, unknown, withheld] = ended(&handover);
     let issued = handover.account.commands[1].issued.count;
     assert_eq!((delivered, unknown), (0, issued));
     assert!(withheld > 0);
-    assert!(told(&diagnostics, "to write the topic"), "{diagnostics:?}");
+    assert!(said(&diagnostics, "to write the topic"), "{diagnostics:?}");
 }
