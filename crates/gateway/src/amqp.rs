@@ -12,52 +12,79 @@ mod sasl;
 mod sending;
 mod serving;
 
-use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 
-use muster_net::Clock;
+use muster_transport::{ServerSpec, Servers};
+use tokio_rustls::TlsAcceptor;
 
-use self::connection::{Applications, listen};
+pub(crate) use self::connection::Applications;
+use self::connection::listen;
 pub(crate) use self::exchange::{Exchange, Offer, Offered, Passage};
 pub(crate) use self::sending::Sending;
-use crate::shared::Shared;
+use crate::config::GatewayConfig;
 use crate::side_thread::SideThread;
+use crate::start_error::StartError;
+
+/// Names of its addresses: without TLS, and over it.
+pub(crate) const SCHEMES: [&str; 2] = ["amqp", "amqps"];
 
 /// The end of AMQP 1.0; dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct Amqp {
-    addr: SocketAddr,
+    addresses: Vec<(&'static str, SocketAddr)>,
     /// Served until it is dropped.
     _thread: SideThread,
 }
 
 impl Amqp {
     /// Starts it; it listens when this returns.
-    pub(crate) fn start(
-        at: SocketAddr,
-        applications: (Arc<Shared>, Arc<Exchange>, Clock),
-    ) -> io::Result<Self> {
-        let (shared, exchange, clock) = applications;
-        let listener = TcpListener::bind(at)?;
-        listener.set_nonblocking(true)?;
-        let addr = listener.local_addr()?;
-        let thread = SideThread::start("gateway-amqp", move || {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let applications = Applications {
-                shared,
-                exchange,
-                clock,
+    pub(crate) fn start(applications: Applications) -> Result<Self, StartError> {
+        let config = &applications.shared.config;
+        let tls = tls(config)?;
+        let (mut addresses, mut listeners) = (Vec::new(), Vec::new());
+        for (scheme, tls) in SCHEMES.into_iter().zip([None, tls]) {
+            let Some(at) = config.listen.get(scheme) else {
+                continue;
             };
-            Ok(listen(listener, applications))
-        })?;
+            let failed = |why| StartError::Side {
+                end: "AMQP",
+                addr: at,
+                why,
+            };
+            let listener = TcpListener::bind(at).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            addresses.push((scheme, listener.local_addr().map_err(failed)?));
+            listeners.push((listener, tls));
+        }
+        let prepare = move || {
+            let mut served = Vec::new();
+            for (listener, tls) in listeners {
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                served.push(listen(listener, tls, applications.clone()));
+            }
+            Ok(async move {
+                for listener in served {
+                    tokio::spawn(listener);
+                }
+            })
+        };
+        let thread = SideThread::start("gateway-amqp", prepare).map_err(StartError::Thread)?;
         Ok(Self {
-            addr,
+            addresses,
             _thread: thread,
         })
     }
 
-    pub(crate) const fn addr(&self) -> SocketAddr {
-        self.addr
+    pub(crate) fn addresses(&self) -> &[(&'static str, SocketAddr)] {
+        &self.addresses
     }
+}
+
+/// The server's end of TLS; none if the gateway has no certificate for it.
+fn tls(config: &GatewayConfig) -> Result<Option<TlsAcceptor>, StartError> {
+    let servers = Servers::new(&ServerSpec {
+        tls: config.amqps.as_ref().map(|tls| tls.server()),
+        is_websocket: false,
+    })?;
+    Ok(servers.tls().map(TlsAcceptor::from))
 }

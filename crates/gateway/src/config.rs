@@ -159,6 +159,8 @@ pub struct GatewayConfig {
     pub transmission: Transmission,
     /// Configuration of TLS for devices over HTTP, without which nothing listens for `https`.
     pub https: Option<GatewayTls>,
+    /// Configuration of TLS for applications over AMQP, without which nothing listens for `amqps`.
+    pub amqps: Option<GatewayTls>,
     /// Bytes of the longest payload that it takes in a request, whatever it comes in; a longer one is
     /// refused (4.13, 413). None is the dialect's own, `limits` of its requests.
     pub max_payload: Option<u32>,
@@ -213,6 +215,7 @@ impl Default for GatewayConfig {
             listen: ListenAddresses::new(SocketAddr::from(([127, 0, 0, 1], 0))),
             coaps: None,
             https: None,
+            amqps: None,
             transmission: Transmission::default(),
             max_payload: None,
             max_packet: None,

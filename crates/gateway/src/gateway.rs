@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use muster_net::{Clock, Loop, LoopConfig, PortUse, limits};
 
 use crate::account::GatewayAccount;
-use crate::amqp::Amqp;
+use crate::amqp::{Amqp, Applications};
 use crate::config::{GatewayConfig, ManagementConfig};
 use crate::ends;
 use crate::listen_addresses::{ListenAddresses, ListenAt};
@@ -45,9 +45,10 @@ impl Gateway {
         let api = management.as_ref().map(Management::addr);
         let amqp = amqp(&shared, clock)?;
         let webhook = webhook::start(&shared).map_err(StartError::Thread)?;
-        let mut addresses = ListenAddresses::default()
-            .with("management", api)
-            .with("amqp", amqp.as_ref().map(Amqp::addr));
+        let mut addresses = ListenAddresses::default().with("management", api);
+        for (scheme, address) in amqp.iter().flat_map(Amqp::addresses) {
+            addresses = addresses.with(scheme, Some(*address));
+        }
         let mut loops = Vec::new();
         for index in 0..shared.threads() {
             let shard = Shard::new(index, Arc::clone(&shared), ends(&shared.config));
@@ -127,17 +128,13 @@ impl Gateway {
 }
 
 fn amqp(shared: &Arc<Shared>, clock: Clock) -> Result<Option<Amqp>, StartError> {
-    let at = shared.config.listen.get("amqp");
-    let Some((addr, exchange)) = at.zip(shared.outlets.exchange.clone()) else {
-        return Ok(None);
-    };
-    let started = Amqp::start(addr, (Arc::clone(shared), exchange, clock));
-    let started = started.map_err(|why| StartError::Side {
-        end: "AMQP",
-        addr,
-        why,
+    let exchange = shared.outlets.exchange.clone();
+    let applications = exchange.map(|exchange| Applications {
+        shared: Arc::clone(shared),
+        exchange,
+        clock,
     });
-    started.map(Some)
+    applications.map(Amqp::start).transpose()
 }
 
 fn management(shared: &Arc<Shared>) -> Result<Option<Management>, StartError> {

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use muster_net::{ListenError, PortUse};
 use serde::{Deserialize, Serialize};
 
-/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, `http`, `https`, `amqp` for applications over
-/// AMQP 1.0, and `management` for the management API. Port 0 is a free port.
+/// Addresses of a gateway by protocol: `mqtt`, `coap`, `coaps`, `http`, `https`, `amqp` and `amqps` for
+/// applications over AMQP 1.0, and `management` for the management API. Port 0 is a free port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ListenAddresses(BTreeMap<String, SocketAddr>);
 

@@ -75,11 +75,6 @@ impl Message {
         all.map(|(name, value)| (&**name, &**value))
     }
 
-    pub(crate) fn has_user_properties(&self) -> bool {
-        let extras = self.extras.as_ref();
-        extras.is_some_and(|extras| !extras.user.is_empty())
-    }
-
     pub(crate) fn is_void(&self, now: Micros) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }

@@ -19,7 +19,9 @@ pub(crate) struct Outlets {
 
 impl Outlets {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
-        let amqp = config.listen.get("amqp");
+        let amqp = crate::amqp::SCHEMES
+            .iter()
+            .find_map(|scheme| config.listen.get(scheme));
         let webhook = config.webhook.as_ref();
         Self {
             exchange: amqp.map(|_| Arc::new(Exchange::new(config.dialect))),

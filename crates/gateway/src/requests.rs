@@ -203,6 +203,7 @@ fn upload<E: RequestEnd>(
         is_routed: true,
         session: None,
         is_again: false,
+        wants_command: asking.query.is_some(),
     };
     if let Some(given) = work.router.uplink(ctx, &publish, origin) {
         answer(end, ctx, asking, given);

@@ -79,6 +79,8 @@ pub(crate) struct Origin {
     pub(crate) session: Option<SessionRef>,
     /// True if the sender marked it as sent before.
     pub(crate) is_again: bool,
+    /// True if the sender waits for a command once the uplink is accepted.
+    pub(crate) wants_command: bool,
 }
 
 /// An uplink that is treated badly, or late.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use muster_protocol::mqtt::Publish;
 
 pub use self::config::{WebhookConfig, WebhookError};
-use self::pushing::push;
+use self::pushing::{Bounds, push};
 use crate::account::hash;
 use crate::backlog::{Backlog, Room};
 use crate::broker::Routed;
@@ -61,7 +61,9 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Option<SideThread>> {
             for worker in 0..WORKERS {
                 let (config, webhook) = (Arc::clone(&config), Arc::clone(&webhook));
                 let shared = Arc::clone(&shared);
-                tokio::spawn(async move { push(&shared, &config, &webhook.0[worker]).await });
+                tokio::spawn(async move {
+                    push(&shared, &config, &webhook.0[worker], Bounds::default()).await;
+                });
             }
         })
     };

@@ -1,5 +1,6 @@
 //! Connections of applications over AMQP 1.0, with their sessions and links.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -13,8 +14,11 @@ use fe2o3_amqp::types::definitions::{AmqpError, Error, Role};
 use fe2o3_amqp::types::performatives::Attach;
 use muster_net::Clock;
 use muster_protocol::mqtt::reason;
+use muster_transport::PeerIdentity;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
 
 use super::address::Address;
 use super::exchange::Exchange;
@@ -39,21 +43,25 @@ const CONTAINER: &str = "muster-gateway";
 
 /// The parts that all connections share.
 #[derive(Debug, Clone)]
-pub(super) struct Applications {
-    pub(super) shared: Arc<Shared>,
-    pub(super) exchange: Arc<Exchange>,
-    pub(super) clock: Clock,
+pub(crate) struct Applications {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) clock: Clock,
 }
 
 /// Serves applications for as long as the gateway runs.
-pub(super) async fn listen(listener: TcpListener, applications: Applications) {
+pub(super) async fn listen(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    applications: Applications,
+) {
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(permit) = Arc::clone(&connections).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let applications = applications.clone();
+                let (applications, tls) = (applications.clone(), tls.clone());
                 tokio::spawn(async move {
-                    applications.serve(stream).await;
+                    applications.serve(stream, tls).await;
                     drop(permit);
                 });
             }
@@ -63,10 +71,11 @@ pub(super) async fn listen(listener: TcpListener, applications: Applications) {
 }
 
 impl Applications {
-    async fn serve(self, stream: TcpStream) {
+    async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         // Without it small frames only travel later.
         let _ = stream.set_nodelay(true);
-        let Some(mut connection) = self.open(stream).await else {
+        let opened = tokio::time::timeout(OPEN_WITHIN, self.open(stream, tls)).await;
+        let Some(mut connection) = opened.ok().flatten() else {
             return;
         };
         let sessions = SessionAcceptor::new();
@@ -77,20 +86,49 @@ impl Applications {
         let _ = connection.on_close().await;
     }
 
-    async fn open(&self, stream: TcpStream) -> Option<ListenerConnectionHandle> {
+    async fn open(
+        &self,
+        stream: TcpStream,
+        tls: Option<TlsAcceptor>,
+    ) -> Option<ListenerConnectionHandle> {
+        let Some(tls) = tls else {
+            return self.admit(stream, None).await;
+        };
+        let account = &self.shared.account;
+        match tls.accept(stream).await {
+            Ok(stream) => {
+                account.amqp().tls_handshakes.more();
+                let client = PeerIdentity::new(stream.get_ref().1);
+                self.admit(stream, client).await
+            }
+            Err(error) => {
+                account.handshake_failed(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Lets an application in that has the right credentials; `client` is who its certificate says.
+    async fn admit<S>(
+        &self,
+        stream: S,
+        client: Option<PeerIdentity>,
+    ) -> Option<ListenerConnectionHandle>
+    where
+        S: AsyncRead + AsyncWrite + Debug + Send + Unpin + 'static,
+    {
         let shared = Arc::clone(&self.shared);
         let acceptor = ConnectionAcceptor::builder()
             .container_id(CONTAINER)
             .idle_time_out(IDLE_MS)
-            .sasl_acceptor(Gate { shared })
+            .sasl_acceptor(Gate { shared, client })
             .build();
-        let opened = tokio::time::timeout(OPEN_WITHIN, acceptor.accept(stream)).await;
-        match opened {
-            Ok(Ok(connection)) => return Some(connection),
-            Ok(Err(OpenError::SaslError { .. })) => {
+        match acceptor.accept(stream).await {
+            Ok(connection) => return Some(connection),
+            Err(OpenError::SaslError { .. }) => {
                 self.shared.account.refused(reason::BAD_USER_OR_PASSWORD);
             }
-            Ok(Err(_)) | Err(_) => {}
+            Err(_) => {}
         }
         None
     }

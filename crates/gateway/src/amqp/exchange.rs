@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, RwLock};
 
-use muster_platform::{AmqpServer, AmqpWay, Dialect};
+use muster_platform::{AmqpServer, AmqpWay, Commanded, Dialect};
 use muster_protocol::mqtt::topic::matches;
 use rustc_hash::FxHashMap;
-use tokio::sync::Notify;
 
 use super::address::Address;
+use super::sending::Sending;
 use crate::backlog::Room;
 use crate::broker::Routed;
 use crate::fault::Response;
 use crate::lock::locked;
 use crate::message::Parcel;
+use crate::shared::Shared;
 use crate::thread::Ctx;
 use crate::uplink::Uplink;
 
@@ -21,6 +22,8 @@ use crate::uplink::Uplink;
 const ADDRESSES_MAX: usize = 10_000;
 /// Commands whose reply addresses are known at the most: as many as a large run has under way.
 const REPLIES_MAX: usize = 100_000;
+/// Commands that wait for the disposition of one uplink at the most: its answer carries one of them.
+const HELD_MAX: usize = 16;
 
 /// The addresses, and where replies to commands go.
 #[derive(Debug)]
@@ -28,24 +31,23 @@ pub(crate) struct Exchange {
     dialect: Dialect,
     addresses: RwLock<Addresses>,
     replies: Mutex<ReplyAddresses>,
-    asking: Mutex<FxHashMap<Box<str>, Asking>>,
+    /// Devices whose uplinks wait for a disposition, and that want a command then.
+    asking: Mutex<FxHashMap<Box<str>, HeldCommands>>,
 }
 
-/// An uplink of a device that waits for a disposition, and wants a command then.
-#[derive(Debug, Clone)]
-pub(super) struct Asking {
-    /// The thread of the uplink.
-    pub(super) shard: u16,
-    /// Called once the thread has the disposition.
-    pub(super) settled: Arc<Notify>,
-}
+/// Commands that came before the disposition of their device's uplink, in order.
+type HeldCommands = Arc<Mutex<Vec<Sending>>>;
 
-/// Notes an uplink as waiting until it is dropped.
+/// Notes an uplink as waiting for its disposition until it is dropped. Commands to its device are passed on then:
+/// the thread of the uplink has the disposition before them.
 #[derive(Debug)]
 pub(super) struct AskingGuard {
+    shared: Arc<Shared>,
     exchange: Arc<Exchange>,
     device: Box<str>,
-    asking: Asking,
+    /// The thread of the uplink.
+    shard: u16,
+    held: HeldCommands,
 }
 
 impl Drop for AskingGuard {
@@ -53,11 +55,13 @@ impl Drop for AskingGuard {
         let mut asking = locked(&self.exchange.asking);
         let known = asking.get(&self.device);
         // A later uplink of the device may have taken its place.
-        if known.is_some_and(|known| Arc::ptr_eq(&known.settled, &self.asking.settled)) {
+        if known.is_some_and(|known| Arc::ptr_eq(known, &self.held)) {
             asking.remove(&self.device);
         }
         drop(asking);
-        self.asking.settled.notify_waiters();
+        for command in locked(&self.held).drain(..) {
+            command.post(&self.shared, self.shard);
+        }
     }
 }
 
@@ -113,28 +117,40 @@ impl Exchange {
     }
 
     /// Notes an uplink whose device wants a command once a receiver has accepted it; none if it wants none.
-    pub(super) fn note_asking(self: &Arc<Self>, offer: &Offer) -> Option<AskingGuard> {
-        let message = &offer.offered.uplink.message;
-        if !message.has_user_properties() {
+    pub(super) fn note_asking(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        offer: &Offer,
+    ) -> Option<AskingGuard> {
+        let uplink = &offer.offered.uplink;
+        if !uplink.origin.wants_command {
             return None;
         }
-        let (_, device) = message.topic.split_once('/')?;
-        let asking = Asking {
-            shard: offer.shard,
-            settled: Arc::default(),
-        };
-        locked(&self.asking).insert(device.into(), asking.clone());
+        let (_, device) = uplink.message.topic.split_once('/')?;
+        let held = HeldCommands::default();
+        locked(&self.asking).insert(device.into(), Arc::clone(&held));
         Some(AskingGuard {
+            shared: Arc::clone(shared),
             exchange: Arc::clone(self),
             device: device.into(),
-            asking,
+            shard: offer.shard,
+            held,
         })
     }
 
-    /// The uplink of a device that waits for a disposition.
-    pub(super) fn asking(&self, tenant: &str, device: &str) -> Option<Asking> {
+    /// Keeps a command until the uplink of its device has its disposition. It comes back if none waits for one, or
+    /// if too many commands are kept.
+    pub(super) fn hold(&self, to: &Commanded<'_>, command: Sending) -> Result<(), Sending> {
         let asking = locked(&self.asking);
-        asking.get(key(tenant, device).as_str()).cloned()
+        let Some(held) = asking.get(key(to.tenant, to.device).as_str()) else {
+            return Err(command);
+        };
+        let mut held = locked(held);
+        if held.len() >= HELD_MAX {
+            return Err(command);
+        }
+        held.push(command);
+        Ok(())
     }
 
     pub(super) fn server(&self) -> &'static AmqpServer {

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use fe2o3_amqp::types::messaging::{Data, Outcome};
 use fe2o3_amqp::{Sendable, Sender};
+use futures_util::FutureExt;
 use muster_net::Clock;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::unconstrained;
 
 use super::address::Address;
 use super::encoding::encode;
@@ -71,14 +73,14 @@ pub(super) async fn serve(place: Place, mut attached: mpsc::Receiver<Attached>) 
             receivers.links.push(link);
         }
         if let Some(stored) = receivers.place.take_stored() {
-            if let Some(unsent) = receivers.deliver(stored).await {
+            if let Some(unsent) = receivers.deliver(stored) {
                 receivers.place.refuse_offers();
                 receivers.wait_for_credit(unsent, &mut attached).await;
             }
             continue;
         }
         if let Some(offer) = address.take_offer() {
-            receivers.offer(offer).await;
+            receivers.offer(offer);
             continue;
         }
         tokio::select! {
@@ -92,25 +94,26 @@ pub(super) async fn serve(place: Place, mut attached: mpsc::Receiver<Attached>) 
 
 impl Receivers {
     /// Offers an uplink to the receivers: one with credit takes it, else its device is refused.
-    async fn offer(&mut self, offer: Offer) {
+    fn offer(&mut self, offer: Offer) {
         let message = Arc::clone(&offer.offered.uplink.message);
-        let Some(sent) = self.send_now(&message).await else {
+        let Some(sent) = self.send_now(&message) else {
             return self.place.answer(offer, false);
         };
         // Noted before its receiver can issue a command for the device.
-        let exchange = self.place.shared.outlets.exchange.as_ref();
-        let asking = exchange.and_then(|exchange| exchange.note_asking(&offer));
+        let shared = &self.place.shared;
+        let exchange = shared.outlets.exchange.as_ref();
+        let asking = exchange.and_then(|exchange| exchange.note_asking(shared, &offer));
         let place = self.place.clone();
         tokio::spawn(place.settle_offer(sent, offer, asking));
     }
 
     /// Sends a stored message to a receiver with credit; it comes back if there is none.
-    async fn deliver(&mut self, stored: Stored) -> Option<Stored> {
+    fn deliver(&mut self, stored: Stored) -> Option<Stored> {
         if stored.message.is_void(self.place.clock.now()) {
             self.place.counts().expired.more();
             return None;
         }
-        match self.send_now(&stored.message).await {
+        match self.send_now(&stored.message) {
             Some(sent) => self.track(sent, stored),
             None => return Some(stored),
         }
@@ -156,7 +159,7 @@ impl Receivers {
     }
 
     /// Sends a message if a receiver has credit now, in turns.
-    async fn send_now(&mut self, message: &Message) -> Option<Sent> {
+    fn send_now(&mut self, message: &Message) -> Option<Sent> {
         if !self.place.has_room() {
             return None;
         }
@@ -165,11 +168,15 @@ impl Receivers {
         while tried < self.links.len() {
             let at = (self.next + tried) % self.links.len();
             // Credit that a receiver granted before it detached is worth nothing.
-            if at_once(self.links[at].link.on_detach()).await.is_some() {
+            if unconstrained(self.links[at].link.on_detach())
+                .now_or_never()
+                .is_some()
+            {
                 self.remove(at);
                 continue;
             }
-            match at_once(send(&mut self.links[at].link, &sendable)).await {
+            // Dropped while it would have to wait, it has sent nothing.
+            match unconstrained(send(&mut self.links[at].link, &sendable)).now_or_never() {
                 Some(Some(sent)) => {
                     self.next = at + 1;
                     self.place.note_sent();
@@ -287,18 +294,6 @@ impl Place {
 async fn send(link: &mut Sender, sendable: &Sendable<Data>) -> Option<Sent> {
     let delivery = link.send_batchable_ref(sendable).await.ok()?;
     Some(Box::pin(async move { delivery.await.ok() }))
-}
-
-/// The result of a future that is ready; none if it would have to wait. Dropped then, it has done nothing.
-async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(tokio::task::unconstrained(future));
-    std::future::poll_fn(|context| {
-        Poll::Ready(match future.as_mut().poll(context) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
-        })
-    })
-    .await
 }
 
 /// The first link that has credit, and the delivery on it; no delivery if the link is at its end.

@@ -298,6 +298,7 @@ impl<'a> Received<'a> {
             is_routed: true,
             session: Some(self.from),
             is_again: self.incoming.dup,
+            wants_command: false,
         }
     }
 

@@ -14,8 +14,26 @@ use crate::backlog::{Backlog, Stored};
 use crate::message::Message;
 use crate::shared::Shared;
 
-/// Longest wait for a connection or an answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Longest waits of a worker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// For a connection, and from the first byte of a request to the last of its answer.
+    answer: Duration,
+    /// For the next message, before its connection is given back.
+    idle: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            // As rule engines have it: an endpoint that works answers in milliseconds.
+            answer: Duration::from_secs(10),
+            // Shorter than servers keep an idle connection, most of them a minute or more: no push meets their end.
+            idle: Duration::from_secs(30),
+        }
+    }
+}
+
 /// Pause before a message is pushed again that the endpoint did not take for now.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Most bytes of an answer's body; nobody reads it.
@@ -23,18 +41,28 @@ const BODY_MAX: u32 = 64 * 1024;
 
 /// Pushes what is queued for as long as the gateway runs. A message that finds no answer, or one that asks for
 /// patience, is pushed again before all others.
-pub(super) async fn push(shared: &Arc<Shared>, config: &WebhookConfig, backlog: &Backlog) {
+pub(super) async fn push(
+    shared: &Arc<Shared>,
+    config: &WebhookConfig,
+    backlog: &Backlog,
+    bounds: Bounds,
+) {
     let mut connection = None;
     let counts = shared.account.webhook();
     loop {
         let Some((mut stored, has_room)) = backlog.take() else {
-            backlog.changed.notified().await;
+            if timeout(bounds.idle, backlog.changed.notified())
+                .await
+                .is_err()
+            {
+                connection = None;
+            }
             continue;
         };
         if has_room {
             shared.announce_room();
         }
-        let Some(open) = take_or_connect(&mut connection, config).await else {
+        let Some(open) = take_or_connect(&mut connection, config, bounds.answer).await else {
             backlog.put_back(stored);
             sleep(AGAIN_AFTER).await;
             continue;
@@ -53,7 +81,7 @@ pub(super) async fn push(shared: &Arc<Shared>, config: &WebhookConfig, backlog: 
             }
         }
         note_sent(counts, &stored);
-        let answered = timeout(ANSWER_WITHIN, open.post()).await;
+        let answered = timeout(bounds.answer, open.post()).await;
         let status = answered.ok().flatten();
         if status.is_none() || open.is_ended() {
             connection = None;
@@ -83,9 +111,10 @@ fn note_sent(counts: &Counts, stored: &Stored) {
 async fn take_or_connect<'a>(
     connection: &'a mut Option<Connection>,
     config: &WebhookConfig,
+    within: Duration,
 ) -> Option<&'a mut Connection> {
     if connection.is_none() {
-        let connected = timeout(ANSWER_WITHIN, TcpStream::connect(config.address)).await;
+        let connected = timeout(within, TcpStream::connect(config.address)).await;
         let stream = connected.ok()?.ok()?;
         // Without it small requests only travel later.
         let _ = stream.set_nodelay(true);
@@ -186,5 +215,84 @@ impl Connection {
         };
         let submitted = self.client.submit(Ticket(0), &request, &mut self.out);
         submitted.map_err(|_| Unsendable::Connection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::Micros;
+    use muster_protocol::mqtt::Publish;
+    use tokio::net::TcpListener;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    /// Far longer than a test takes, so that only what hangs meets it.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Pushes one message with these bounds to the endpoint of a listener, while the test does so.
+    fn with_worker<T: Future<Output = ()>>(bounds: Bounds, test: impl FnOnce(TcpListener) -> T) {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let at = listener.local_addr().expect("its address");
+            let config = WebhookConfig::parse(&format!("http://{at}")).expect("an address");
+            let shared = Arc::new(Shared::new(GatewayConfig::default()));
+            let backlog = Backlog::default();
+            let message = Message::new(&Publish::new("t", b"body"), Micros::ZERO);
+            let _ = backlog.store(Arc::new(message));
+            tokio::select! {
+                () = push(&shared, &config, &backlog, bounds) => {}
+                done = timeout(PATIENCE, test(listener)) => done.expect("it hangs"),
+            }
+        });
+    }
+
+    /// The next connection, from which a push was read.
+    async fn pushed(listener: &TcpListener) -> TcpStream {
+        let (mut client, _) = listener.accept().await.expect("it connects");
+        let mut read = Vec::new();
+        while !read.ends_with(b"body") {
+            let count = client.read_buf(&mut read).await.expect("a push");
+            assert!(count > 0, "it has hung up");
+        }
+        client
+    }
+
+    /// Law: bytes that bring no answer to its end give it no more time.
+    #[test]
+    fn an_answer_that_trickles_in_holds_no_worker_and_its_message_is_pushed_again() {
+        let bounds = Bounds {
+            answer: SHORT,
+            ..Bounds::default()
+        };
+        with_worker(bounds, async |listener| {
+            let mut slow = pushed(&listener).await;
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n";
+            slow.write_all(head).await.expect("it is sent");
+            let trickle = async {
+                while slow.write_all(b"x").await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::join!(trickle, pushed(&listener));
+        });
+    }
+
+    #[test]
+    fn a_connection_without_a_message_is_given_back() {
+        let bounds = Bounds {
+            idle: SHORT,
+            ..Bounds::default()
+        };
+        with_worker(bounds, async |listener| {
+            let mut client = pushed(&listener).await;
+            let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+            client.write_all(answer).await.expect("it is sent");
+            assert_eq!(client.read(&mut [0]).await.expect("an end"), 0);
+        });
     }
 }

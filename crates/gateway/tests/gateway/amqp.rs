@@ -13,7 +13,7 @@ use muster_gateway::{
 use muster_model::Micros;
 use muster_model::behaviour::{Amount, Behaviour, Delayed, Reject};
 use muster_protocol::coap::Code;
-use muster_protocol::mqtt::{Qos, Version};
+use muster_protocol::mqtt::{Publish, Qos, Version};
 
 use crate::application::{Application, Settling, to};
 use crate::device::{Answer, Ask, Device, PATIENCE};
@@ -315,6 +315,49 @@ fn a_command_that_comes_before_the_disposition_waits_for_it() {
     }
     let counts = rig.account().counts;
     assert_eq!((counts.commands, counts.commands_handed), (2, 1));
+}
+
+/// Law: no command waits for the one before it on its link.
+#[test]
+fn a_command_that_waits_for_a_disposition_holds_back_no_other_of_its_link() {
+    let rig = Rig::new();
+    let (application, mut device) = (rig.application(), rig.device());
+    let receiver = application.receiver("telemetry/T1", 10);
+    let request = device.ask(Ask {
+        query: "hono-ttd=20",
+        ..telemetry("dev-1", b"{}")
+    });
+    let came = receiver.next();
+    let commands = ["dev-1", "dev-1", "absent"].map(|device| (to(device), b"on".to_vec()));
+    let issued = application.issue_all("T1", commands.into());
+    let [first, second, other] = <[_; 3]>::try_from(issued).ok().expect("one for each");
+    let outcome = other.outcome();
+    assert!(matches!(outcome, Outcome::Released(_)), "{outcome:?}");
+    receiver.settle(&came, Settling::Accepted);
+    // The answer carries the first one.
+    assert!(first.outcome().is_accepted());
+    assert!(matches!(second.outcome(), Outcome::Released(_)));
+    device.until("its answer", |device| device.answers.contains_key(&request));
+    assert_eq!(device.answers[&request].payload, b"on");
+}
+
+/// A property of a message says nothing of commands.
+#[test]
+fn only_an_uplink_that_waits_for_a_command_holds_back_those_to_its_device() {
+    let rig = Rig::new();
+    let application = rig.application();
+    let receiver = application.receiver("telemetry/T1", 10);
+    let mut device = Peer::new(rig.gateway.addr(), Version::V5, "device");
+    device.send(&Publish {
+        qos: Qos::AtLeastOnce,
+        user_properties: &[("ttd", "20")],
+        ..Publish::new("telemetry/T1/dev-1", b"{}")
+    });
+    let came = receiver.next();
+    let outcome = application.command("T1", to("dev-1"), b"on");
+    assert!(matches!(outcome, Outcome::Released(_)), "{outcome:?}");
+    receiver.settle(&came, Settling::Accepted);
+    device.answers(1);
 }
 
 #[test]

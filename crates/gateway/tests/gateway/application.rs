@@ -157,24 +157,42 @@ impl Application {
 
     /// Sends a command, which the gateway has read then.
     pub(crate) fn issue(&self, tenant: &str, properties: Properties, body: &[u8]) -> Issued {
+        let mut all = self.issue_all(tenant, vec![(properties, body.to_vec())]);
+        all.pop().expect("one for each command")
+    }
+
+    /// Sends commands on one link, all of which the gateway has read then.
+    pub(crate) fn issue_all(
+        &self,
+        tenant: &str,
+        commands: Vec<(Properties, Vec<u8>)>,
+    ) -> Vec<Issued> {
         let session = Arc::clone(&self.session);
-        let (address, body) = (format!("command/{tenant}"), body.to_vec());
-        let outcome = self.runtime.run(async move {
+        let address = format!("command/{tenant}");
+        self.runtime.run(async move {
             let mut session = session.lock().await;
             let link = Sender::attach(&mut session, "commands", address).await;
             let mut link = link.expect("it is attached");
-            let message = Message::builder().properties(properties).data(body).build();
-            let delivery = link.send_batchable(message).await.expect("it is sent");
+            let (mut deliveries, mut all) = (Vec::new(), Vec::new());
+            for (properties, body) in commands {
+                let message = Message::builder().properties(properties).data(body).build();
+                let delivery = link.send_batchable(message).await.expect("it is sent");
+                let (settled, outcome) = sync_channel(1);
+                deliveries.push(tokio::spawn(async move {
+                    // Nobody waits for it where a test has failed.
+                    let _ = settled.send(delivery.await.expect("it is settled"));
+                }));
+                all.push(Issued(outcome));
+            }
             echo(&mut session).await;
-            let (settled, outcome) = sync_channel(1);
             tokio::spawn(async move {
-                // Nobody waits for it where a test has failed.
-                let _ = settled.send(delivery.await.expect("it is settled"));
+                for delivery in deliveries {
+                    delivery.await.expect("it is settled");
+                }
                 link.close().await.expect("it is closed");
             });
-            outcome
-        });
-        Issued(outcome)
+            all
+        })
     }
 }
 
