@@ -17,8 +17,8 @@ use crate::snapshot::Snapshot;
 
 /// Path of the page.
 const PATH: &str = "/metrics";
-/// Longest time that a client may take for a request, and again for its answer, so that it does not keep others
-/// from the page.
+/// Longest time that a client may take for its request and the answer together, so that it keeps neither others from
+/// the page nor a run from its end.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request: those of Prometheus have about 400.
 const REQUEST_MAX: usize = 8 << 10;
@@ -119,7 +119,7 @@ impl Shared {
             match client {
                 // A client that goes away early has no page, and no one else is harmed.
                 Ok(client) => {
-                    if self.answer(client).unwrap_or(false) {
+                    if self.answer(&client).unwrap_or(false) {
                         let _ = final_read.try_send(());
                     }
                 }
@@ -130,9 +130,9 @@ impl Shared {
     }
 
     /// Answers one request; true if the client has taken the final page.
-    fn answer(&self, mut client: TcpStream) -> io::Result<bool> {
-        client.set_write_timeout(Some(PATIENCE))?;
-        let head = read_head(&client)?;
+    fn answer(&self, client: &TcpStream) -> io::Result<bool> {
+        let mut timed = Timed::new(client);
+        let head = read_head(&mut timed)?;
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = Arc::clone(&latest);
         drop(latest);
@@ -145,17 +145,16 @@ impl Shared {
         if !is_head {
             answer.push_str(&body);
         }
-        client.write_all(answer.as_bytes())?;
+        timed.write_all(answer.as_bytes())?;
         client.shutdown(Shutdown::Write)?;
-        see_off(&client)?;
+        see_off(&mut timed)?;
         Ok(snapshot.is_final && media_type == prometheus::MEDIA_TYPE && !is_head)
     }
 }
 
 /// Waits for the client to hang up: closing before that could destroy the page on its way. A client that keeps
 /// its end open has had its time.
-fn see_off(client: &TcpStream) -> io::Result<()> {
-    let mut timed = Timed::new(client);
+fn see_off(timed: &mut Timed<'_>) -> io::Result<()> {
     loop {
         match timed.read(&mut [0; 512]) {
             Ok(0) => return Ok(()),
@@ -166,7 +165,7 @@ fn see_off(client: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// A client whose time runs, however often it sends something.
+/// A client whose time runs, however often it sends or reads something.
 struct Timed<'a> {
     client: &'a TcpStream,
     clock: Clock,
@@ -181,13 +180,30 @@ impl<'a> Timed<'a> {
 
     /// Reads what comes while the client has time.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.client.set_read_timeout(Some(self.left()?))?;
+        self.client.read(room)
+    }
+
+    /// Writes all of it while the client has time.
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.client.set_write_timeout(Some(self.left()?))?;
+            match self.client.write(bytes)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// The rest of its time.
+    fn left(&self) -> io::Result<Duration> {
         let passed = Duration::from_micros(self.clock.now().get());
         let left = PATIENCE.saturating_sub(passed);
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
+        match left.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(left),
         }
-        self.client.set_read_timeout(Some(left))?;
-        self.client.read(room)
     }
 }
 
@@ -201,10 +217,9 @@ fn is_over(error: &io::Error) -> bool {
 const OK: &str = "200 OK";
 
 /// Reads up to the empty line that ends the head of a request.
-fn read_head(client: &TcpStream) -> io::Result<String> {
+fn read_head(timed: &mut Timed<'_>) -> io::Result<String> {
     let mut head = Vec::new();
     let mut some = [0; 1024];
-    let mut timed = Timed::new(client);
     loop {
         let read = timed.read(&mut some)?;
         head.extend_from_slice(&some[..read]);
@@ -317,13 +332,12 @@ mod tests {
         );
         slow.write_all(b"E").expect("it is sent");
         let clock = Clock::at(0);
-        let error = Timed {
-            client: &client,
-            clock,
+        let client = &client;
+        let mut timed = Timed { client, clock };
+        for ended in [timed.read(&mut [0; 8]).map(drop), timed.write_all(b"page")] {
+            let error = ended.expect_err("its time is over");
+            assert!(is_over(&error), "{error}");
         }
-        .read(&mut [0; 8])
-        .expect_err("its time is over");
-        assert!(is_over(&error), "{error}");
     }
 
     #[test]
