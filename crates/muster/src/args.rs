@@ -330,6 +330,10 @@ pub(crate) struct GatewayArgs {
     /// then refused while no receiver has credit.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) amqp: Option<SocketAddr>,
+    /// The same over TLS, with the certificate of --cert. With --client-ca applications show theirs, whose common
+    /// name logs in by EXTERNAL.
+    #[arg(long, value_name = "ADDRESS", requires = "cert")]
+    pub(crate) amqps: Option<SocketAddr>,
     /// The file of the key of every identity that --users does not name; without it those get no
     /// answer.
     #[arg(long, value_name = "FILE", requires = "coaps")]

@@ -41,6 +41,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         listen: addresses(args)?,
         coaps: coaps(args)?,
         https: args.https.and_then(|_| tls(args).transpose()).transpose()?,
+        amqps: args.amqps.and_then(|_| tls(args).transpose()).transpose()?,
         max_payload: max_payload(args)?,
         devices: registered(args)?,
         threads: args.threads.unwrap_or_else(cores),
@@ -87,8 +88,10 @@ fn print_addresses(dialect: Dialect, at: &ListenAddresses) {
             outcome::say(&format!("devices at {scheme}://{address}"));
         }
     }
-    if let Some(address) = at.get("amqp") {
-        outcome::say(&format!("applications at amqp://{address}"));
+    for scheme in ["amqp", "amqps"] {
+        if let Some(address) = at.get(scheme) {
+            outcome::say(&format!("applications at {scheme}://{address}"));
+        }
     }
     if let Some(address) = at.get("management") {
         let path = if dialect.server.rest == Some(Rest::Devices) {
@@ -102,7 +105,9 @@ fn print_addresses(dialect: Dialect, at: &ListenAddresses) {
 
 /// The addresses that options name, besides that of the management API.
 fn addresses(args: &GatewayArgs) -> Result<ListenAddresses> {
-    let mut addresses = ListenAddresses::new(args.listen).with("amqp", args.amqp);
+    let mut addresses = ListenAddresses::new(args.listen)
+        .with("amqp", args.amqp)
+        .with("amqps", args.amqps);
     for (scheme, protocol, address) in [
         ("coap", Protocol::Coap, args.coap),
         ("coaps", Protocol::Coap, args.coaps),

@@ -10,7 +10,8 @@ use muster_gateway::{
 };
 use muster_model::LinkId;
 use muster_plan::{
-    Credential, FleetPlan, Northbound, PemFile, Plan, Scheme, WebhookNorthbound, WebhookProof,
+    Credential, Endpoint, FleetPlan, Northbound, PemFile, Plan, Scheme, WebhookNorthbound,
+    WebhookProof,
 };
 use muster_platform::Protocol;
 use muster_transport::throwaway;
@@ -19,8 +20,6 @@ use super::{Addresses, DeviceAddress, GatewayProcess};
 
 /// Name of the gateway's address for MQTT, over whatever it is carried.
 const BROKER: &str = "mqtt";
-/// Name of its address for applications over AMQP 1.0.
-const AMQP: &str = "amqp";
 
 /// The listeners of the embedded gateway, and its users.
 pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>) -> GatewayConfig {
@@ -34,7 +33,13 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     let scheme = scheme.unwrap_or(Scheme::Coap);
     let web = plan.platform.scheme_of(Protocol::Http);
     let web = web.unwrap_or(Scheme::Http);
-    // Devices alone come to these addresses.
+    let mut backends = plan.backends.iter().zip(&found.backends);
+    let amqp = backends.find(|(backend, _)| backend.amqp().is_some());
+    let amqp = amqp.map(|(backend, addresses)| (backend.endpoint.scheme, addresses.first()));
+    let amqps = own
+        .clone()
+        .filter(|_| amqp.is_some_and(|(scheme, _)| scheme.is_tls()));
+    // Devices alone come to the other addresses over TLS.
     let own = own.map(|tls| GatewayTls {
         needs_client_cert: tls.client_ca.is_some(),
         ..tls
@@ -42,20 +47,21 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     // If no device speaks MQTT, the business application has a port of its own.
     let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
     let broker = address_of(Protocol::Mqtt).unwrap_or_else(northbound);
-    let mut backends = plan.backends.iter().zip(&found.backends);
-    let amqp = backends.find(|(backend, _)| backend.amqp().is_some());
-    let amqp = amqp.and_then(|(_, addresses)| addresses.first().copied());
+    let mut listen = ListenAddresses::new(broker)
+        .with(scheme.name(), address_of(Protocol::Coap))
+        .with(web.name(), address_of(Protocol::Http));
+    if let Some((scheme, address)) = amqp {
+        listen = listen.with(scheme.name(), address.copied());
+    }
     GatewayConfig {
-        listen: ListenAddresses::new(broker)
-            .with(scheme.name(), address_of(Protocol::Coap))
-            .with(web.name(), address_of(Protocol::Http))
-            .with(AMQP, amqp),
+        listen,
         coaps: scheme.is_dtls().then_some(GatewayDtls {
             connection_id: true,
             secret: None,
             certificate: own.clone(),
         }),
         https: own.filter(|_| web.is_tls()),
+        amqps,
         users: users(plan),
         ..GatewayConfig::default()
     }
@@ -104,7 +110,7 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses
     let backends = plan.backends.iter().enumerate();
     let backends = backends.map(|(number, backend)| match backend.northbound {
         Northbound::Webhook(_) => own(number),
-        Northbound::Amqp(_) => at(AMQP),
+        Northbound::Amqp(_) => at(backend.endpoint.scheme.name()),
         Northbound::Mqtt(_) | Northbound::Kafka(_) => at(BROKER),
     });
     Addresses {
@@ -152,6 +158,12 @@ fn users(plan: &Plan) -> Vec<User> {
     users
 }
 
+/// The endpoints at which the plan's applications over AMQP come to the embedded gateway.
+fn amqp_endpoints(plan: &Plan) -> impl Iterator<Item = &Endpoint> {
+    let backends = plan.backends.iter().filter(|it| it.amqp().is_some());
+    backends.map(|backend| &backend.endpoint)
+}
+
 /// The embedded gateway's certificate, made for this run, which then trusts it.
 pub(super) fn own_tls(plan: &mut Plan, devices: &[DeviceAddress]) -> Result<Option<GatewayTls>> {
     let shares_no_key = |fleet: &FleetPlan| {
@@ -159,11 +171,14 @@ pub(super) fn own_tls(plan: &mut Plan, devices: &[DeviceAddress]) -> Result<Opti
         is_secured && !matches!(fleet.credential, Credential::Psk { .. })
     };
     let is_dtls = plan.fleets.iter().any(shares_no_key);
-    let mut endpoints = plan.platform.endpoints.iter();
-    if !endpoints.any(|endpoint| endpoint.scheme.is_tls()) && !is_dtls {
+    let devices_at = plan.platform.endpoints.iter();
+    let is_tls = devices_at
+        .chain(amqp_endpoints(plan))
+        .any(|endpoint| endpoint.scheme.is_tls());
+    if !is_tls && !is_dtls {
         return Ok(None);
     }
-    let endpoints = plan.platform.endpoints.iter();
+    let endpoints = plan.platform.endpoints.iter().chain(amqp_endpoints(plan));
     let hosts = endpoints.map(|endpoint| endpoint.host_name().to_owned());
     let listen = devices.iter().map(|(_, address)| address.ip().to_string());
     let server_name = plan.platform.tls.server_name.clone();

@@ -1,5 +1,6 @@
 //! The binary as its user meets it: what it prints, writes and ends with.
 
+mod amqps;
 mod authentication;
 mod certificates;
 mod check;

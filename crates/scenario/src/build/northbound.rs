@@ -182,10 +182,9 @@ pub(super) fn is_beside(url: &View<'_>, endpoint: &Endpoint) {
 
 /// Checks that a backend has the embedded gateway's address of AMQP, a free port.
 pub(super) fn is_free_amqp(url: &View<'_>, endpoint: &Endpoint) {
-    if endpoint.scheme == Scheme::Amqp && endpoint.port == 0 {
+    if matches!(endpoint.scheme, Scheme::Amqp | Scheme::Amqps) && endpoint.port == 0 {
         return;
     }
-    let what =
-        format!("the embedded gateway serves AMQP without TLS at a free port, not at {endpoint}");
-    url.wrong(what, "use amqp://127.0.0.1:0");
+    let what = format!("the embedded gateway serves AMQP at a free port, not at {endpoint}");
+    url.wrong(what, "use amqp://127.0.0.1:0 or amqps://127.0.0.1:0");
 }
