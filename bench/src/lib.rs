@@ -9,6 +9,7 @@
 //! assert!(muster_bench::now(rustix::time::ClockId::Monotonic) >= before);
 //! ```
 
+pub mod exchanges;
 pub mod packet;
 pub mod request;
 pub mod subscriber;
