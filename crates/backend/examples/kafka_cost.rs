@@ -10,37 +10,22 @@
 //!
 //! Prints a line of JSON. A group that nobody was in before begins with the first message.
 
-use std::error::Error;
+#[path = "cost/running.rs"]
+mod running;
+
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use muster_backend::{ConsumerPlan, ConsumersSpec, KAFKA_SETTINGS, kafka_loop};
-use muster_conduct::{Dispatch, Handover, Order, directory, recorder_plan, schedules, uplink};
-use muster_model::{BackendId, ConsumerId, DeviceId, MessageId, Micros, RunId, StreamId};
-use muster_net::{Clock, LoopError, Mailbox, Waker};
-use muster_plan::Plan;
-use muster_platform::{DueTimes, UplinkScratch};
-use muster_scenario::{NoFiles, Overrides, Source, parse};
+use muster_backend::{KAFKA_SETTINGS, kafka_loop};
+use muster_conduct::Order;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-use rustix::time::{ClockId, clock_gettime};
 
-const RUN: RunId = RunId(7);
+use running::{Done, Messages, PATIENCE, Running, START, cpu_s, report};
+
 const TOPIC: &str = "hono.telemetry.load-tests";
-const DEVICES: u32 = 2_500;
-/// Messages of each device, a second.
-const RATE: u64 = 10;
-/// Since when the first message has been due when the consumers begin: all are late.
-const AGO: Duration = Duration::from_secs(600);
-/// Far longer than it takes, so that only what hangs meets it.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-type Done = Result<(), Box<dyn Error>>;
 
 fn main() -> Done {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -53,64 +38,24 @@ fn main() -> Done {
     }
 }
 
-/// Devices that say a Ditto message of 600 bytes.
-fn plan(servers: &str, messages: u64, group: &str) -> Result<Plan, Box<dyn Error>> {
-    let seconds = messages.div_ceil(u64::from(DEVICES) * RATE);
-    let (rate, note) = (u64::from(DEVICES) * RATE, "x".repeat(281));
-    let text = format!(
-        r#"name: kafka-cost
-platform:
-  kind: hono
-  devices: [ "coap://127.0.0.1:5683" ]
-  backend: {{ url: "kafka://{servers}", shared: "{group}" }}
-fleet:
-  - name: meters
-    count: {DEVICES}
-    id: "org.eclipse.muster:meter-${{index:04}}"
-    tenant: load-tests
-    streams:
-      - name: telemetry
-        rate: {rate}/s
-        payload: {{ template: '{{"topic":"org.eclipse.muster/meter-${{index:04}}/things/twin/commands/modify","headers":{{"response-required":false,"correlation-id":"${{stamp}}","content-type":"application/vnd.eclipse.ditto+json"}},"path":"/features/temperature/properties","value":{{"temperature":${{normal:20:3}},"unit":"Celsius","ts":${{due_ms}},"note":"{note}"}}}}' }}
-phases: {{ measure: {seconds}s, settle: {{ at-most: 250s, quiet: 3s }} }}
-"#
-    );
-    let source = Source {
-        name: "kafka-cost",
-        text: &text,
-    };
-    parse(source, &Overrides::default(), &NoFiles).map_err(|problems| problems.to_string().into())
-}
-
-/// The n-th message in the order of its devices.
-fn id(number: u64) -> MessageId {
-    MessageId {
-        run: RUN,
-        device: DeviceId((number % u64::from(DEVICES)) as u32),
-        stream: StreamId(0),
-        seq: (number / u64::from(DEVICES)) as u32,
-    }
-}
-
 fn fill(servers: &str, messages: u64) -> Done {
-    let plan = Arc::new(plan(servers, messages, "nobody")?);
-    let creating = Running::start(&spec(&plan)?)?;
+    let plan = running::plan(&backend(servers, "nobody"), messages)?;
+    let creating = Running::start(
+        &plan,
+        |spec, mailbox| kafka_loop(spec, None, mailbox),
+        ORDERS,
+    )?;
     while creating.next_dispatch()?.progress.consumers_up == 0 {}
     creating.finish()?;
-    let (fleet, stream) = plan.stream(StreamId(0)).ok_or("the plan has a stream")?;
-    let (directory, uplink) = (directory(&plan, fleet, 0), uplink(stream)?);
-    let mut due_times = DueTimes::new(&schedules(&plan)?);
-    due_times.start(Micros::ZERO);
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", servers);
     config.set("linger.ms", "50");
     let producer: BaseProducer = config.create()?;
-    let mut scratch = UplinkScratch::default();
-    for id in (0..messages).map(id) {
-        let due = due_times.of(&id).ok_or("the plan has no such message")?;
-        uplink.render(&directory, &id, due, &mut scratch);
-        let key = format!("org.eclipse.muster:meter-{:04}", id.device.0 + 1);
-        let record = BaseRecord::to(TOPIC).key(&key).payload(&scratch.payload);
+    let (mut all, mut bytes) = (Messages::new(&plan)?, 0);
+    for number in 0..messages {
+        let (key, payload) = all.render(number)?;
+        bytes = payload.len();
+        let record = BaseRecord::to(TOPIC).key(&key).payload(payload);
         let mut record = record.headers(headers(&key));
         while let Err((_, back)) = producer.send(record) {
             producer.poll(Duration::from_millis(10));
@@ -118,7 +63,7 @@ fn fill(servers: &str, messages: u64) -> Done {
         }
     }
     producer.flush(PATIENCE)?;
-    writeln!(std::io::stdout(), "{{\"bytes\":{}}}", scratch.payload.len())?;
+    writeln!(std::io::stdout(), "{{\"bytes\":{bytes}}}")?;
     Ok(())
 }
 
@@ -154,7 +99,7 @@ fn bare(servers: &str, messages: u64, group: &str) -> Done {
     }
     config.set("bootstrap.servers", servers);
     config.set("group.id", group);
-    let began = now(ClockId::ProcessCPUTime);
+    let began = cpu_s();
     let consumer: BaseConsumer = config.create()?;
     consumer.subscribe(&[TOPIC])?;
     let mut taken = 0;
@@ -165,100 +110,23 @@ fn bare(servers: &str, messages: u64, group: &str) -> Done {
     report(taken, taken, began)
 }
 
-/// A consumer as a run has it.
+/// A consumer as a run has it, which creates missing topics.
 fn muster(servers: &str, messages: u64, group: &str) -> Done {
-    let plan = Arc::new(plan(servers, messages, group)?);
-    let spec = spec(&plan)?;
-    let began = now(ClockId::ProcessCPUTime);
-    let consumer = Running::start(&spec)?;
-    let mut taken = 0;
-    while taken < messages {
-        let dispatch = consumer.next_dispatch()?;
-        let copies = dispatch.windows.copies.values();
-        taken += copies.map(|copies| copies.consumed).sum::<u64>();
-    }
-    let account = consumer.finish()?.account;
-    report(taken, account.backends[0].read.count, began)
+    let plan = running::plan(&backend(servers, group), messages)?;
+    let began = cpu_s();
+    let consumer = Running::start(
+        &plan,
+        |spec, mailbox| kafka_loop(spec, None, mailbox),
+        ORDERS,
+    )?;
+    consumer.consume(messages, began)
 }
 
-/// A consumer on its thread.
-struct Running {
-    orders: SyncSender<Order>,
-    dispatches: Receiver<(usize, Box<Dispatch>)>,
-    waker: Waker,
-    thread: JoinHandle<Result<(), LoopError>>,
-}
+/// The run has begun when the group gives out its partitions, so that they continue where the group is: at the
+/// first message.
+const ORDERS: [Order; 2] = [Order::Connect, START];
 
-impl Running {
-    /// Starts the consumer, which creates missing topics. The run has begun when the group gives
-    /// out its partitions, so that they continue where the group is: at the first message.
-    fn start(spec: &ConsumersSpec) -> Result<Self, Box<dyn Error>> {
-        let ((orders, inbox), (outbox, dispatches)) = (sync_channel(8), sync_channel(1_000));
-        let mut made = kafka_loop(spec, None, Mailbox::new(0, inbox, outbox))?;
-        let waker = made.parts().1.waker();
-        let thread = thread::Builder::new().name("consumer-0".to_owned());
-        let running = Self {
-            orders,
-            dispatches,
-            waker,
-            thread: thread.spawn(move || made.run())?,
-        };
-        running.order(Order::Connect)?;
-        running.order(Order::Start {
-            origin: Micros::ZERO,
-        })?;
-        Ok(running)
-    }
-
-    fn order(&self, order: Order) -> Done {
-        self.orders.send(order)?;
-        self.waker.wake();
-        Ok(())
-    }
-
-    fn next_dispatch(&self) -> Result<Box<Dispatch>, Box<dyn Error>> {
-        Ok(self.dispatches.recv_timeout(PATIENCE)?.1)
-    }
-
-    fn finish(self) -> Result<Box<Handover>, Box<dyn Error>> {
-        self.order(Order::Finish)?;
-        loop {
-            if let Some(handover) = self.next_dispatch()?.handover {
-                self.thread.join().map_err(|_| "the consumer panicked")??;
-                return Ok(handover);
-            }
-        }
-    }
-}
-
-fn spec(plan: &Arc<Plan>) -> Result<ConsumersSpec, Box<dyn Error>> {
-    let schedules = schedules(plan)?;
-    let ago = AGO.as_nanos() as u64;
-    let clock = Clock::at(Clock::start().t0_ns().saturating_sub(ago));
-    Ok(ConsumersSpec {
-        recorder: recorder_plan(plan, RUN, &schedules),
-        plan: Arc::clone(plan),
-        schedules,
-        run: RUN,
-        clock,
-        consumers: vec![ConsumerPlan {
-            backend: BackendId(0),
-            consumer: ConsumerId(0),
-            target: ([127, 0, 0, 1], 9092).into(),
-        }],
-        gateways: Vec::new(),
-        lost_copy: None,
-    })
-}
-
-/// `read` is of how many the id was read.
-fn report(taken: u64, read: u64, began: f64) -> Done {
-    let cpu = now(ClockId::ProcessCPUTime) - began;
-    let text = format!(r#"{{"messages":{taken},"read":{read},"cpu_s":{cpu:.6}}}"#);
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-fn now(clock: ClockId) -> f64 {
-    let at = clock_gettime(clock);
-    at.tv_sec as f64 + at.tv_nsec as f64 / 1e9
+/// The keys of the backend at these servers.
+fn backend(servers: &str, group: &str) -> String {
+    format!(r#"url: "kafka://{servers}", shared: "{group}""#)
 }
