@@ -7,7 +7,6 @@
 
 mod californium;
 mod coap;
-mod coap_memory;
 mod connect;
 mod consumers;
 mod devices;
@@ -21,6 +20,7 @@ mod peers;
 mod process;
 mod programs;
 mod publish;
+mod request_memory;
 mod run;
 mod scenario;
 mod side;
@@ -74,7 +74,7 @@ pub enum Name {
     Tls,
     /// CoAP against a bare socket loop, saturated and paced, with lateness.
     Coap,
-    /// HTTP against a bare loop and against wrk; needs Debian's wrk.
+    /// HTTP against a bare loop, wrk (Debian's) and Locust (by pip).
     Http,
     /// CoAP over DTLS against plain, and handshakes against a published library's.
     Dtls,
@@ -86,10 +86,10 @@ pub enum Name {
     Amqp,
     /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
     Kafka,
-    /// User memory of an idle device, over MQTT, CoAP and DTLS.
+    /// User memory of an idle device, over MQTT, CoAP, DTLS, HTTP and TLS.
     Memory,
-    /// The same over CoAP and DTLS alone.
-    MemoryCoap,
+    /// The same without MQTT.
+    MemoryRequests,
     /// Two published tools on the same sink.
     Peers,
     /// Resident memory at minute 1 and minute 10.
@@ -181,9 +181,9 @@ fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
         Name::Devices => devices::over_dtls(bench.programs, bench.out),
         Name::Memory => {
             memory::idle(bench.programs, bench.out)?;
-            coap_memory::idle(bench.programs, bench.out)
+            request_memory::idle(bench.programs, bench.out)
         }
-        Name::MemoryCoap => coap_memory::idle(bench.programs, bench.out),
+        Name::MemoryRequests => request_memory::idle(bench.programs, bench.out),
         Name::Peers => peers::side_by_side(bench),
         Name::Soak => memory::soak(bench.programs, bench.out),
     }

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 
 use super::Bench;
 use super::coap::LINKS;
-use super::coap_memory::{PLAIN, anonymous};
 use super::memory::slope;
 use super::process::{Process, per_cpu_second};
 use super::programs::Programs;
+use super::request_memory::{PLAIN, anonymous};
 use super::run::figure;
 use super::scenario;
 use super::side::Load;

@@ -1,4 +1,5 @@
-//! User memory of an idle device over CoAP and DTLS, with a socket per device and with shared ones.
+//! User memory of an idle device that sends requests: over CoAP and DTLS, with a socket per device and with shared
+//! ones, and over HTTP, plain and over TLS.
 
 use std::io::Write;
 use std::time::Duration;
@@ -26,6 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(super) struct Links {
     name: &'static str,
     scheme: &'static str,
+    /// The key of a fleet for its sockets, if the protocol has one.
     sockets: &'static str,
     goal: f64,
 }
@@ -34,14 +36,20 @@ pub(super) struct Links {
 pub(super) const PLAIN: Links = Links {
     name: "CoAP, one a link",
     scheme: "coap",
-    sockets: "per-device",
+    sockets: "sockets: per-device",
     goal: 512.0,
 };
-const ALL: [Links; 4] = [
+const HTTP: Links = Links {
+    name: "HTTP",
+    scheme: "http",
+    sockets: "",
+    ..PLAIN
+};
+const ALL: [Links; 6] = [
     PLAIN,
     Links {
         name: "CoAP, shared",
-        sockets: "shared",
+        sockets: "sockets: shared",
         ..PLAIN
     },
     Links {
@@ -53,8 +61,15 @@ const ALL: [Links; 4] = [
     Links {
         name: "DTLS, shared",
         scheme: "coaps",
-        sockets: "shared",
+        sockets: "sockets: shared",
         goal: 1_024.0,
+    },
+    HTTP,
+    Links {
+        name: "HTTP over TLS",
+        scheme: "https",
+        goal: 6_144.0,
+        ..HTTP
     },
 ];
 
@@ -63,7 +78,7 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     let columns = "sockets | 1,000 links | 19,000 links | bytes a link";
     begin(
         out,
-        "User memory over CoAP after 40 s of 1,000 messages/s, with a consumer",
+        "User memory over CoAP and HTTP after 40 s of 1,000 messages/s, with a consumer",
         columns,
     )?;
     for links in ALL {
@@ -73,14 +88,21 @@ pub(super) fn idle(programs: &Programs, out: &mut dyn Write) -> Result<()> {
     }
     end(
         out,
-        "Anonymous resident memory (`RssAnon`); the gateway is another process. Goals: 512 bytes, over DTLS 1,024.",
+        "Anonymous resident memory (`RssAnon`); the gateway is another process. Goals: 512 bytes, over DTLS 1,024, over \
+         TLS 6,144.",
     )
 }
 
 /// Anonymous memory of a run with `count` links, in the midst of its traffic.
 pub(super) fn anonymous(programs: &Programs, links: Links, count: u32) -> Result<f64> {
-    let gateway = Gateway::start(programs)?;
-    let scenario = scenario(&gateway, links, count);
+    // To the embedded gateway a run would pass the keys of all devices, which its own memory would show.
+    let has_keys = links.scheme.starts_with("coap");
+    let gateway = has_keys.then(|| Gateway::start(programs)).transpose()?;
+    let platform = match &gateway {
+        Some(gateway) => gateway.platform(links.scheme),
+        None => embedded(links.scheme),
+    };
+    let scenario = scenario(&platform, links, count);
     let mut process = run::start(programs, &scenario, "memory.out", &[])?;
     let measures = |process: &mut Process| Ok(last_measure(&process.printed()?).map(drop));
     process.until(PATIENCE, measures)?;
@@ -110,21 +132,25 @@ fn are_all_up(line: &str) -> bool {
     halves.is_some_and(|(up, wanted)| up == wanted)
 }
 
-fn scenario(gateway: &Gateway, links: Links, count: u32) -> String {
+/// The head of a scenario against the embedded gateway, which is another process too.
+fn embedded(scheme: &str) -> String {
+    format!(r#"{{ kind: gateway, dialect: hono, devices: [ "{scheme}://127.0.0.1:0" ] }}"#)
+}
+
+fn scenario(platform: &str, links: Links, count: u32) -> String {
     format!(
         r#"name: memory
 platform: {platform}
 fleet:
   - count: {count}
     tenant: t
-    sockets: {sockets}
+    {sockets}
     {credential}
     connect: {{ rate: 1000000/s, pending: 128, timeout: 60s }}
     streams: [ {{ rate: {RATE}/s, payload: {{ size: 100 }} }} ]
 phases: {{ warm-up: 0s, measure: {seconds}s, settle: {{ at-most: 250s, quiet: 1s }} }}
 validity: {{ max-lateness: 600s }}
 "#,
-        platform = gateway.platform(links.scheme),
         sockets = links.sockets,
         credential = credential(links.scheme),
         seconds = TRAFFIC.as_secs() + MEASURE_SECONDS,
