@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -81,9 +81,14 @@ impl Programs {
         Ok(self.muster.with_file_name("examples").join(name))
     }
 
+    /// Folder of a peer.
+    pub(super) fn peer(&self, name: &str) -> PathBuf {
+        self.folder.with_file_name("peers").join(name)
+    }
+
     /// Folder in which a peer's script has built the peer.
     pub(super) fn scripted_peer(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.folder.with_file_name("peers").join(name);
+        let folder = self.peer(name);
         let script = self.root.join(format!("e2e/peers/{name}/build.sh"));
         run(Command::new("bash").arg(script).arg(&folder))?;
         Ok(folder)
@@ -91,7 +96,7 @@ impl Programs {
 
     /// A peer in Rust, built apart from the workspace, whose dependencies it does not share.
     pub(super) fn rust_peer(&self, name: &str) -> Result<PathBuf> {
-        let target = self.folder.with_file_name("peers").join(name);
+        let target = self.peer(name);
         let manifest = format!("e2e/peers/{name}/Cargo.toml");
         let how = [
             "build",
@@ -102,6 +107,15 @@ impl Programs {
         ];
         run(cargo(&self.root).args(how).env("CARGO_TARGET_DIR", &target))?;
         Ok(target.join("release").join(format!("{name}-peer")))
+    }
+
+    /// Returns true if a program of the machine can be started.
+    pub(super) fn has(name: &str) -> bool {
+        let start = Command::new(name)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        start.is_ok()
     }
 
     /// A path that runs may write to.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +29,8 @@ pub(super) enum Side {
     BareInC,
     /// wrk, over HTTP and saturated.
     Wrk,
+    /// Locust, the same.
+    Locust,
     /// Muster without a backend.
     Muster,
     /// Muster with a consumer, to which the sink forwards every message at QoS 0.
@@ -178,6 +181,7 @@ impl Side {
         let reported = match self {
             Self::Bare | Self::BareInC => own_account(&printed)?,
             Self::Wrk => account_of_wrk(&printed),
+            Self::Locust => account_of_locust(status),
             Self::Muster | Self::MusterWithConsumer => result(programs, &mut sink)?,
         };
         if !reported.complete {
@@ -200,6 +204,10 @@ impl Side {
                 Process::start(bare, &bare_words(load, sink), path)
             }
             Self::Wrk => Process::start(Path::new("wrk"), &wrk_words(programs, load, sink), path),
+            Self::Locust => {
+                let locust = programs.peer("locust").join("bin/locust");
+                Process::start(&locust, &locust_words(programs, load, sink), path)
+            }
             Self::Muster | Self::MusterWithConsumer => {
                 let consumer = self == Self::MusterWithConsumer;
                 let text = super::scenario::text(load, &sink.address, consumer);
@@ -277,6 +285,37 @@ fn account_of_wrk(printed: &str) -> Reported {
         .any(|it| printed.contains(it));
     Reported {
         complete: is_sound && printed.contains("requests in"),
+        lateness_p99_us: 0.0,
+    }
+}
+
+/// A user a connection, all begun within a second, and one process, as the other sides have.
+fn locust_words(programs: &Programs, load: &Load, sink: &Sink) -> Vec<OsString> {
+    let users = load.links.to_string();
+    let script = programs.root.join("e2e/peers/locust/locustfile.py");
+    let mut words: Vec<OsString> = [
+        "--headless",
+        "--only-summary",
+        "--users",
+        &users,
+        "--spawn-rate",
+        &users,
+        "--run-time",
+        &format!("{}s", load.seconds),
+        "--host",
+        &format!("http://{}", sink.address),
+        "--locustfile",
+    ]
+    .map(Into::into)
+    .into();
+    words.push(script.into());
+    words
+}
+
+/// Soundness of a run of Locust, which fails if a request failed.
+fn account_of_locust(status: ExitStatus) -> Reported {
+    Reported {
+        complete: status.success(),
         lateness_p99_us: 0.0,
     }
 }
