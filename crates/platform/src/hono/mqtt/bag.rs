@@ -28,9 +28,12 @@ impl<'a> PropertyBag<'a> {
     /// Appends a property to a topic and the bag that it has by now. A value that is `written` already
     /// is not encoded.
     pub fn append(topic: &mut String, name: &str, value: &str, written: bool) {
-        let (_, bag) = PropertyBag::split(topic);
-        let is_first = bag.0.is_empty();
-        topic.push_str(if is_first { START } else { "&" });
+        let (before, bag) = PropertyBag::split(topic);
+        topic.push_str(match (before.len() < topic.len(), bag.0.is_empty()) {
+            (false, _) => START,
+            (true, true) => "",
+            (true, false) => "&",
+        });
         topic.push_str(name);
         topic.push('=');
         match written {
@@ -55,7 +58,7 @@ impl<'a> PropertyBag<'a> {
 
 /// Appends a text in percent-encoding (RFC 3986 section 2.1). All characters that a topic name must not hold
 /// are encoded.
-fn encode(text: &str, out: &mut String) {
+pub(super) fn encode(text: &str, out: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
@@ -113,6 +116,9 @@ mod tests {
         assert_eq!((path, value.as_str()), ("telemetry", json));
         assert_eq!(bag.raw(PropertyBag::TTL), Some("30"));
         assert!(!bag.read(PropertyBag::ON_ERROR, &mut value) && value.is_empty());
+        let mut topic = "telemetry/?".to_owned();
+        PropertyBag::append(&mut topic, PropertyBag::TTL, "30", false);
+        assert_eq!(topic, "telemetry/?hono-ttl=30");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::requests::Endpoint;
+use super::bag::encode;
 use super::{COMMAND_WORDS, ERROR_WORDS, Identity, PropertyBag, levels, scope};
 use crate::command::CommandScratch;
 use crate::downlink::{Acknowledgement, Acknowledgements, ApplicationId, Downlink, Words};
@@ -62,12 +63,17 @@ pub(in super::super) fn write(form: usize, to: &Objection<'_>, out: &mut Command
         id.push_str(packet_id.as_deref().unwrap_or(NO_ID));
     }
     let status = to.status.to_string();
+    let mut level = String::new();
+    match id.contains(is_no_part_of_a_level) {
+        true => encode(&id, &mut level),
+        false => level.push_str(&id),
+    }
     let visible = [
         ERROR_WORDS[form & 1],
         if form & 2 != 0 { tenant } else { "" },
         if form & 4 != 0 { device } else { "" },
         endpoint(word),
-        &id,
+        &level,
         &status,
     ];
     out.topic.clear();
@@ -75,6 +81,11 @@ pub(in super::super) fn write(form: usize, to: &Objection<'_>, out: &mut Command
     out.payload.clear();
     write_body(to, &id, &mut out.payload);
     true
+}
+
+/// True for a character that ends a level, or that the name of a topic must not hold.
+fn is_no_part_of_a_level(character: char) -> bool {
+    matches!(character, '/' | '+' | '#') || character.is_control()
 }
 
 /// The name of an endpoint in the topic of a refusal.
@@ -193,6 +204,18 @@ mod tests {
             assert!(write(1, &objection("d@t", "e", packet_id), &mut out));
             assert_eq!(unscoped(&out.topic), format!("e///{expected}"));
         }
+    }
+
+    #[test]
+    fn a_correlation_id_is_one_level_whatever_it_holds() {
+        let mut out = CommandScratch::default();
+        let topic = "t/?correlation-id=a%2Fb%23%2B%00";
+        assert!(write(0, &objection("d@t", topic, Some(7)), &mut out));
+        let seen = unscoped(&out.topic);
+        assert_eq!(seen, "error///telemetry/a%2Fb%23%2B%00/503");
+        assert_eq!(acknowledgement(seen, &out.payload).code, 503);
+        let body: serde_json::Value = serde_json::from_slice(&out.payload).expect("it is JSON");
+        assert_eq!(body["correlation-id"], "a/b#+\0");
     }
 
     #[test]
