@@ -48,6 +48,7 @@ targets! {
     dtls_client: "../../../fuzz/fuzz_targets/dtls_client.rs",
     dtls_server: "../../../fuzz/fuzz_targets/dtls_server.rs",
     hono: "../../../fuzz/fuzz_targets/hono.rs",
+    hono_mqtt: "../../../fuzz/fuzz_targets/hono_mqtt.rs",
     http_client: "../../../fuzz/fuzz_targets/http_client.rs",
     http_server: "../../../fuzz/fuzz_targets/http_server.rs",
     reader: "../../../fuzz/fuzz_targets/reader.rs",
