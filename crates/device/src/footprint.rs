@@ -1,7 +1,7 @@
 //! Memory that a link takes while nothing happens on it.
 
 use muster_model::Micros;
-use muster_protocol::{coap, http};
+use muster_protocol::coap;
 
 use crate::agenda::ClosedDevice;
 use crate::links::Link;
@@ -25,12 +25,9 @@ pub const LINK_BYTES: usize =
 pub const COAP_LINK_BYTES: usize =
     COMMON_BYTES + size_of::<CoapState>() + coap::AT_REST_BYTES + size_of::<(Micros, u32)>();
 
-/// A session's list of requests without an answer keeps the room for four after its first one.
-const REQUESTS_BYTES: usize = 4 * size_of::<http::Ticket>();
-
-/// User memory in bytes of one link of HTTP at rest, likewise.
+/// User memory in bytes of one link of HTTP at rest, likewise, without pipelining.
 pub const HTTP_LINK_BYTES: usize =
-    COMMON_BYTES + size_of::<HttpState>() + REQUESTS_BYTES + size_of::<(Micros, u32)>();
+    COMMON_BYTES + size_of::<HttpState>() + size_of::<(Micros, u32)>();
 
 /// User memory in bytes of one stream on a link at rest: the queue of what waits.
 pub const STREAM_QUEUE_BYTES: usize = size_of::<StreamQueue>();

@@ -172,11 +172,42 @@ pub enum Refused {
     Closing,
 }
 
+/// Requests in their order. The first one lies in the session itself: without pipelining there is no other, and a
+/// link needs no memory elsewhere.
+#[derive(Debug)]
+struct Waiting {
+    first: Option<Ticket>,
+    /// Requests behind it.
+    rest: VecDeque<Ticket>,
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    fn push(&mut self, ticket: Ticket) {
+        match self.first {
+            None => self.first = Some(ticket),
+            Some(_) => self.rest.push_back(ticket),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Ticket> {
+        std::mem::replace(&mut self.first, self.rest.pop_front())
+    }
+
+    fn clear(&mut self) {
+        self.first = None;
+        self.rest.clear();
+    }
+}
+
 /// The client end of one connection.
 #[derive(Debug)]
 pub struct Client {
     reader: Reader,
-    waiting: VecDeque<Ticket>,
+    waiting: Waiting,
     window: u16,
     is_closing: bool,
 }
@@ -187,7 +218,10 @@ impl Client {
     pub const fn new(window: u16, body_max: u32) -> Self {
         Self {
             reader: Reader::new(head::response, body_max),
-            waiting: VecDeque::new(),
+            waiting: Waiting {
+                first: None,
+                rest: VecDeque::new(),
+            },
             window,
             is_closing: false,
         }
@@ -215,7 +249,8 @@ impl Client {
 
     /// The requests that wait for their responses, the oldest first.
     pub fn waiting(&self) -> impl Iterator<Item = Ticket> {
-        self.waiting.iter().copied()
+        let Waiting { first, rest } = &self.waiting;
+        first.iter().chain(rest).copied()
     }
 
     /// Writes a request.
@@ -235,7 +270,7 @@ impl Client {
             return Err(Refused::Window);
         }
         request.write(out);
-        self.waiting.push_back(ticket);
+        self.waiting.push(ticket);
         self.is_closing = request.is_last;
         Ok(())
     }
@@ -275,7 +310,7 @@ impl Client {
     }
 
     fn answered<'a>(&mut self, message: Message<'a>) -> ClientEvent<'a> {
-        let ticket = self.waiting.pop_front();
+        let ticket = self.waiting.pop();
         self.is_closing |= !message.start.persists || ticket.is_none();
         let response = Response {
             status: message.start.status,
