@@ -322,6 +322,21 @@ fn what_is_needed_of_a_head_is_found_in_any_case() {
 }
 
 #[test]
+fn a_start_line_behind_bare_line_feeds_is_no_field() {
+    let mut client = client(1);
+    let mut input =
+        &b"\n\r\nHTTP/1.1 503 Busy: \xff\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n"[..];
+    let Some(ClientEvent::Answered { response, .. }) = client.poll(&mut input) else {
+        panic!("no response");
+    };
+    let names = response.head.fields().map(|(name, _)| name);
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [&b"Retry-After"[..], b"Content-Length"]
+    );
+}
+
+#[test]
 fn a_server_reads_what_clients_write() {
     let text = b"POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}\
         PUT /c HTTP/1.1\r\nhost: h\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n\
@@ -420,6 +435,12 @@ fn a_server_refuses_what_two_readers_may_cut_differently() {
         requests(&[old.as_bytes()]).0,
         [Seen::Malformed(Malformed::Coding)]
     );
+}
+
+#[test]
+fn a_server_refuses_a_request_behind_a_bare_line_feed() {
+    let (seen, _) = requests(&[b"\nPOST / HTTP/1.1\r\nHost: h\r\n\r\n"]);
+    assert_eq!(seen, [Seen::Malformed(Malformed::BareLineFeed)]);
 }
 
 #[test]

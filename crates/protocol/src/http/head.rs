@@ -20,7 +20,10 @@ pub struct Head<'a>(pub(super) Cow<'a, [u8]>);
 
 /// Names and values of the fields of a head that was checked; values without the white space around them.
 pub(super) fn fields_of(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let lines = head.split(|&byte| byte == b'\n').skip(1);
+    let lines = head.split(|&byte| byte == b'\n');
+    // The parser passes over empty lines before a start line.
+    let lines = lines.skip_while(|line| line.trim_ascii().is_empty());
+    let lines = lines.skip(1);
     lines.filter_map(|line| {
         let colon = line.iter().position(|&byte| byte == b':')?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
@@ -134,7 +137,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<Start>, Malformed> {
         return Ok(None);
     };
     let is_bare = |pair: &[u8]| pair[1] == b'\n' && pair[0] != b'\r';
-    if bytes[..len].windows(2).any(is_bare) {
+    if bytes[0] == b'\n' || bytes[..len].windows(2).any(is_bare) {
         return Err(Malformed::BareLineFeed);
     }
     let fields = Fields::read(request.headers, request.version)?;
