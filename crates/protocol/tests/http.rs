@@ -290,6 +290,8 @@ fn every_part_of_a_response_has_a_bound() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     check_malformed(format!("{chunked}41\r\n{long}").as_bytes(), body);
     check_malformed(format!("{chunked}1;{long}").as_bytes(), Malformed::Chunk);
+    let whole = format!("{chunked}1;{long}\r\nx\r\n0\r\n\r\n");
+    check_malformed(whole.as_bytes(), Malformed::Chunk);
     check_malformed(format!("{chunked}0\r\nT: {long}").as_bytes(), head);
     let trailers = "t: u\r\n".repeat(3_000);
     check_malformed(format!("{chunked}0\r\n{trailers}").as_bytes(), head);

@@ -156,7 +156,7 @@ impl Chunk {
     fn step(&mut self, input: &mut &[u8], body: &mut Vec<u8>, max: u32) -> Result<Step, Malformed> {
         match self {
             Self::Size => match httparse::parse_chunk_size(input) {
-                Ok(Status::Complete((used, size))) => {
+                Ok(Status::Complete((used, size))) if used <= SIZE_LINE_MAX => {
                     *input = &input[used..];
                     *self = match size {
                         0 => Self::Trailer(0),
@@ -165,7 +165,7 @@ impl Chunk {
                     Ok(Step::On)
                 }
                 Ok(Status::Partial) if input.len() <= SIZE_LINE_MAX => Ok(Step::Waits),
-                Ok(Status::Partial) | Err(_) => Err(Malformed::Chunk),
+                Ok(Status::Complete(_) | Status::Partial) | Err(_) => Err(Malformed::Chunk),
             },
             Self::Data(left) => {
                 append(left, input, body, max)?;
