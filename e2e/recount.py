@@ -489,6 +489,19 @@ def compare_links(facts, result):
     same("messages last sent on links that the platform ended", dict(last_sent), told["last_sent"])
 
 
+def sent_again(whole, facts):
+    """The messages that went out again on resumed sessions, by how often the gateway received them.
+
+    A message whose first transmission never came was received once: it went on once, since the gateway
+    treats badly no message that it sees first with DUP. Of one whose answer was lost both transmissions
+    came: there are two copies, or none where the gateway loses it.
+    """
+    copies = Counter(a.id[1:] for a in facts.arrivals if a.id is not None and a.backend == 0)
+    again = {message for message, attempt in whole.attempts.items() if attempt.resent}
+    once = {message for message in again if copies[message] == 1}
+    return once, again - once
+
+
 def compare_gateway(whole, facts, result, folder):
     """The gateway counted packets and raw payloads; it knows nothing of ids."""
     with open(f"{folder}/gateway.json", encoding="utf-8") as file:
@@ -504,17 +517,23 @@ def compare_gateway(whole, facts, result, folder):
             complain(f"{name}: recounted {recounted}, the gateway says {told}")
 
     # What the kernel took as the gateway closed the link never reached it: at most one a link and
-    # closing, since a link that is cut is seen before its next message.
+    # closing, since a link that is cut is seen before its next message. On a session that is resumed
+    # it comes again, with DUP; it is absent only where there is none.
     sent = sum(a.sent is not None for a in whole.attempts.values())
     cut = sum(event == "disconnected" for _, _, event, _ in facts.links)
+    once, twice = sent_again(whole, facts)
+    against("received again", len(once) + len(twice), account["received-again"])
     lost_in_air = sent - account["received"]
-    if not 0 <= lost_in_air <= cut:
+    if not len(once) <= lost_in_air <= cut:
         against("received", sent, account["received"])
     elif lost_in_air:
-        print(f"in the air when links were cut: {lost_in_air}")
+        print(f"in the air when links were cut: {lost_in_air}, of which {len(once)} came again")
+    never_came = lost_in_air - len(once)
     issued = sum(end != "withheld" for end, _ in facts.issues.values())
     against("commands", issued, account["commands"])
-    taken = whole.states["accepted"] + account["commands"] + account["replies"]
+    # What came twice was accepted twice, and the first answer was lost.
+    again = sum(whole.attempts[message].state == "accepted" for message in twice)
+    taken = whole.states["accepted"] + again + account["commands"] + account["replies"]
     against("accepted", taken, account["accepted"])
     against("rejected", whole.states["rejected"], account["rejected"])
     # On a device's link that is cut a copy at QoS 0 may be lost, and one at QoS 1 comes again.
@@ -525,9 +544,9 @@ def compare_gateway(whole, facts, result, folder):
         against("delivered", seen, account["delivered"])
     against("duplicate", cells["duplicates"], did.get("duplicate", 0))
     against("corrupt", sum(a.integrity == "corrupted" for a in facts.arrivals), did.get("corrupt", 0))
-    against("absent, without those whose id cannot be read", absent - unstamped, unheard + lost_in_air)
+    against("absent, without those whose id cannot be read", absent - unstamped, unheard + never_came)
     unanswered = whole.states["timed_out"] + whole.states["broken"]
-    if not 0 <= unanswered - account["unanswered"] <= lost_in_air:
+    if not 0 <= unanswered - account["unanswered"] <= never_came:
         against("unanswered", unanswered, account["unanswered"])
     devices = account["connected"] - sum(b.get("consumers", 1) for b in result.json["scenario"]["platform"]["backend"])
     against("links connected", sum(event == "connected" for _, _, event, _ in facts.links), devices)

@@ -28,6 +28,8 @@ fails_to_recount() {
     ! recounts "$WORK/tampered" && grep -q '^differs: ' "$WORK/recount.txt"
 }
 
+python3 e2e/recount_test.py 2>"$WORK/cases" || cat "$WORK/cases"
+check "what was lost in the air for good is told from what came again" grep -qx OK "$WORK/cases"
 status_of "$MUSTER" run e2e/recount.yaml --quiet --facts "$FACTS" --out "$OUT"
 same "exit code: the SLO fails" "$STATUS" 1
 [ "$STATUS" -eq 1 ] || cat "$WORK/out"
