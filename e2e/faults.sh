@@ -4,13 +4,28 @@ source "$(dirname "$0")/lib.sh"
 need python3 jq mosquitto mosquitto_passwd timeout
 
 L='.ledger.uplink'
+OUTPUT=(--quiet)
 
 # faulty PORT OUT OPTIONS...: the run of faults.yaml against a port, ended by force after a minute.
 faulty() {
     local port=$1 out=$2
     shift 2
-    timeout -k 5 60 "$MUSTER" run e2e/faults.yaml --quiet --out "$out" \
+    timeout -k 5 60 "$MUSTER" run e2e/faults.yaml "${OUTPUT[@]}" --out "$out" \
         --set "platform.devices=[mqtt://127.0.0.1:$port]" "$@"
+}
+
+# watched PORT OUT OPTIONS...: the same in the background, with a line a second in $WORK/out; its process is RUN.
+watched() {
+    : >"$WORK/out"
+    OUTPUT=(--every 1s)
+    faulty "$@" >"$WORK/out" 2>&1 &
+    RUN=$!
+    OUTPUT=(--quiet)
+}
+
+# reaches PHASE SECONDS: waits until such a run has been in a phase for so many seconds.
+reaches() {
+    until_lines "$2" "^ *[0-9:]+ $1 " "$WORK/out" || { echo "not ok - no run reached '$1'"; exit 1; }
 }
 
 rule() {
@@ -78,16 +93,15 @@ credentials() {
 }
 
 frozen() {
-    local port out="$WORK/frozen" run status=0
+    local port out="$WORK/frozen" status=0
     port=$(free_port)
     start_mosquitto "$port"
-    faulty "$port" "$out" >"$WORK/out" 2>&1 &
-    run=$!
-    sleep 4
+    watched "$port" "$out"
+    reaches measure 2
     kill -STOP "$BROKER"
     sleep 4
     kill -CONT "$BROKER"
-    wait "$run" || status=$?
+    wait "$RUN" || status=$?
     stop "$BROKER"
     same "frozen: exit code" "$status" 1
     closes frozen "$out"
@@ -131,11 +145,12 @@ signalled() {
     local port out="$WORK/interrupted" run status=0
     port=$(free_port)
     start_mosquitto "$port"
-    local plain=("$MUSTER" run e2e/faults.yaml --quiet --set "platform.devices=[mqtt://127.0.0.1:$port]")
+    local plain=("$MUSTER" run e2e/faults.yaml --every 1s --set "platform.devices=[mqtt://127.0.0.1:$port]")
+    : >"$WORK/out"
     # Background jobs of a script ignore SIGINT; `env` restores what a terminal gives.
     env --default-signal=INT "${plain[@]}" --out "$out" >"$WORK/out" 2>&1 &
     run=$!
-    sleep 4
+    reaches measure 2
     kill -INT "$run"
     wait "$run" || status=$?
     same "Ctrl-C: exit code" "$status" 3
@@ -145,21 +160,23 @@ signalled() {
 
     # A target that is silent makes settling long enough for a second Ctrl-C.
     status=0
+    : >"$WORK/out"
     env --default-signal=INT "${plain[@]}" --out "$WORK/twice" >"$WORK/out" 2>&1 &
     run=$!
-    sleep 4
+    reaches measure 2
     kill -STOP "$BROKER"
-    sleep 0.5
     kill -INT "$run"
-    sleep 0.3
+    # The first one is heard: two at one time would be one.
+    reaches settle 1
     kill -INT "$run"
     wait "$run" || status=$?
     kill -CONT "$BROKER"
     same "Ctrl-C twice: exit code" "$status" 130
 
+    : >"$WORK/out"
     "${plain[@]}" --out "$WORK/killed" >"$WORK/out" 2>&1 &
     run=$!
-    sleep 6
+    reaches measure 4
     kill -9 "$run"
     wait "$run" 2>/dev/null || true
     stop "$BROKER"
@@ -194,18 +211,17 @@ no_room() {
 }
 
 disk_full() {
-    local run status=0
+    local status=0
     head -c 20m /dev/zero >"$WORK/small/ballast"
     status_of faulty "$1" "$WORK/small/run"
     same "disk too full: exit code, before the run" "$STATUS" 2
     check "disk too full: says how much is free" says 'bytes are free'
     rm "$WORK/small/ballast"
     rm -rf "$WORK/small/run"
-    faulty "$1" "$WORK/small/run" >"$WORK/out" 2>&1 &
-    run=$!
-    sleep 4
+    watched "$1" "$WORK/small/run"
+    reaches measure 2
     head -c 80m /dev/zero >"$WORK/small/ballast" 2>/dev/null || true
-    wait "$run" || status=$?
+    wait "$RUN" || status=$?
     check "disk fills in mid-run: the summary is printed" says '^ledger .*residue 0'
     check "disk fills in mid-run: said at the end" says 'not complete'
     same "disk fills in mid-run: exit code" "$status" 0

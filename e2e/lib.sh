@@ -155,10 +155,10 @@ in_two_parts() {
     "$MUSTER" merge "$WORK/$name-devices" "$WORK/$name-backend" --out "$WORK/$name"
 }
 
-# listens PORT: waits up to five seconds for somebody to listen there.
+# listens PORT: waits up to a minute for somebody to listen there.
 listens() {
     local tries
-    for tries in $(seq 100); do
+    for tries in $(seq 1200); do
         (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return 0
         sleep 0.05
     done
