@@ -1,5 +1,6 @@
 //! `muster run`.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -436,17 +437,17 @@ fn header(
     }
 }
 
-/// The check of certificates, if there were any.
+/// The check of certificates, if there were any, and each scheme of the devices that is secured.
 fn tls(plan: &Plan) -> Option<serde_json::Value> {
-    let schemes = || plan.platform.endpoints.iter().map(|it| it.scheme);
-    // That of TLS, whatever the order of the addresses, before that of DTLS.
-    let scheme = schemes().min_by_key(|scheme| (!scheme.is_tls(), !scheme.is_dtls()))?;
+    let schemes = plan.platform.endpoints.iter().map(|it| it.scheme);
+    let secured = schemes.filter(|scheme| scheme.is_tls() || scheme.is_dtls());
+    let secured: BTreeMap<&str, Scheme> = secured.map(|scheme| (scheme.name(), scheme)).collect();
     // Who shares a key with the server looks at no certificate.
     let mut fleets = plan.fleets.iter();
     let looks = |fleet: &FleetPlan| {
         plan.scheme_of(fleet).is_dtls() && !matches!(fleet.credential, Credential::Psk { .. })
     };
-    let is_shown = schemes().any(Scheme::is_tls) || fleets.any(looks);
+    let is_shown = secured.values().any(|scheme| scheme.is_tls()) || fleets.any(looks);
     let backends = plan.backends.iter();
     let mut shown: Vec<&TlsPlan> = backends
         .filter(|backend| backend.endpoint.scheme.is_tls())
@@ -455,12 +456,12 @@ fn tls(plan: &Plan) -> Option<serde_json::Value> {
     shown.extend(is_shown.then_some(&plan.platform.tls));
     let provision = plan.provision.as_ref();
     let trusts_any_api = provision.is_some_and(ProvisionPlan::trusts_anybody);
-    let is_any = schemes().any(Scheme::is_dtls) || trusts_any_api || !shown.is_empty();
+    let is_any = !secured.is_empty() || trusts_any_api || !shown.is_empty();
+    let resumes = |(name, scheme)| (name, plan.platform.tls.resumes(scheme));
     is_any.then(|| {
         json!({
-            "scheme": scheme.name(),
             "insecure": trusts_any_api || shown.iter().any(|tls| tls.insecure),
-            "session_resumption": plan.platform.tls.resumes(scheme),
+            "session_resumption": secured.into_iter().map(resumes).collect::<BTreeMap<_, _>>(),
         })
     })
 }

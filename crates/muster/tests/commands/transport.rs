@@ -87,7 +87,7 @@ fn over_dtls_insecure_is_said_where_a_certificate_is_looked_at() {
         assert_eq!(said.code, 4, "{said:?}");
         let tls = &result(folder.path())["environment"]["tls"];
         assert_eq!(tls["insecure"], is_insecure, "{credential}");
-        assert_eq!(tls["session_resumption"], false);
+        assert_eq!(tls["session_resumption"]["coaps"], false);
     }
 }
 
