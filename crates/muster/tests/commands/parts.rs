@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{Gateway, folder_with, json, muster, program};
+use crate::program::{Gateway, folder_with, free_port, json, muster, program};
 
 /// Both parts connect within 2 s, so that the load begins 3 s after `--start-at`.
 const SCENARIO: &str = r#"
@@ -107,7 +107,7 @@ impl Site {
     fn at(gateway: Gateway, scenario: &str) -> Self {
         let folder = folder_with(scenario);
         let ahead = Command::new("date")
-            .args(["-u", "-d", "+4 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
+            .args(["-u", "-d", "+8 seconds", "+%Y-%m-%dT%H:%M:%SZ"])
             .output()
             .expect("`date` runs");
         let start_at = String::from_utf8(ahead.stdout).expect("it writes text");
@@ -215,13 +215,6 @@ fn a_part_that_is_none_or_carries_nothing_is_a_usage_error() {
     }
 }
 
-/// A port that nobody has now.
-fn free_port() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let address = socket.local_addr().expect("it has an address");
-    address.port().to_string()
-}
-
 /// Seconds for which a part settled.
 fn settled_s(result: &Value) -> f64 {
     let phases = result["phases"].as_array().expect("a list");
@@ -240,7 +233,7 @@ fn kinds(result: &Value) -> Vec<&str> {
 /// The results of both together, of the backend and of the devices, which had a line between them and so
 /// did not wait for the end of settling.
 fn in_two_parts(site: &Site) -> [Value; 3] {
-    let port = free_port();
+    let port = free_port().to_string();
     let parts = [
         site.start("backend", "backend", &["--listen", &port]),
         site.start("devices", "devices", &["--join", &port]),
@@ -339,7 +332,7 @@ fn a_part_that_hears_nobody_over_its_line_settles_by_itself_and_says_so() {
     // The backend's name is known on its own host only.
     let apart = SCENARIO.replace("url: \"DEVICES\"", "url: \"mqtt://backend.invalid\"");
     let site = Site::new(&apart);
-    let devices = site.start("devices", "devices", &["--join", &free_port()]);
+    let devices = site.start("devices", "devices", &["--join", &free_port().to_string()]);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let (code, said) = ended(site.start("devices", "deaf", &["--listen", &port]));

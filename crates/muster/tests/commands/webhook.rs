@@ -10,7 +10,7 @@ use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe, Version,
 };
 
-use crate::program::{Gateway, folder_with, json, muster};
+use crate::program::{Gateway, folder_with, free_port, json, muster};
 
 /// Far longer than a run takes, so that only what hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -140,12 +140,6 @@ impl Rules {
     }
 }
 
-/// A free address of this machine.
-fn free() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").to_string()
-}
-
 fn scenario(broker: &str, hook: &str) -> String {
     format!(
         "name: pushed\nplatform:\n  kind: mqtt\n  devices: [ \"{broker}\" ]\n  \
@@ -159,7 +153,7 @@ fn scenario(broker: &str, hook: &str) -> String {
 #[test]
 fn arrivals_at_a_webhook_close_the_ledger_to_the_unit() {
     let gateway = Gateway::start::<&str>(&[]);
-    let hook = free();
+    let hook = format!("127.0.0.1:{}", free_port());
     let rules = Rules::start(&gateway.url, &hook);
     let folder = folder_with(&scenario(&gateway.url, &hook));
     let said = muster(
