@@ -178,7 +178,8 @@ counts! {
     /// Negative answers written.
     rejected,
     /// Uplinks that were not answered although they might have been (at QoS 0 only where the
-    /// application acknowledges), by the behaviour asked for.
+    /// application acknowledges), by the behaviour asked for. Those whose answer was still to come when
+    /// the gateway stopped are among them.
     unanswered,
     /// Answers that came too late for their link: it was gone.
     unanswerable,

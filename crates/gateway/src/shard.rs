@@ -193,6 +193,7 @@ impl Handler for Shard {
         inbox.drain(..).for_each(|mail| read_mail(&mut work, mail));
         if work.ctx.shared.stopping.load(Ordering::Acquire) {
             work.each(|end, work| end.turn(work, true));
+            work.ctx.give_up_answers();
             work.ctx.io.stop();
         }
         self.inbox = inbox;

@@ -150,6 +150,13 @@ impl<'a> Ctx<'a> {
         self.thread.alarms.remove(KeyData::from_ffi(token).into())
     }
 
+    /// The gateway ends: answers that were still to come do not come any more.
+    pub(crate) fn give_up_answers(&mut self) {
+        let alarms = self.thread.alarms.drain();
+        let awaited = alarms.filter(|(_, alarm)| alarm.is_awaited()).count();
+        self.counts().unanswered.add(awaited as u64);
+    }
+
     pub(crate) fn mail(&mut self, shard: u16, mail: Mail) {
         self.thread.outboxes[usize::from(shard)].push(mail);
     }

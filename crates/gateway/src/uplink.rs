@@ -30,6 +30,18 @@ pub(crate) enum Request {
     Http(Asking<Key>),
 }
 
+impl Request {
+    /// True if its sender waits for the answer.
+    fn is_awaited(&self) -> bool {
+        match self {
+            Self::Publish(of) => of.pending.is_some(),
+            Self::Refusable(of) => of.publish.pending.is_some(),
+            Self::Coap(of) => of.request.pending.is_confirmable(),
+            Self::Application(_) | Self::Http(_) => true,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Timer {
     /// A link's CONNECT or next packet is due, or the rest of a request.
@@ -145,6 +157,25 @@ pub(crate) enum Alarm {
     Overtaken,
     Stall(Stall),
     CloseLinks(CloseLinks),
+}
+
+impl Alarm {
+    /// True if it brings the answer to an uplink whose sender waits for that.
+    pub(crate) fn is_awaited(&self) -> bool {
+        match self {
+            Self::Settle(uplink) => uplink.origin.is_answered,
+            Self::Answer { asker, .. } => asker.request.is_awaited(),
+            Self::End(..)
+            | Self::Deliver { .. }
+            | Self::Command { .. }
+            | Self::Unblock(_)
+            | Self::Will(_)
+            | Self::Expire(_)
+            | Self::Overtaken
+            | Self::Stall(_)
+            | Self::CloseLinks(_) => false,
+        }
+    }
 }
 
 impl Answer {

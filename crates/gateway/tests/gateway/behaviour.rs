@@ -9,9 +9,11 @@ use muster_model::behaviour::{
 use muster_model::{Micros, Rate, Reason};
 use muster_protocol::mqtt::{Qos, Version};
 
+use crate::browser::Browser;
 use crate::coap_behaviour::due;
-use crate::device::PATIENCE;
+use crate::device::{Ask, Device, PATIENCE};
 use crate::peer::{Got, Peer, Seen};
+use crate::rig::Rig;
 use crate::told::{befell, delayed};
 
 const DEVICES: usize = 4;
@@ -207,6 +209,65 @@ fn late_answers_are_late_by_what_was_asked() {
     });
     run.check_delays("answer-late", late, |fared| fared.accepted_at[0]);
     assert_eq!((run.accepted(), run.arrived.len()), (UPLINKS, UPLINKS));
+}
+
+/// Each uplink has its place in the account, whenever the gateway stops.
+#[test]
+fn uplinks_whose_answer_is_still_to_come_when_the_gateway_stops_are_unanswered() {
+    let hour = Micros::from_secs(3_600);
+    let config = |behaviour| GatewayConfig {
+        behaviour,
+        expected_uplinks: 3,
+        ..GatewayConfig::default()
+    };
+    let late = Behaviour {
+        answer_late: Delayed { count: 3, by: hour },
+        ..Behaviour::default()
+    };
+    let mut rig = Rig::with("coap", config(late));
+    let mut device = Device::new(rig.at);
+    for n in 0..3 {
+        // The NON has no answer that anybody waits for.
+        let put = Ask::put(&format!("telemetry/T1/dev-{n}"), b"{}");
+        device.ask(Ask {
+            is_confirmable: n > 0,
+            ..put
+        });
+    }
+    assert_eq!(rig.surfaced(3).len(), 3);
+    let counts = rig.account().counts;
+    assert_eq!((counts.received, counts.accepted), (3, 0));
+    assert_eq!(counts.unanswered, 2);
+
+    let mut rig = Rig::with("http", config(late));
+    let mut devices = [Browser::new(rig.at), Browser::new(rig.at)];
+    for device in &mut devices {
+        device.ask("PUT /event/T1/dev-1", &[], "{}");
+    }
+    assert_eq!(rig.surfaced(2).len(), 2);
+    assert_eq!(rig.account().counts.unanswered, 2);
+
+    // Answered late, and not served at all.
+    let slow = Behaviour {
+        service_time: Some(ServiceTime::Fixed(hour)),
+        ..Behaviour::default()
+    };
+    for (behaviour, arrives) in [(late, true), (slow, false)] {
+        let gateway = Gateway::start(config(behaviour)).expect("a gateway");
+        let mut peer = Peer::new(gateway.addr(), Version::V5, "device");
+        peer.subscribe("t", Qos::AtLeastOnce);
+        for qos in [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce] {
+            peer.publish("t", b"one", qos);
+        }
+        if arrives {
+            peer.messages(3);
+        }
+        // Its answer comes after all that was sent before it was read.
+        peer.subscribe("u", Qos::AtLeastOnce);
+        let counts = gateway.stop().counts;
+        assert_eq!((counts.received, counts.accepted), (3, 0));
+        assert_eq!(counts.unanswered, 2);
+    }
 }
 
 #[test]
