@@ -578,13 +578,17 @@ fn a_share_of_the_device_links_is_closed_and_no_consumer() {
         .collect();
     devices[0].publish("t", b"the clock starts", Qos::AtLeastOnce);
     consumer.messages(1);
-    let mut closed = 0;
-    for device in &mut devices {
-        device.watch(Micros::from_millis(40));
-        closed += usize::from(device.seen.last() == Some(&Seen::Closed));
+    let is_closed = |peer: &Peer| peer.seen.last() == Some(&Seen::Closed);
+    let give_up = consumer.now() + PATIENCE;
+    while devices.iter().filter(|device| is_closed(device)).count() < 5 {
+        assert!(consumer.now() < give_up, "they stay open");
+        devices.iter_mut().for_each(Peer::read);
     }
-    assert_eq!((closed, gateway.account().counts.closed_links), (5, 5));
-    assert_ne!(consumer.seen.last(), Some(&Seen::Closed));
+    // All at once, and no others.
+    assert_eq!(gateway.account().counts.closed_links, 5);
+    devices.retain(|device| !is_closed(device));
+    devices.iter_mut().for_each(Peer::catch_up);
+    consumer.catch_up();
 }
 
 #[test]
@@ -608,7 +612,7 @@ fn a_lost_message_stays_lost_when_it_is_sent_again() {
     };
     let mut device = Peer::open(gateway.addr(), Version::V5, &connect);
     let token = device.publish("t", b"dropped", Qos::AtLeastOnce);
-    device.watch(Micros::from_millis(50));
+    device.catch_up();
     let mut device = device.reopen(gateway.addr(), &connect);
     device.until("resend", |seen| seen.contains(&Seen::Resend { token }));
     let again = muster_protocol::mqtt::Publish {
@@ -616,8 +620,8 @@ fn a_lost_message_stays_lost_when_it_is_sent_again() {
         ..muster_protocol::mqtt::Publish::new("t", b"dropped")
     };
     device.resend(token, &again);
-    device.watch(Micros::from_millis(100));
-    consumer.watch(Micros::from_millis(50));
+    device.catch_up();
+    consumer.catch_up();
     assert!(consumer.got().is_empty());
     let account = gateway.stop();
     assert_eq!(

@@ -1,10 +1,11 @@
 //! A small MQTT client over a blocking socket that writes down all it sees.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use muster_gateway::Gateway;
 use muster_model::{Micros, Reason};
 use muster_net::Clock;
 use muster_protocol::mqtt::{
@@ -255,6 +256,12 @@ impl Peer {
         self.until("closed", |seen| seen.last() == Some(&Seen::Closed));
     }
 
+    /// Ends the connection without a word. The gateway has noticed once it closes its side.
+    pub(crate) fn cut(mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("it stands");
+        self.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+    }
+
     /// Writes bytes as they are.
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("it stands");
@@ -270,6 +277,21 @@ impl Peer {
                 "never: {what}; {} seen, {tail:?}",
                 self.seen.len()
             );
+            self.read();
+        }
+    }
+
+    /// Reads all that the gateway had sent by now, once it has all that was sent to it: its answer to a request
+    /// that changes nothing comes behind them.
+    pub(crate) fn catch_up(&mut self) {
+        self.unask(&["nobody/has/this"]);
+    }
+
+    /// Reads until the gateway has so many subscriptions.
+    pub(crate) fn until_subscribed(&mut self, gateway: &Gateway, count: u64) {
+        let give_up = self.now() + PATIENCE;
+        while gateway.account().subscriptions != count {
+            assert!(self.now() < give_up, "never: {count} subscriptions");
             self.read();
         }
     }

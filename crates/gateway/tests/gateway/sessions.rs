@@ -33,7 +33,7 @@ fn a_lasting_session_gets_what_came_while_it_was_away() {
         let mut sent = 0u8;
         // Several times, so that with two threads the session moves from one to the other.
         for round in 0..8 {
-            drop_hard(consumer);
+            consumer.cut();
             for _ in 0..10 {
                 device.publish("t/1", &[sent], Qos::AtLeastOnce);
                 sent += 1;
@@ -63,13 +63,6 @@ fn a_lasting_session_gets_what_came_while_it_was_away() {
     }
 }
 
-/// The connection goes without a word.
-fn drop_hard(peer: Peer) {
-    drop(peer);
-    // The gateway must notice before messages are published for the absent.
-    std::thread::sleep(std::time::Duration::from_millis(30));
-}
-
 /// MQTT-4.4.0-1.
 #[test]
 fn what_was_not_acknowledged_comes_again_with_dup() {
@@ -87,7 +80,7 @@ fn what_was_not_acknowledged_comes_again_with_dup() {
             consumer = consumer.reopen(gateway.addr(), &connect);
             let got = consumer.messages(1);
             assert_eq!((got[0].dup, got[0].payload[0]), (true, round));
-            consumer.watch(Micros::from_millis(50));
+            consumer.catch_up();
         }
         let counts = gateway.stop().counts;
         assert_eq!((counts.delivered, counts.redelivered), (8, 8));
@@ -101,7 +94,7 @@ fn a_clean_start_throws_the_session_away() {
     let gateway = gateway(1);
     let mut consumer = Peer::open(gateway.addr(), Version::V5, &lasting("consumer"));
     consumer.subscribe("t", Qos::AtLeastOnce);
-    drop_hard(consumer);
+    consumer.cut();
     let mut device = Peer::new(gateway.addr(), Version::V5, "device");
     device.publish("t", b"x", Qos::AtLeastOnce);
     device.answers(1);
@@ -121,8 +114,9 @@ fn a_session_ends_when_its_expiry_has_passed() {
     };
     let mut consumer = Peer::open(gateway.addr(), Version::V5, &connect);
     consumer.subscribe("t", Qos::AtLeastOnce);
-    drop_hard(consumer);
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    consumer.cut();
+    let mut bystander = Peer::new(gateway.addr(), Version::V5, "bystander");
+    bystander.until_subscribed(&gateway, 0);
     let consumer = Peer::open(gateway.addr(), Version::V5, &connect);
     assert_eq!(consumer.seen, [Seen::Connected { present: false }]);
 }
@@ -192,12 +186,12 @@ fn a_delayed_will_is_not_published_for_a_client_that_came_back() {
         will: Some(will),
         ..lasting("device")
     };
-    drop_hard(Peer::open(gateway.addr(), Version::V5, &connect));
+    Peer::open(gateway.addr(), Version::V5, &connect).cut();
     let back = Peer::open(gateway.addr(), Version::V5, &lasting("device"));
     consumer.watch(Micros::from_millis(1_200));
     assert!(consumer.got().is_empty());
     drop(back);
-    drop_hard(Peer::open(gateway.addr(), Version::V5, &connect));
+    Peer::open(gateway.addr(), Version::V5, &connect).cut();
     assert_eq!(consumer.messages(1)[0].payload, b"gone");
 }
 

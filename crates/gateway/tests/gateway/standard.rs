@@ -36,17 +36,6 @@ fn open(gateway: &Gateway, connect: &Connect<'_>) -> Peer {
     Peer::open(gateway.addr(), Version::V5, connect)
 }
 
-/// The connection goes without a word, and the gateway has noticed.
-fn drop_hard(gateway: &Gateway, peer: Peer) {
-    drop(peer);
-    // The next connection is taken after the end of this one was seen.
-    peer_that_waits(gateway).watch(WHILE);
-}
-
-fn peer_that_waits(gateway: &Gateway) -> Peer {
-    peer(gateway, "bystander")
-}
-
 fn retained<'a>(topic: &'a str, payload: &'a [u8]) -> Publish<'a> {
     Publish {
         retain: true,
@@ -63,7 +52,7 @@ fn payloads(got: &[Got]) -> Vec<&[u8]> {
 fn kept(gateway: &Gateway, topic: &str) -> Vec<Got> {
     let mut consumer = peer(gateway, "who comes late");
     consumer.subscribe(topic, Qos::ExactlyOnce);
-    consumer.watch(WHILE);
+    consumer.catch_up();
     consumer.got()
 }
 
@@ -116,7 +105,7 @@ fn retain_handling_decides_when_retained_messages_come() {
         }
         let before = consumer.got().len();
         consumer.ask([with(handling)], None);
-        consumer.watch(WHILE);
+        consumer.catch_up();
         consumer.got().len() - before
     };
     assert_eq!(asks(RetainHandling::SendIfNew, true), 1);
@@ -198,7 +187,7 @@ fn a_message_waits_no_longer_than_its_expiry_and_says_how_long_is_left() {
     let connect = lasting("consumer", 600);
     let mut consumer = open(&gateway, &connect);
     consumer.subscribe("t", Qos::AtLeastOnce);
-    drop_hard(&gateway, consumer);
+    consumer.cut();
     let mut device = peer(&gateway, "device");
     for (payload, seconds) in [(&b"short"[..], 1), (b"long", 100)] {
         device.send(&Publish {
@@ -312,7 +301,7 @@ fn a_message_too_large_for_one_subscriber_is_as_good_as_sent() {
     narrow.watch(WHILE);
     assert_eq!(narrow.got().len(), 3);
     // The same if the messages have waited for it.
-    drop_hard(&gateway, narrow);
+    narrow.cut();
     device.publish("t", &[b'x'; 100], Qos::AtLeastOnce);
     device.publish("t", b"fits", Qos::AtLeastOnce);
     device.answers(6);
@@ -383,7 +372,7 @@ fn a_session_belongs_to_its_client_id() {
     for name in ["a", "b"] {
         let mut consumer = open(&gateway, &lasting(name, 600));
         consumer.subscribe(name, Qos::AtLeastOnce);
-        drop_hard(&gateway, consumer);
+        consumer.cut();
     }
     let mut device = peer(&gateway, "device");
     for name in ["a", "b"] {
@@ -392,8 +381,9 @@ fn a_session_belongs_to_its_client_id() {
     device.answers(2);
     for name in ["a", "b"] {
         let mut consumer = open(&gateway, &lasting(name, 600));
-        consumer.watch(WHILE);
-        assert_eq!(payloads(&consumer.got()), [name.as_bytes()]);
+        assert_eq!(payloads(&consumer.messages(1)), [name.as_bytes()]);
+        consumer.catch_up();
+        assert_eq!(consumer.got().len(), 1);
     }
 }
 
@@ -414,7 +404,7 @@ fn a_connack_says_whether_a_session_was_found() {
     ] {
         let peer = open(&gateway, connect);
         assert_eq!(peer.seen, [Seen::Connected { present }]);
-        drop_hard(&gateway, peer);
+        peer.cut();
     }
 }
 
@@ -469,10 +459,10 @@ fn a_will_is_published_once() {
     let gateway = gateway();
     let mut consumer = peer(&gateway, "consumer");
     consumer.subscribe("w", Qos::AtLeastOnce);
-    drop_hard(&gateway, open(&gateway, &leaving(gone(false))));
+    open(&gateway, &leaving(gone(false))).cut();
     assert_eq!(consumer.messages(1).len(), 1);
     // The same session without a will.
-    drop_hard(&gateway, open(&gateway, &lasting("device", 600)));
+    open(&gateway, &lasting("device", 600)).cut();
     consumer.watch(WHILE);
     assert_eq!(consumer.got().len(), 1);
 }
@@ -580,14 +570,14 @@ fn a_delivery_that_has_begun_outlives_its_subscription() {
         device.answers(1);
         // UNSUBSCRIBE, while the copy lies unread.
         consumer.write_raw(b"\xa2\x06\x00\x09\x00\x00\x01t");
-        device.watch(WHILE);
+        device.until_subscribed(&gateway, 0);
         device.publish("t", b"late", qos);
         device.answers(2);
         let mut consumer = consumer.reopen(gateway.addr(), &connect);
         let got = consumer.messages(1);
         assert_eq!(payloads(&got), [b"begun"]);
         assert!(got[0].dup);
-        consumer.watch(WHILE);
+        consumer.catch_up();
         assert_eq!(consumer.got().len(), 1);
         assert_eq!(gateway.stop().counts.delivered_acknowledged, 1);
     }
@@ -644,8 +634,9 @@ fn a_delivery_to_a_sharer_whose_session_ends_goes_to_nobody_else() {
     let mut device = peer(&gateway, "device");
     device.publish("t", b"x", Qos::ExactlyOnce);
     device.answers(1);
-    drop(first);
-    other.watch(BEYOND_A_SECOND);
+    first.cut();
+    other.until_subscribed(&gateway, 1);
+    other.catch_up();
     assert!(other.got().is_empty());
     let first = open(&gateway, &lasting("first", 1));
     assert_eq!(first.seen, [Seen::Connected { present: false }]);
