@@ -12,6 +12,16 @@ pub(crate) const DEVICES: u32 = 50;
 pub(crate) const MESSAGES_PER_DEVICE: u32 = 12;
 pub(crate) const MESSAGES: u64 = (DEVICES * MESSAGES_PER_DEVICE) as u64;
 
+/// Reasons for an invalid run that only say that the machine was busy.
+const OF_TIME: [&str; 6] = [
+    "own-delay",
+    "own-delay-end-to-end",
+    "own-delay-connect",
+    "consumer-starved",
+    "lateness-grew",
+    "shape",
+];
+
 /// Device and sequence number.
 pub(crate) type Id = (u32, u32);
 
@@ -125,17 +135,41 @@ impl Truth {
     /// Reasons for which the run is invalid, except those of time: they are of a busy machine, on
     /// which all that was counted is true all the same.
     fn reasons_but_time(&self) -> Vec<&str> {
-        let of_time = [
-            "own-delay",
-            "own-delay-end-to-end",
-            "own-delay-connect",
-            "consumer-starved",
-            "lateness-grew",
-            "shape",
-        ];
-        let rules = self.result["verdict"]["rules"].as_array().expect("rules");
-        let reasons = rules.iter().filter_map(|rule| rule["reason"].as_str());
-        reasons.filter(|reason| !of_time.contains(reason)).collect()
+        let reasons = self.rules().filter_map(|rule| rule["reason"].as_str());
+        reasons.filter(|reason| !OF_TIME.contains(reason)).collect()
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Value> {
+        let rules = self.result["verdict"]["rules"].as_array();
+        rules.expect("a verdict has rules").iter()
+    }
+
+    /// Checks the verdict: the target broke these rules and no other, and the result follows from that. A busy
+    /// machine may leave one of them open by a reason of time, and the run is invalid then, never another result.
+    pub(crate) fn is_judged(&self, broken: &[&str], what: &str) {
+        let verdict = &self.result["verdict"];
+        let is_broken = |rule: &&Value| match rule["consequence"].as_str() {
+            Some("fails") => true,
+            Some("invalidates") => rule["kind"] != "validity",
+            _ => false,
+        };
+        let names = self.rules().filter(is_broken).map(|rule| &rule["rule"]);
+        let names: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
+        let evidence: Vec<&Value> = self.rules().filter(is_broken).collect();
+        let broken: BTreeSet<&str> = broken.iter().copied().collect();
+        assert_eq!(names, broken, "{what}: {evidence:?}");
+        assert_eq!(self.reasons_but_time(), [""; 0], "{what}");
+        let wanted = if broken.is_empty() { "pass" } else { "fail" };
+        let is_open = self
+            .rules()
+            .any(|rule| rule["consequence"] == "invalidates");
+        let (key, code) = match (is_open, wanted) {
+            (true, _) => ("would_be", 3),
+            (false, "pass") => ("result", 0),
+            (false, _) => ("result", 1),
+        };
+        assert_eq!(verdict[key], wanted, "{what}: {verdict}");
+        assert_eq!(self.exit_code, code, "{what}: {verdict}");
     }
 
     pub(crate) fn account(&self, name: &str) -> u64 {
