@@ -307,7 +307,7 @@ impl Agent {
                 let detail = "for datagrams there was no room: raise `net.core.rmem_max`";
                 self.incident(IncidentKind::ReceiveDrop, *count, detail);
             }
-            Diagnostic::ConsumerAway(detail) => {
+            Diagnostic::ConsumerAway(absence) => {
                 let now = self.clock.now();
                 self.log.begin(Incident {
                     kind: IncidentKind::ConsumerAway,
@@ -315,17 +315,17 @@ impl Agent {
                     from: now - UNDER_WAY,
                     until: now,
                     count: 1,
-                    detail: detail.clone(),
+                    detail: absence.to_string(),
                 });
             }
-            Diagnostic::ConsumerLost { what, since } => {
+            Diagnostic::ConsumerLost { absence, since } => {
                 let now = self.clock.now();
                 self.log.begin(Incident {
                     kind: IncidentKind::ConsumerLost,
                     from: *since.min(&now) - UNDER_WAY,
                     until: now,
                     count: 1,
-                    detail: what.clone(),
+                    detail: absence.to_string(),
                 });
             }
             Diagnostic::ConsumerBack(name) => {

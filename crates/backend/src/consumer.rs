@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, RefusalCause, RefusalKind};
+use muster_conduct::{
+    ConsumerAbsence, ConsumerName, ConsumerRefusal, Diagnostic, RefusalCause, RefusalKind,
+};
 use muster_model::{Listening, Micros};
 
 use crate::consumers::ConsumerPlan;
@@ -103,7 +105,7 @@ impl Consumer {
         self.refusals.clear();
         self.limits.clear();
         if std::mem::take(&mut self.is_missed) {
-            let name = self.name.to_string();
+            let name = self.name.clone();
             self.diagnostics.push(Diagnostic::ConsumerBack(name));
         }
     }
@@ -127,16 +129,24 @@ impl Consumer {
     pub(crate) fn lost(&mut self, since: Micros, why: &str) {
         if std::mem::take(&mut self.is_up) {
             self.is_missed = true;
-            let what = format!("{}: {why}", self.name);
+            let absence = self.absence(why);
             self.diagnostics
-                .push(Diagnostic::ConsumerLost { what, since });
+                .push(Diagnostic::ConsumerLost { absence, since });
         }
     }
 
     /// Notes an absence by our own fault.
     pub(crate) fn away(&mut self, why: &str) {
         self.is_missed = true;
-        self.report(Diagnostic::ConsumerAway, why);
+        let absence = self.absence(why);
+        self.diagnostics.push(Diagnostic::ConsumerAway(absence));
+    }
+
+    fn absence(&self, why: &str) -> ConsumerAbsence {
+        ConsumerAbsence {
+            consumer: self.name.clone(),
+            why: why.to_owned(),
+        }
     }
 
     /// Notes a refusal. It is reported once until the consumer is up. The absence of an answer is

@@ -393,6 +393,9 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use muster_conduct::{ConsumerAbsence, ConsumerName};
+    use muster_model::ConsumerId;
+
     use super::*;
 
     const TIMETABLE: Timetable = Timetable {
@@ -411,6 +414,14 @@ mod tests {
     fn run() -> Run {
         let rules = Rules::builder(false).build();
         Run::new(1, TIMETABLE, &rules, Clock::start())
+    }
+
+    fn consumer() -> ConsumerName {
+        ConsumerName {
+            number: ConsumerId(0),
+            backend: "b".to_owned(),
+            address: "h".to_owned(),
+        }
     }
 
     fn report(run: &mut Run, at: Micros) {
@@ -443,7 +454,10 @@ mod tests {
         let mut run = run();
         run.finished_at = Some(Micros::from_secs(9));
         let lost = |since| Diagnostic::ConsumerLost {
-            what: "a".to_owned(),
+            absence: ConsumerAbsence {
+                consumer: consumer(),
+                why: "a".to_owned(),
+            },
             since: Micros::from_secs(since),
         };
         let lag = Diagnostic::ConsumerLag("a".to_owned());
@@ -459,7 +473,7 @@ mod tests {
     fn of_incidents_without_end_the_first_are_listed_and_the_others_counted() {
         let mut run = run();
         for _ in 0..INCIDENTS_MAX + 7 {
-            run.note(Micros::ZERO, Diagnostic::ConsumerBack("a".to_owned()));
+            run.note(Micros::ZERO, Diagnostic::ConsumerBack(consumer()));
         }
         let incidents = run.into_data().incidents;
         assert_eq!(incidents.len(), INCIDENTS_MAX + 1);

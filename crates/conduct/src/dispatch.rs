@@ -6,7 +6,7 @@ use muster_measure::{Account, Identity, WindowDelta};
 use muster_model::{DeviceId, LinkId, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{ConsumerRefusal, Progress};
+use crate::{ConsumerAbsence, ConsumerName, ConsumerRefusal, Progress};
 
 /// Interval between two reports of a thread.
 pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
@@ -82,16 +82,16 @@ pub enum Diagnostic {
     /// A limit of descriptors, ports, messages or buffers was reached: own fault.
     Limit(String),
     /// A consumer lost its connection, or could not have one, by a limit of ours: own fault.
-    ConsumerAway(String),
+    ConsumerAway(ConsumerAbsence),
     /// A consumer lost its connection, for a cause of the target's.
     ConsumerLost {
         /// The consumer, and the cause.
-        what: String,
+        absence: ConsumerAbsence,
         /// Last answer of its broker; if unknown, the instant of the loss.
         since: Micros,
     },
     /// A consumer is connected and subscribed again.
-    ConsumerBack(String),
+    ConsumerBack(ConsumerName),
     /// A consumer does not come up, or its commands are refused: reported once for each cause.
     ConsumerRefused(ConsumerRefusal),
     /// The application explained why it rejects messages; reported once for each code and shard.

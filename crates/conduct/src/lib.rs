@@ -52,7 +52,9 @@ pub use placement::Placement;
 pub use process::{Afterlife, ProcessSample, ThreadSample};
 pub use progress::{Delivery, Progress};
 pub use recording::{FactWriter, RecordingSink};
-pub use refusal::{ConsumerName, ConsumerRefusal, RefusalCause, RefusalKind, Remedy};
+pub use refusal::{
+    ConsumerAbsence, ConsumerName, ConsumerRefusal, RefusalCause, RefusalKind, Remedy,
+};
 pub use rendering::{directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing};
 pub use timetable::Timetable;

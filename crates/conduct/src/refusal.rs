@@ -1,4 +1,4 @@
-//! Reasons that a consumer of a backend does not come up.
+//! Consumers of a backend that do not come up, or that receive no copies for a while.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,6 +24,15 @@ pub struct ConsumerRefusal {
     pub consumer: ConsumerName,
     /// The cause.
     pub cause: RefusalCause,
+}
+
+/// A consumer that receives no copies any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsumerAbsence {
+    /// The consumer.
+    pub consumer: ConsumerName,
+    /// Description of the cause.
+    pub why: String,
 }
 
 /// Cause of a refusal.
@@ -100,6 +109,12 @@ impl Remedy {
     /// An action.
     pub const fn act(action: &'static str) -> Self {
         Self::Do(Cow::Borrowed(action))
+    }
+}
+
+impl fmt::Display for ConsumerAbsence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.consumer, self.why)
     }
 }
 

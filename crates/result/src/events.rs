@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use muster_conduct::{ConsumerRefusal, Diagnostic, Incidents};
+use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, Incidents};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_model::{Micros, figure};
@@ -22,9 +22,6 @@ pub const COUNTERS_UNREAD: &str = "counters-unread";
 /// The event of metrics that a server outside lacks.
 pub const METRICS_LOST: &str = "metrics-lost";
 
-/// Events that last until the consumer is back.
-const CONSUMER_AWAY: &str = "consumer-away";
-const CONSUMER_LOST: &str = "consumer-lost";
 /// The event of a consumer that does not come up.
 pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 
@@ -51,10 +48,26 @@ pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<Event> {
     let mut events: Vec<Event> = incidents.iter().map(event_of).collect();
     for (at, incident) in incidents.iter().enumerate() {
         if let Diagnostic::ConsumerBack(name) = &incident.diagnostic {
-            end(&mut events[..at], name, incident.at);
+            let before = events[..at].iter_mut().zip(incidents);
+            let lasting = before.filter(|(event, cause)| {
+                event.until_s.is_none() && absent(&cause.diagnostic) == Some(name)
+            });
+            for (event, _) in lasting {
+                event.until_s = Some(incident.at.as_secs_f64().max(event.t_s));
+            }
         }
     }
     events
+}
+
+/// The consumer that is absent from an incident on, until it is back.
+fn absent(diagnostic: &Diagnostic) -> Option<&ConsumerName> {
+    if let Diagnostic::ConsumerAway(absence) | Diagnostic::ConsumerLost { absence, .. } = diagnostic
+    {
+        Some(&absence.consumer)
+    } else {
+        None
+    }
 }
 
 /// The refusals of consumers among the incidents.
@@ -69,19 +82,6 @@ pub(crate) fn refusals(incidents: &[Incidents]) -> Vec<ConsumerRefusal> {
     refusals.collect()
 }
 
-/// A consumer is back: what kept it away is over.
-fn end(events: &mut [Event], name: &str, at: Micros) {
-    let its = format!("{name}: ");
-    let lasting = events.iter_mut().filter(|event| {
-        [CONSUMER_AWAY, CONSUMER_LOST].contains(&event.kind.as_str())
-            && event.until_s.is_none()
-            && event.detail.starts_with(&its)
-    });
-    for event in lasting {
-        event.until_s = Some(at.as_secs_f64().max(event.t_s));
-    }
-}
-
 /// An incident of the generator or its consumers as an event.
 pub fn event_of(incident: &Incidents) -> Event {
     let since = if let Diagnostic::ConsumerLost { since, .. } = &incident.diagnostic {
@@ -91,9 +91,9 @@ pub fn event_of(incident: &Incidents) -> Event {
     };
     let (kind, detail) = match &incident.diagnostic {
         Diagnostic::Limit(what) => ("generator-limit", what.clone()),
-        Diagnostic::ConsumerAway(what) => (CONSUMER_AWAY, what.clone()),
-        Diagnostic::ConsumerLost { what, .. } => (CONSUMER_LOST, what.clone()),
-        Diagnostic::ConsumerBack(what) => ("consumer-back", what.clone()),
+        Diagnostic::ConsumerAway(absence) => ("consumer-away", absence.to_string()),
+        Diagnostic::ConsumerLost { absence, .. } => ("consumer-lost", absence.to_string()),
+        Diagnostic::ConsumerBack(name) => ("consumer-back", name.to_string()),
         Diagnostic::ConsumerRefused(refusal) => (CONSUMER_REFUSED, refusal.to_string()),
         Diagnostic::Rejecting(what) => ("rejecting", what.clone()),
         Diagnostic::Unsendable(what) => ("unsendable", what.clone()),
@@ -324,7 +324,8 @@ fn down(from: u32, until: Option<u32>, lost: u64) -> Event {
 
 #[cfg(test)]
 mod tests {
-    use muster_model::Micros;
+    use muster_conduct::ConsumerAbsence;
+    use muster_model::{ConsumerId, Micros};
 
     use super::*;
 
@@ -340,17 +341,26 @@ mod tests {
 
     #[test]
     fn a_consumer_was_lost_from_the_last_answer_until_it_was_back() {
-        let (secs, what) = (Micros::from_secs, |of: &str| format!("{of}: silent"));
-        let lost = |of: &str, since| Diagnostic::ConsumerLost {
-            what: what(of),
+        let secs = Micros::from_secs;
+        let name = |number| ConsumerName {
+            number: ConsumerId(number),
+            backend: "b".to_owned(),
+            address: "h".to_owned(),
+        };
+        let absence = |number| ConsumerAbsence {
+            consumer: name(number),
+            why: "silent".to_owned(),
+        };
+        let lost = |number, since| Diagnostic::ConsumerLost {
+            absence: absence(number),
             since: secs(since),
         };
         let noted = [
-            (13, lost("consumer 1", 10)),
-            (13, lost("consumer 10", 11)),
-            (20, Diagnostic::ConsumerBack("consumer 1".to_owned())),
-            (30, Diagnostic::ConsumerAway(what("consumer 1"))),
-            (31, Diagnostic::ConsumerBack("consumer 1".to_owned())),
+            (13, lost(1, 10)),
+            (13, lost(10, 11)),
+            (20, Diagnostic::ConsumerBack(name(1))),
+            (30, Diagnostic::ConsumerAway(absence(1))),
+            (31, Diagnostic::ConsumerBack(name(1))),
         ];
         let noted = noted.map(|(at, diagnostic)| Incidents {
             at: secs(at),

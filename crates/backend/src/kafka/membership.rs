@@ -441,12 +441,11 @@ mod tests {
         assert_eq!(world.listening(secs(11)), from_to(0, 9));
         world.handle(secs(12), heard(3, Some("it owes an answer")));
         assert_eq!(world.listening(secs(12)), Listening::deaf(secs(12)));
-        let what = "consumer 0 of backend `b` at h: it owes an answer".to_owned();
-        let since = secs(9);
-        assert_eq!(
-            world.diagnostics(),
-            [Diagnostic::ConsumerLost { what, since }]
-        );
+        let [Diagnostic::ConsumerLost { absence, since }] = world.diagnostics() else {
+            panic!("{:?}", world.diagnostics());
+        };
+        let what = "consumer 0 of backend `b` at h: it owes an answer";
+        assert_eq!((absence.to_string().as_str(), *since), (what, secs(9)));
         world.handle(secs(20), heard(0, None));
         assert_eq!(world.listening(secs(20)), from_to(20, 20));
         world.handle(secs(21), News::Revoked(3));

@@ -97,11 +97,10 @@ impl<'a> Connecting<'a> {
                 if let Diagnostic::ConsumerRefused(refusal) = it {
                     return Some(refused(&refusal.cause));
                 }
-                let Diagnostic::ConsumerAway(text) = it else {
+                let Diagnostic::ConsumerAway(absence) = it else {
                     return None;
                 };
-                let (_, why) = text.split_once(": ").unwrap_or(("", text));
-                Some(Found::new(outcome::SILENT, "silent", why))
+                Some(Found::new(outcome::SILENT, "silent", &absence.why))
             })
         };
         let listener = Listener::default();
