@@ -91,7 +91,7 @@ fn messages_without_an_answer_in_time_are_those_that_the_gateway_left_without() 
 /// A second answer could be taken for that to another request: the connection ends, and the cause is named.
 #[test]
 fn a_second_answer_changes_nothing_and_ends_its_connection() {
-    each("answer-twice: 13", &[], |truth| {
+    each("answer-twice: 13", &["disconnects"], |truth| {
         truth.befell("answer-twice", 13);
         assert_eq!(truth.cell("accepted", "arrived"), MESSAGES);
         let ends = &truth.result["links"]["disconnects"];
