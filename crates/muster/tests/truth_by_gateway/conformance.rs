@@ -24,7 +24,7 @@ slo: { failure-ratio: 0 }
 validity: { lateness-p99: 60s, max-lateness: 60s }
 "#;
 
-/// What a misbehaviour breaks (docs/semantics.md#states-and-sums).
+/// Fault of a run under a misbehaviour (docs/semantics.md#states-and-sums).
 #[derive(Clone, Copy)]
 enum Broken {
     Nothing,
