@@ -45,6 +45,9 @@ pub enum ShardError {
     /// A payload that the scenario's checks let through.
     #[error("cannot compile the payload of a stream: {0}")]
     Payload(#[from] PayloadError),
+    /// Devices speak a protocol that no address is of.
+    #[error("devices speak {0}, and `platform.devices` has no address of it: add one")]
+    NoTarget(&'static str),
     /// The event loop cannot start.
     #[error(transparent)]
     Loop(#[from] muster_net::LoopError),

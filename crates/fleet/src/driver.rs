@@ -195,7 +195,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
         let recording = RecordingSink::new(recorder, writer);
         let recording = recording.noting_refused(spec.plan.registers_refused);
         let mut shard = spec.shard::<P, _>(recording)?;
-        let targets = Targets::new::<P>(spec);
+        let targets = Targets::new::<P>(spec)?;
         if P::TRANSPORT == Transport::Stream {
             // Links on one shared socket have one address.
             shard.recording().count_by_target(targets.counted());

@@ -10,14 +10,14 @@ use muster_net::limits;
 use muster_plan::{FleetPlan, Plan};
 use muster_platform::Protocol;
 
-use crate::classes::ShardSpec;
+use crate::classes::{ShardError, ShardSpec};
 use crate::renewed_targets::RenewedTargets;
 
 /// The addresses of a shard.
 #[derive(Debug)]
 pub(super) struct Targets {
     protocol: Protocol,
-    /// Link n has the one at n modulo their number.
+    /// Link n has the one at n modulo their number; never empty.
     targets: Vec<SocketAddr>,
     /// Addresses in the order in which their counts are kept: those of the start, and those that came later.
     known: Vec<SocketAddr>,
@@ -30,22 +30,28 @@ pub(super) struct Targets {
 
 impl Targets {
     /// The targets of the fleets that speak `P`.
-    pub(super) fn new<P: Session>(spec: &ShardSpec) -> Self {
+    ///
+    /// # Errors
+    /// [`ShardError::NoTarget`] if there is none.
+    pub(super) fn new<P: Session>(spec: &ShardSpec) -> Result<Self, ShardError> {
         let targets = spec.targets.iter();
         let targets = targets.filter(|(protocol, _)| *protocol == P::PROTOCOL);
         let targets: Vec<SocketAddr> = targets.map(|(_, target)| *target).collect();
+        if targets.is_empty() {
+            return Err(ShardError::NoTarget(P::PROTOCOL.name));
+        }
         let fleets = spec.plan.fleets.iter();
         let fleets = fleets.filter(|fleet| P::settings(&fleet.client).is_some());
         let renewed = spec.renewed.clone();
         let renewed = renewed.filter(|_| P::TRANSPORT == Transport::Stream);
-        Self {
+        Ok(Self {
             protocol: P::PROTOCOL,
             known: targets.clone(),
             targets,
             renewed: renewed.map(|renewed| (renewed, 0)),
             sources: fleets.map(sources).collect(),
             plan: Arc::clone(&spec.plan),
-        }
+        })
     }
 
     pub(super) fn plan(&self) -> &Plan {

@@ -2,17 +2,19 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::sync::mpsc::sync_channel;
 
 use muster_conduct::Order;
 use muster_device::{Coap, Mqtt};
-use muster_fleet::{Datagrams, Streams, datagram_driver, stream_driver};
+use muster_fleet::{Datagrams, Streams, datagram_driver, shard_loop, stream_driver};
 use muster_measure::{State, WindowDelta};
 use muster_model::StreamId;
+use muster_net::Mailbox;
 use muster_plan::Plan;
 use muster_platform::Protocol;
 use muster_protocol::layer::Plain;
 
-use crate::rig::{Shard, plan};
+use crate::rig::{Shard, plan, spec};
 
 /// CONNACK of MQTT 5 without properties.
 const CONNACK: [u8; 5] = [0x20, 3, 0, 0, 0];
@@ -125,4 +127,20 @@ fn fleets_of_two_protocols_run_on_one_loop_and_its_account_closes_over_both() {
         assert_eq!((sent, accepted), (all, all), "{stream:?}");
     }
     assert_eq!(account.links.opened, 2);
+}
+
+#[test]
+fn a_protocol_without_an_address_is_an_error_that_names_it() {
+    let targets = vec![(Protocol::Mqtt, (Ipv4Addr::LOCALHOST, 1883).into())];
+    let drivers = vec![datagram_driver::<Coap, _>(|_| Datagrams, None)];
+    let ((_orders, inbox), (outbox, _)) = (sync_channel(1), sync_channel(1));
+    let mailbox = Mailbox::new(0, inbox, outbox);
+    let made = shard_loop(&spec(both(), targets, None), drivers, mailbox);
+    let Err(error) = made else {
+        panic!("no address is of CoAP");
+    };
+    assert_eq!(
+        error.to_string(),
+        "devices speak CoAP, and `platform.devices` has no address of it: add one"
+    );
 }

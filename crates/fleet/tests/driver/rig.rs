@@ -33,6 +33,32 @@ pub(crate) struct Shard {
     pub(crate) clock: Clock,
 }
 
+/// A shard of all links of a plan.
+pub(crate) fn spec(
+    plan: Plan,
+    targets: Vec<(Protocol, SocketAddr)>,
+    renewed: Option<Arc<RenewedTargets>>,
+) -> ShardSpec {
+    let (plan, run, clock) = (Arc::new(plan), RunId(1), Clock::start());
+    let schedules = schedules(&plan).expect("the plan was checked");
+    ShardSpec {
+        recorder: recorder_plan(&plan, run, &schedules),
+        plan,
+        schedules,
+        run,
+        slice: Slice::WHOLE,
+        clock,
+        targets,
+        renewed,
+        gateways: Vec::new(),
+        trial: Trial {
+            slots: 16,
+            buffers: 16,
+            lost_copy: None,
+        },
+    }
+}
+
 impl Shard {
     /// Its links are down, and it tells every fact to `writer` as well.
     pub(crate) fn start(
@@ -60,24 +86,8 @@ impl Shard {
         (targets, renewed): (Vec<(Protocol, SocketAddr)>, Option<Arc<RenewedTargets>>),
         drivers: Vec<MakeDriver>,
     ) -> Self {
-        let (plan, run, clock) = (Arc::new(plan), RunId(1), Clock::start());
-        let schedules = schedules(&plan).expect("the plan was checked");
-        let spec = ShardSpec {
-            recorder: recorder_plan(&plan, run, &schedules),
-            plan,
-            schedules,
-            run,
-            slice: Slice::WHOLE,
-            clock,
-            targets,
-            renewed,
-            gateways: Vec::new(),
-            trial: Trial {
-                slots: 16,
-                buffers: 16,
-                lost_copy: None,
-            },
-        };
+        let spec = spec(plan, targets, renewed);
+        let clock = spec.clock;
         let (orders, inbox) = sync_channel(8);
         let (outbox, dispatches) = sync_channel(1_000);
         let mailbox = Mailbox::new(0, inbox, outbox);
