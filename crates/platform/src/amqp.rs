@@ -1,6 +1,7 @@
 //! At which addresses of AMQP 1.0 a platform publishes, and how it takes commands there.
 
 use crate::command::{CommandScratch, OutboundCommand};
+use crate::kafka::TENANT;
 
 /// A platform's use of AMQP 1.0. [`TENANT`](crate::TENANT) stands for the tenant in its addresses.
 #[derive(Debug)]
@@ -15,6 +16,18 @@ pub struct Amqp {
     pub replies: &'static str,
     /// Renders a command.
     pub command: for<'a> fn(&OutboundCommand<'a>, &'a mut CommandScratch) -> AmqpCommand<'a>,
+}
+
+impl Amqp {
+    /// The tenant that an address belongs to; none if it is no address of the platform.
+    pub fn tenant_of<'a>(&self, address: &'a str) -> Option<&'a str> {
+        let further = [self.commands, self.replies];
+        let mut known = self.messages.iter().chain(&further);
+        known.find_map(|known| {
+            let (before, _) = known.split_once(TENANT)?;
+            address.strip_prefix(before)?.split('/').next()
+        })
+    }
 }
 
 /// A command as a business application sends it.

@@ -9,7 +9,7 @@ use muster_conduct::{CommandToken, Commander, Dispatch, FactWriter, Order, Refus
 use muster_model::{Delivery, Micros};
 use muster_net::{Loop, LoopConfig, Mailbox, Waker};
 use muster_plan::{Plan, Security};
-use muster_platform::{TENANT, is_own_media_type};
+use muster_platform::{Amqp, TENANT, is_own_media_type};
 use muster_transport::Clients;
 use tokio::runtime;
 use tokio::sync::{mpsc, watch};
@@ -48,6 +48,8 @@ pub struct AmqpConsumer {
     asked: Micros,
     /// Buffer of a reply's body.
     body: Vec<u8>,
+    /// The addresses that the platform defines, if it does.
+    platform: Option<&'static Amqp>,
 }
 
 /// The library's thread, and the ways to it.
@@ -76,7 +78,7 @@ pub fn amqp_loop(
     let issuer = backend.issues_commands.then_some(AT);
     let core = Core::new(spec, writer, issuer, |of| of.target.to_string())?;
     let dialect = spec.plan.platform.dialect();
-    let amqp = dialect.application.amqp.as_ref();
+    let amqp = dialect.spec().application.amqp.as_ref();
     let (container, tenants) = (client_id(spec.run, plan), tenants(&spec.plan));
     let sender = issuer.map(|_| AmqpSender::new(dialect, &tenants, &container));
     let names = northbound.addresses.iter().map(|it| it.name.as_str());
@@ -113,6 +115,7 @@ pub fn amqp_loop(
         sender,
         asked: Micros::ZERO,
         body: Vec::new(),
+        platform: amqp,
     };
     let consumer_loop = ConsumerLoop::new(spec, consumer, core, mailbox);
     Ok(consumer_loop.start(spec, &LoopConfig::default(), Some(LIBRARY_THREADS))?)
@@ -256,10 +259,13 @@ impl AmqpConsumer {
                 }
                 cx.core.consumer(AT).up(now);
             }
-            News::Ended(loss) => self.ended(cx, &loss),
+            News::Ended(loss) => self.ended(cx, &loss.on_platform(self.platform)),
             News::Batch(batch) => self.count(cx, batch),
             News::Settled(token, delivery) => settled(cx, token, delivery),
-            News::Commands(loss) => cx.core.consumer(AT).report_refusal(loss.cause),
+            News::Commands(loss) => {
+                let cause = loss.on_platform(self.platform).cause;
+                cx.core.consumer(AT).report_refusal(cause);
+            }
             News::Answered(asked) => {
                 let consumer = cx.core.consumer(AT);
                 if consumer.is_up() && !consumer.is_paused() {

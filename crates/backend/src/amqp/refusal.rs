@@ -18,6 +18,7 @@ use fe2o3_amqp::transport::Error as Transport;
 use fe2o3_amqp::types::definitions::{Error, ErrorCondition};
 use fe2o3_amqp::types::primitives::Symbol;
 use muster_conduct::{RefusalCause, RefusalKind, Remedy};
+use muster_platform::Amqp;
 
 /// Keys of a login.
 pub(super) const LOGIN_KEYS: &str =
@@ -35,6 +36,8 @@ pub(super) struct Loss {
     pub(super) is_of_connection: bool,
     /// True if the peer hung up before its first byte.
     pub(super) is_mute: bool,
+    /// The address that the peer does not have; none if that is not the cause.
+    address: Option<String>,
 }
 
 impl Loss {
@@ -48,6 +51,33 @@ impl Loss {
         let mut loss = Self::new(RefusalKind::Refused, what);
         loss.cause.remedy = remedy;
         loss
+    }
+
+    /// The refusal of an address.
+    fn of_address(what: impl Display, address: &str) -> Self {
+        let remedy = Remedy::See(
+            format!("platform.backend.addresses: is `{address}` a queue or topic of the broker?")
+                .into(),
+        );
+        Self {
+            address: Some(address.to_owned()),
+            ..Self::refused(what, remedy)
+        }
+    }
+
+    /// The same loss, where the platform has the addresses of its tenants, if it says some.
+    pub(super) fn on_platform(mut self, amqp: Option<&Amqp>) -> Self {
+        let address = self.address.as_deref();
+        let tenant = amqp.and_then(|amqp| amqp.tenant_of(address?));
+        if let Some(tenant) = tenant {
+            self.cause.remedy = Remedy::Do(
+                format!(
+                    "does the platform know tenant `{tenant}`, and may this user receive from it?"
+                )
+                .into(),
+            );
+        }
+        self
     }
 
     /// Bytes of another protocol.
@@ -92,6 +122,7 @@ impl Loss {
             is_final: false,
             is_of_connection: false,
             is_mute: false,
+            address: None,
         }
     }
 }
@@ -188,10 +219,10 @@ pub(super) fn of_link(state: LinkStateError, address: &str) -> Loss {
     match state {
         LinkStateError::RemoteDetachedWithError(error)
         | LinkStateError::RemoteClosedWithError(error) => detached(&error, address),
-        LinkStateError::RemoteDetached | LinkStateError::RemoteClosed => Loss::refused(
-            format!("the peer detached `{address}` without an error"),
-            of_address(address),
-        ),
+        LinkStateError::RemoteDetached | LinkStateError::RemoteClosed => {
+            let what = format!("the peer detached `{address}` without an error");
+            Loss::of_address(what, address)
+        }
         LinkStateError::SessionStopped(reason) => of_session_stop(&reason, address),
         LinkStateError::IllegalState | LinkStateError::ExpectImmediateDetach => {
             Loss::silent(format!("the link of `{address}` is over")).of_connection()
@@ -251,7 +282,7 @@ fn of_broken(error: &io::Error) -> Loss {
 
 fn refused_without_a_word(error: &dyn Display, address: &str) -> Loss {
     let what = format!("`{address}` was not attached: {error}");
-    Loss::refused(what, of_address(address))
+    Loss::of_address(what, address)
 }
 
 fn refused(error: &Error, address: &str) -> Loss {
@@ -271,38 +302,22 @@ fn of_error(what: &str, error: &Error, address: Option<&str>) -> Loss {
     let condition = condition(&error.condition);
     let said = error.description.as_deref().filter(|said| !said.is_empty());
     let said = said.map_or(String::new(), |said| format!(", \"{said}\""));
+    let what = format!("{what}: {condition}{said}");
     let remedy = match (condition.as_str(), address) {
         ("amqp:unauthorized-access", _) => {
             Remedy::See(format!("{LOGIN_KEYS}, and the rights of that user at the broker").into())
         }
-        ("amqp:not-found" | "amqp:resource-deleted", Some(address)) => of_address(address),
         ("amqp:resource-limit-exceeded", _) => {
             Remedy::act("raise the limit of the broker, or use fewer consumers")
         }
         ("amqp:resource-locked", _) => Remedy::act("does another consumer have it for itself?"),
-        (_, Some(address)) => of_address(address),
+        (_, Some(address)) => return Loss::of_address(what, address),
         (_, None) => Remedy::see("platform.backend.url"),
     };
-    let loss = Loss::refused(format!("{what}: {condition}{said}"), remedy);
+    let loss = Loss::refused(what, remedy);
     match condition.as_str() {
         "amqp:unauthorized-access" => loss.finally(),
         _ => loss,
-    }
-}
-
-/// The remedy for an address that is not there.
-fn of_address(address: &str) -> Remedy {
-    let known = ["telemetry/", "event/", "command/", "command_response/"];
-    let tenant = known.iter().find_map(|word| address.strip_prefix(word));
-    match tenant.and_then(|rest| rest.split('/').next()) {
-        Some(tenant) => Remedy::Do(
-            format!("does the platform know tenant `{tenant}`, and may this user receive from it?")
-                .into(),
-        ),
-        None => Remedy::See(
-            format!("platform.backend.addresses: is `{address}` a queue or topic of the broker?")
-                .into(),
-        ),
     }
 }
 
@@ -320,6 +335,7 @@ fn condition(condition: &ErrorCondition) -> String {
 #[cfg(test)]
 mod tests {
     use fe2o3_amqp::types::definitions::AmqpError;
+    use muster_platform::Dialect;
 
     use super::*;
 
@@ -339,11 +355,16 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_hono_names_its_tenant() {
-        let error = Error::new(AmqpError::NotFound, None, None);
-        let state = LinkStateError::RemoteClosedWithError(error);
-        let why = of_link(state, "telemetry/t1").cause.to_string();
-        assert!(why.contains("tenant `t1`"), "{why}");
+    fn an_address_of_a_platform_names_its_tenant_and_one_of_a_broker_does_not() {
+        let why = |dialect: Dialect| {
+            let error = Error::new(AmqpError::NotFound, None, None);
+            let state = LinkStateError::RemoteClosedWithError(error);
+            let loss = of_link(state, "telemetry/t1");
+            let loss = loss.on_platform(dialect.application.amqp.as_ref());
+            loss.cause.to_string()
+        };
+        assert!(why(Dialect::Hono).contains("tenant `t1`"));
+        assert!(why(Dialect::Mqtt).contains("is `telemetry/t1` a queue or topic of the broker?"));
     }
 
     #[test]

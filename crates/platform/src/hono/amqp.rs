@@ -52,6 +52,19 @@ mod tests {
     }
 
     #[test]
+    fn an_address_belongs_to_a_tenant() {
+        for address in [
+            "telemetry/t1",
+            "event/t1",
+            "command/t1",
+            "command_response/t1/r-1",
+        ] {
+            assert_eq!(AMQP.tenant_of(address), Some("t1"), "{address}");
+        }
+        assert_eq!(AMQP.tenant_of("readings/t1"), None);
+    }
+
+    #[test]
     fn a_command_that_wants_no_reply_has_no_correlation_id() {
         let (of, mut scratch) = (stamp(), CommandScratch::default());
         let to = outbound(&of, false);
