@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_platform::{CommandScratch, Commanded, Handing, Handover, Protocol, Rewrite};
+use muster_platform::{CommandScratch, Commanded, Handing, Handover, Rewrite};
 use muster_protocol::mqtt::{Publish, Qos};
 
 use crate::account::command_hash;
@@ -226,7 +226,7 @@ pub(crate) fn hand_over(work: &mut Work<'_>, to: Waiter, message: &Message) -> b
 
 /// Reason for which a command fits no answer, whatever its device speaks.
 pub(crate) fn unfit(ctx: &Ctx<'_>, command: &Commanded<'_>) -> Option<&'static str> {
-    (ctx.shared.config.dialect.requests(Protocol::Coap).unfit)(command)
+    (ctx.shared.config.dialect.server.unfit)(command)
 }
 
 fn commanded<'a>(ctx: &Ctx<'_>, message: &'a Message) -> Option<Commanded<'a>> {

@@ -35,9 +35,9 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Dialect; 5] = [
         Dialect::Mqtt,
-        Dialect::SapEdge,
-        Dialect::Thingsboard,
         Dialect::Hono,
+        Dialect::Thingsboard,
+        Dialect::SapEdge,
         Dialect::Http,
     ];
 
@@ -59,10 +59,9 @@ impl Dialect {
 
     /// True if its devices speak a protocol.
     pub const fn speaks(self, protocol: Protocol) -> bool {
-        match protocol {
-            Protocol::Mqtt => self.spec().mqtt.is_some(),
-            Protocol::Coap => self.spec().coap.is_some(),
-            Protocol::Http => self.spec().http.is_some(),
+        match protocol.spec().asks {
+            true => self.asked(protocol).is_some(),
+            false => self.spec().mqtt.is_some(),
         }
     }
 
@@ -77,15 +76,21 @@ impl Dialect {
 
     /// Both ends of requests over a protocol; plain ones where devices do not ask over it.
     pub const fn requests(self, protocol: Protocol) -> &'static Requests {
-        let requests = match protocol {
-            Protocol::Coap => &self.spec().coap,
-            Protocol::Http => &self.spec().http,
-            Protocol::Mqtt => &None,
-        };
-        match requests {
+        match self.asked(protocol) {
             Some(requests) => requests,
             None => &PLAIN_REQUESTS,
         }
+    }
+
+    const fn asked(self, protocol: Protocol) -> Option<&'static Requests> {
+        let mut all = self.spec().requests;
+        while let [(of, requests), rest @ ..] = all {
+            if *of as u8 == protocol as u8 {
+                return Some(requests);
+            }
+            all = rest;
+        }
+        None
     }
 
     /// True if a command over a protocol names where its reply goes.

@@ -49,6 +49,7 @@ pub use requests::{Endpoint, Who};
 use muster_model::{Micros, Promise};
 
 use crate::kafka::Kafka;
+use crate::protocol::Protocol;
 use crate::request::{RequestLimits, Status};
 use crate::scope::unscoped;
 use crate::spec::{
@@ -108,6 +109,7 @@ pub(crate) static HONO: Spec = Spec {
         route: mqtt::route,
         unrouted: unscoped,
         command: northbound::command,
+        unfit: server::unfit,
         handover: Handover::RewrittenOrInAnswer(mqtt::hand),
         objections: Some(Objections {
             treatment: mqtt::treatment,
@@ -132,28 +134,29 @@ pub(crate) static HONO: Spec = Spec {
         downlink: mqtt::downlink,
         ..PLAIN_PUBLISHING
     }),
-    coap: Some(Requests {
-        limits: Some(RequestLimits {
-            body: 2_048,
-            body_key: "`maxPayloadSize` of the adapter",
-            ttd: Micros::from_secs(60),
-            ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
-        }),
-        resource: requests::resource,
-        login: "${id}@${tenant}",
-        uplink: requests::ask,
-        reply: commands::ask_reply,
-        answered: commands::answered,
-        accepted: CHANGED,
-        commanded: CHANGED,
-        hint: meanings::hint,
-        handshake_hint: meanings::HANDSHAKE_HINT,
-        read: server::read,
-        unfit: server::unfit,
-        hand: server::hand,
-    }),
-    http: Some(http::REQUESTS),
+    requests: &[(Protocol::Coap, COAP), (Protocol::Http, http::REQUESTS)],
     ..PLAIN
+};
+
+/// Both ends of requests over CoAP.
+const COAP: Requests = Requests {
+    limits: Some(RequestLimits {
+        body: 2_048,
+        body_key: "`maxPayloadSize` of the adapter",
+        ttd: Micros::from_secs(60),
+        ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",
+    }),
+    resource: requests::resource,
+    login: "${id}@${tenant}",
+    uplink: requests::ask,
+    reply: commands::ask_reply,
+    answered: commands::answered,
+    accepted: CHANGED,
+    commanded: CHANGED,
+    hint: meanings::hint,
+    handshake_hint: meanings::HANDSHAKE_HINT,
+    read: server::read,
+    hand: server::hand,
 };
 
 /// Facts about a path: both words of an endpoint are one, and surface as one.

@@ -6,6 +6,7 @@
 //! query.
 
 use crate::incoming::{Asker, Manner, Refusal, Upload, Wanted};
+use crate::protocol::Protocol;
 use crate::request::Status;
 use crate::spec::{PLAIN, PLAIN_REQUESTS, PLAIN_SERVER, Requests, Server, Spec};
 
@@ -19,37 +20,39 @@ pub(crate) static HTTP: Spec = Spec {
         is_refusal: |code| matches!(code, 300..=599),
         ..PLAIN_SERVER
     },
-    http: Some(Requests {
-        login: "${id}",
-        accepted: ACCEPTED,
-        commanded: ACCEPTED,
-        hint,
-        read: |came, _, out| {
-            let path = came.target.trim_start_matches('/');
-            let path = path.split('?').next().unwrap_or_default();
-            out.clear();
-            // A topic has no wildcards.
-            if path.is_empty() || path.contains(['+', '#']) {
-                return Wanted::Refused(NO_TOPIC);
-            }
-            out.push_str(path);
-            Wanted::Upload(Upload {
-                tenant: "",
-                device: "",
-                gateway: None,
-                content_type: came.content_type,
-                is_at_least_once: true,
-                ttd_s: None,
-                manner: Manner {
-                    is_short: false,
-                    asker: Asker::Nobody,
-                },
-            })
+    requests: &[(
+        Protocol::Http,
+        Requests {
+            login: "${id}",
+            accepted: ACCEPTED,
+            commanded: ACCEPTED,
+            hint,
+            read: |came, _, out| {
+                let path = came.target.trim_start_matches('/');
+                let path = path.split('?').next().unwrap_or_default();
+                out.clear();
+                // A topic has no wildcards.
+                if path.is_empty() || path.contains(['+', '#']) {
+                    return Wanted::Refused(NO_TOPIC);
+                }
+                out.push_str(path);
+                Wanted::Upload(Upload {
+                    tenant: "",
+                    device: "",
+                    gateway: None,
+                    content_type: came.content_type,
+                    is_at_least_once: true,
+                    ttd_s: None,
+                    manner: Manner {
+                        is_short: false,
+                        asker: Asker::Nobody,
+                    },
+                })
+            },
+            hand: |_, _, _| Err(NO_COMMANDS),
+            ..PLAIN_REQUESTS
         },
-        unfit: |_| Some(NO_COMMANDS),
-        hand: |_, _, _| Err(NO_COMMANDS),
-        ..PLAIN_REQUESTS
-    }),
+    )],
     ..PLAIN
 };
 
@@ -88,7 +91,7 @@ mod tests {
     use crate::request::Method;
 
     fn read(target: &str) -> (Option<u16>, String) {
-        let requests = HTTP.http.as_ref().expect("it is spoken");
+        let (_, requests) = &HTTP.requests[0];
         let mut came = Incoming::new(Method::Other, true, b"1");
         came.target = target;
         let mut topic = "left over".to_owned();

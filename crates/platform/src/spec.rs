@@ -14,6 +14,7 @@ use crate::counters::Counters;
 use crate::hono::{Endpoint, Who};
 use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Wanted};
 use crate::kafka::Kafka;
+use crate::protocol::Protocol;
 use crate::request::{
     Answered, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
@@ -66,10 +67,8 @@ pub struct Spec {
     pub server: Server,
     /// The ends over MQTT; none where devices do not speak it.
     pub(crate) mqtt: Option<Publishing>,
-    /// The ends over CoAP; none where devices do not speak it.
-    pub(crate) coap: Option<Requests>,
-    /// The ends over HTTP; none where devices do not speak it.
-    pub(crate) http: Option<Requests>,
+    /// The ends over protocols of requests: those that devices speak.
+    pub(crate) requests: &'static [(Protocol, Requests)],
 }
 
 /// API that creates devices on a platform.
@@ -188,8 +187,6 @@ pub struct Requests {
     /// Reads a request at the server end. The peer is who the link's credentials belong to. The topic
     /// on which it surfaces goes into the last argument, which is emptied first.
     pub read: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
-    /// The reason why a command can be handed to no device; none if it can.
-    pub unfit: fn(&Commanded<'_>) -> Option<&'static str>,
     /// Takes over a command into the answer to a device that asked in that manner; the error says why it
     /// cannot be handed over.
     pub hand: fn(Manner, &Commanded<'_>, &mut HandedCommand) -> Result<(), &'static str>,
@@ -258,6 +255,8 @@ pub struct Server {
     pub unrouted: fn(&str) -> &str,
     /// Reads the topic of a command of the business application; none if it is no such topic.
     pub command: fn(&str) -> Option<Commanded<'_>>,
+    /// The reason why a command can be handed to no device, whatever that speaks; none if it can.
+    pub unfit: fn(&Commanded<'_>) -> Option<&'static str>,
     /// True for a payload that is a command which it takes.
     pub takes_command: fn(&[u8]) -> bool,
     /// The way in which it hands a command on.
@@ -320,8 +319,7 @@ pub(crate) const PLAIN: Spec = Spec {
     application: PLAIN_APPLICATION,
     server: PLAIN_SERVER,
     mqtt: None,
-    coap: None,
-    http: None,
+    requests: &[],
 };
 
 /// An unknown topic.
@@ -379,7 +377,6 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
             why: NO_RESOURCES,
         })
     },
-    unfit: |_| None,
     hand: |_, _, _| Err(NO_RESOURCES),
 };
 
@@ -411,6 +408,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     route: |_, _, _| false,
     unrouted: |topic| topic,
     command: |_| None,
+    unfit: |_| None,
     takes_command: |_| true,
     handover: Handover::AsItCame,
     objections: None,

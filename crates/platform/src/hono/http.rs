@@ -42,7 +42,6 @@ pub(super) const REQUESTS: Requests = Requests {
     hint,
     handshake_hint: "",
     read,
-    unfit: server::unfit,
     hand,
 };
 
