@@ -352,7 +352,7 @@ pub(crate) struct GatewayArgs {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
-    /// The dialect: mqtt, sap-edge, thingsboard, hono or http.
+    /// The dialect: mqtt, hono, thingsboard, sap-edge or http.
     #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
     pub(crate) dialect: Dialect,
     /// Serve MQTT over WebSocket, at any path.

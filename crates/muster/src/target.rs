@@ -67,7 +67,7 @@ pub(crate) fn resolve(plan: &Plan, part: Part) -> Result<Addresses> {
     let backends = backends.map(|backend| Ok(vec![consumer_address(backend, within)?]));
     let backends: Vec<Vec<SocketAddr>> = backends.collect::<Result<_>>()?;
     let webhooks = plan.backends.iter().zip(&backends);
-    let webhooks = webhooks.filter(|(backend, _)| backend.webhook().is_some());
+    let webhooks = webhooks.filter(|(backend, _)| backend.kind().listens);
     Ok(Addresses {
         devices,
         own: webhooks.flat_map(|(_, at)| at.clone()).collect(),
@@ -100,9 +100,9 @@ pub(crate) fn address(endpoint: &Endpoint, within: Duration) -> Result<SocketAdd
 
 /// The address of a backend's consumers. Nobody answers where a webhook is to listen.
 pub(crate) fn consumer_address(backend: &BackendPlan, within: Duration) -> Result<SocketAddr> {
-    match backend.webhook() {
-        Some(_) => Ok(found(&backend.endpoint)?[0]),
-        None => address(&backend.endpoint, within),
+    match backend.kind().listens {
+        true => Ok(found(&backend.endpoint)?[0]),
+        false => address(&backend.endpoint, within),
     }
 }
 
@@ -342,7 +342,7 @@ fn introduce(
             path: String::new(),
         });
     }
-    for backend in plan.backends.iter_mut().filter(|it| it.webhook().is_none()) {
+    for backend in plan.backends.iter_mut().filter(|it| !it.kind().listens) {
         backend.user = Some(Secret::new(northbound.name.clone()));
         backend.password = Some(Secret::new(northbound.password.clone()));
         if let Northbound::Amqp(amqp) = &mut backend.northbound {
@@ -386,7 +386,7 @@ fn gateway_threads(processes: u32) -> u16 {
 /// The consumers' own user, so that what befalls device links does not befall them.
 fn northbound(plan: &Plan) -> Result<User> {
     let mut backends = plan.backends.iter();
-    let first = backends.find(|backend| backend.webhook().is_none());
+    let first = backends.find(|backend| !backend.kind().listens);
     let named = first.and_then(|backend| {
         let (user, password) = (backend.user.as_ref()?, backend.password.as_ref()?);
         Some(User {

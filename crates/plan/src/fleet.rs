@@ -140,26 +140,26 @@ impl ClientPlan {
 
     /// The settings of MQTT; none with another protocol.
     pub const fn mqtt(&self) -> Option<&MqttSettings> {
-        match self {
-            Self::Mqtt(settings) => Some(settings),
-            Self::Coap(_) | Self::Http(_) => None,
+        if let Self::Mqtt(settings) = self {
+            return Some(settings);
         }
+        None
     }
 
     /// The settings of CoAP; none with another protocol.
     pub const fn coap(&self) -> Option<&CoapSettings> {
-        match self {
-            Self::Coap(settings) => Some(settings),
-            Self::Mqtt(_) | Self::Http(_) => None,
+        if let Self::Coap(settings) = self {
+            return Some(settings);
         }
+        None
     }
 
     /// The settings of HTTP; none with another protocol.
     pub const fn http(&self) -> Option<&HttpSettings> {
-        match self {
-            Self::Http(settings) => Some(settings),
-            Self::Mqtt(_) | Self::Coap(_) => None,
+        if let Self::Http(settings) = self {
+            return Some(settings);
         }
+        None
     }
 
     /// Leaves of the settings only what connecting needs.

@@ -16,6 +16,7 @@ use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
 mod amqp;
+mod backend_kind;
 mod coap;
 mod fleet;
 mod http;
@@ -27,6 +28,7 @@ mod only_connecting;
 mod problem;
 mod provision;
 mod reconnect;
+mod scheme;
 mod secret;
 mod security;
 mod steps;
@@ -36,6 +38,7 @@ mod transport;
 mod webhook;
 
 pub use amqp::{AmqpAddress, AmqpLogin, AmqpNorthbound};
+pub use backend_kind::{BackendKind, BackendSpec};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
 pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, Login};
 pub use http::{AnswerId, HttpCall, HttpSettings};
@@ -46,6 +49,7 @@ pub use provision::{
     ApiCredential, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
+pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};
 pub use security::Security;
 pub use steps::StepPlan;
@@ -54,7 +58,7 @@ pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
     PlatformPlan, Sasl,
 };
-pub use transport::{Endpoint, PemFile, Scheme, TlsPlan, TlsVersions};
+pub use transport::{Endpoint, PemFile, TlsPlan, TlsVersions};
 pub use webhook::{WebhookNorthbound, WebhookProof};
 
 /// One run, ready to be carried out by any number of processes.

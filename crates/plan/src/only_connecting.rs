@@ -16,7 +16,8 @@ impl Plan {
     /// devices. Consumers join no group of MQTT, and those of AMQP grant no credit. A link of CoAP without security asks for a sign of life.
     pub fn only_connecting(&self) -> Self {
         let mut plan = self.clone();
-        let is_plain = plan.platform.scheme_of(Protocol::Coap) != Some(Scheme::Coaps);
+        let coap = plan.platform.scheme_of(Protocol::Coap);
+        let is_plain = !coap.is_some_and(Scheme::is_dtls);
         for fleet in &mut plan.fleets {
             (fleet.reconnect.min, fleet.reconnect.max) = (NO_SECOND_TRY, NO_SECOND_TRY);
             (fleet.connect.lifetime, fleet.offline) = (None, None);

@@ -6,7 +6,7 @@ use muster_platform::{Dialect, KafkaRecords, Protocol};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{AmqpNorthbound, Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound};
+use crate::{AmqpNorthbound, BackendKind, Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,42 +175,52 @@ pub struct KafkaTopic {
 }
 
 impl BackendPlan {
+    /// Its kind.
+    pub const fn kind(&self) -> BackendKind {
+        match self.northbound {
+            Northbound::Mqtt(_) => BackendKind::Mqtt,
+            Northbound::Kafka(_) => BackendKind::Kafka,
+            Northbound::Amqp(_) => BackendKind::Amqp,
+            Northbound::Webhook(_) => BackendKind::Webhook,
+        }
+    }
+
     /// Subscription of its consumers, if they speak MQTT.
     pub const fn mqtt(&self) -> Option<&MqttNorthbound> {
-        match &self.northbound {
-            Northbound::Mqtt(mqtt) => Some(mqtt),
-            Northbound::Kafka(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => None,
+        if let Northbound::Mqtt(mqtt) = &self.northbound {
+            return Some(mqtt);
         }
+        None
     }
 
     /// Its topics, if they are Kafka's.
     pub const fn kafka(&self) -> Option<&KafkaNorthbound> {
-        match &self.northbound {
-            Northbound::Kafka(kafka) => Some(kafka),
-            Northbound::Mqtt(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => None,
+        if let Northbound::Kafka(kafka) = &self.northbound {
+            return Some(kafka);
         }
+        None
     }
 
     /// Its endpoint, if the platform pushes to one.
     pub const fn webhook(&self) -> Option<&WebhookNorthbound> {
-        match &self.northbound {
-            Northbound::Webhook(webhook) => Some(webhook),
-            Northbound::Mqtt(_) | Northbound::Kafka(_) | Northbound::Amqp(_) => None,
+        if let Northbound::Webhook(webhook) = &self.northbound {
+            return Some(webhook);
         }
+        None
     }
 
     /// Its addresses, if they are of AMQP 1.0.
     pub const fn amqp(&self) -> Option<&AmqpNorthbound> {
-        match &self.northbound {
-            Northbound::Amqp(amqp) => Some(amqp),
-            Northbound::Mqtt(_) | Northbound::Kafka(_) | Northbound::Webhook(_) => None,
+        if let Northbound::Amqp(amqp) = &self.northbound {
+            return Some(amqp);
         }
+        None
     }
 
-    /// Returns true if its consumers share the messages of one account: a group, or consumers of AMQP 1.0, among
-    /// which a queue distributes its messages.
-    pub const fn shares(&self) -> bool {
-        self.shared.is_some() || self.amqp().is_some()
+    /// Returns true if its consumers share the messages of one account: a group, or consumers among which a
+    /// queue distributes its messages.
+    pub fn shares(&self) -> bool {
+        self.shared.is_some() || self.kind().competes
     }
 }
 

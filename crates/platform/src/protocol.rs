@@ -20,6 +20,10 @@ pub enum Protocol {
 pub struct ProtocolSpec {
     /// The name in messages.
     pub name: &'static str,
+    /// The name in a scenario.
+    pub word: &'static str,
+    /// The mark of a peer that speaks another one.
+    pub absent: &'static str,
     /// True if devices send requests and receive an answer to each; false if they publish and subscribe.
     pub asks: bool,
     /// True if messages travel in datagrams; false for a stream of bytes.
@@ -28,6 +32,8 @@ pub struct ProtocolSpec {
     pub is_applications: bool,
     /// True if messages are sent with a quality of service.
     pub has_qos: bool,
+    /// True if a message says how surely it travels on: by its quality of service, or a header.
+    pub has_levels: bool,
     /// True if links log in with a user name and a password, or with a token.
     pub has_logins: bool,
     /// True if messages have user properties.
@@ -38,10 +44,13 @@ pub struct ProtocolSpec {
 
 static MQTT: ProtocolSpec = ProtocolSpec {
     name: "MQTT",
+    word: "mqtt",
+    absent: "no MQTT",
     asks: false,
     is_in_datagrams: false,
     is_applications: true,
     has_qos: true,
+    has_levels: true,
     has_logins: true,
     has_user_properties: true,
     numbers_media_types: false,
@@ -49,10 +58,13 @@ static MQTT: ProtocolSpec = ProtocolSpec {
 
 static COAP: ProtocolSpec = ProtocolSpec {
     name: "CoAP",
+    word: "coap",
+    absent: "no CoAP",
     asks: true,
     is_in_datagrams: true,
     is_applications: false,
     has_qos: false,
+    has_levels: false,
     has_logins: false,
     has_user_properties: false,
     numbers_media_types: true,
@@ -60,10 +72,13 @@ static COAP: ProtocolSpec = ProtocolSpec {
 
 static HTTP: ProtocolSpec = ProtocolSpec {
     name: "HTTP",
+    word: "http",
+    absent: "no HTTP",
     asks: true,
     is_in_datagrams: false,
     is_applications: false,
     has_qos: false,
+    has_levels: true,
     has_logins: true,
     has_user_properties: false,
     numbers_media_types: false,
@@ -80,6 +95,12 @@ impl Protocol {
             Self::Coap => &COAP,
             Self::Http => &HTTP,
         }
+    }
+
+    /// The protocol of that name in a scenario.
+    pub fn named(word: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|protocol| protocol.word.eq_ignore_ascii_case(word))
     }
 }
 

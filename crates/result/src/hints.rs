@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
 use muster_judge::{FleetHints, Hints, LinkCause};
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_plan::{FleetPlan, Plan, Scheme, Security};
+use muster_plan::{FleetPlan, Plan, Security};
 use muster_report::Event;
 
 use crate::events::CONSUMER_REFUSED;
@@ -34,7 +34,7 @@ pub(crate) fn hints(
         FleetHints {
             closed_in_handshake: security.hint_on_silence(),
             other_protocol: security.hint_on_nonsense(),
-            is_refused_in_silence: scheme == Scheme::Coaps,
+            is_refused_in_silence: scheme.is_dtls(),
         }
     };
     Hints {

@@ -9,14 +9,14 @@ use muster_plan::Problem;
 
 use crate::endpoint;
 use crate::environment::REFERENCE;
-use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Word};
+use crate::language::{Form, Key, Kind, Object, SCENARIO, Scalar, Status, Urls, Word};
 use crate::nearest::{foreign_name, nearest, synonym};
 use crate::source::{Place, Sources};
 use crate::tree::{Entry, Node, Value};
 use crate::units::{self, Unreadable};
 use crate::web;
 
-use self::owners::Given;
+pub(crate) use self::owners::{Given, connect};
 
 /// Findings of the check, in the order of the file.
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ impl Check<'_> {
             Kind::Either(kinds) => self.either(kinds, node, path),
             Kind::Percentiles => self.percentiles(node, path),
             Kind::Word(words) => self.word(words, node, path),
-            Kind::Url(schemes) => self.url(schemes, node, path),
+            Kind::Url(urls) => self.url(urls, node, path),
             Kind::One(scalar) => self.single(*scalar, node, path),
         }
     }
@@ -261,7 +261,7 @@ impl Check<'_> {
         self.known_word(words, text, node, path);
     }
 
-    fn known_word(&mut self, words: &'static [Word], text: &str, node: &Node, path: &str) -> bool {
+    fn known_word(&mut self, words: &[Word], text: &str, node: &Node, path: &str) -> bool {
         let word = words.iter().find(|word| word.name == text);
         match word.map(|word| word.status) {
             Some(Status::Built) => return true,
@@ -294,7 +294,7 @@ impl Check<'_> {
         false
     }
 
-    fn url(&mut self, schemes: &'static [Word], node: &Node, path: &str) {
+    fn url(&mut self, urls: &Urls, node: &Node, path: &str) {
         let help = "such as mqtt://broker.example:1883";
         let Some(text) = node.text() else {
             self.form(node, path, "a URL", help);
@@ -305,7 +305,7 @@ impl Check<'_> {
             self.wrong(node.place, path, &what, help);
             return;
         };
-        if !self.known_word(schemes, scheme, node, path) {
+        if !self.known_word(&urls.words(), scheme, node, path) {
             return;
         }
         if let Err(unreadable) = endpoint::read(text) {

@@ -4,18 +4,20 @@
 //! A filled value takes the place of the map it is missing in.
 
 mod addresses;
+mod calls;
 mod coap;
-mod http;
 mod requests;
 mod short;
 mod stamps;
 
+use muster_plan::BackendKind;
 use muster_platform::{Dialect, Protocol};
 
 pub(crate) use addresses::{address, default_protocol};
 
 use self::addresses::{first_protocol, of_applications, of_gateway, schemes};
-use crate::check::alternative;
+use crate::check::{Given, alternative};
+use crate::endpoint;
 use crate::language::{Kind, Object, Owner, SCENARIO, STREAM, Status};
 use crate::source::{Place, Sources};
 use crate::tree::{self, Entry, Node, Value};
@@ -29,19 +31,24 @@ pub(crate) fn fill(root: &mut Node) {
     for fleet in list_mut(root, "fleet") {
         let protocol = protocol_of(fleet, first);
         requests::fill(fleet, dialect, protocol);
-        match protocol {
-            Protocol::Mqtt => {}
-            Protocol::Coap => coap::fill(fleet),
-            Protocol::Http => http::fill(fleet, dialect),
+        if protocol == Protocol::Coap {
+            coap::fill(fleet);
         }
     }
     fill_dialect(root, dialect);
     stamps::leave_out(root, dialect);
     fill_queries(root);
-    fill_object(&SCENARIO, root);
+    let given = Given::new(root);
+    fill_object(&SCENARIO, root, &given);
     for fleet in list_mut(root, "fleet") {
-        fill_fleet(fleet);
-        list_mut(fleet, "streams").for_each(leave_out_of_messages);
+        let asks = protocol_of(fleet, first).asks;
+        fill_fleet(fleet, asks);
+        for stream in list_mut(fleet, "streams") {
+            if dialect.has_free_calls && is_uplink(stream) {
+                calls::fill(stream);
+            }
+            leave_out_of_messages(stream);
+        }
     }
     fill_settle(root);
     let traffic = Traffic::of(root, dialect);
@@ -61,9 +68,7 @@ fn dialect(root: &Node) -> Dialect {
 
 /// The protocol of a fleet's devices; by default that of the first address.
 fn protocol_of(fleet: &Node, first: Protocol) -> Protocol {
-    let mut protocols = Protocol::ALL.into_iter();
-    let named = protocols.find(|it| it.name.eq_ignore_ascii_case(text(fleet, "protocol")));
-    named.unwrap_or(first)
+    Protocol::named(text(fleet, "protocol")).unwrap_or(first)
 }
 
 /// The dialect's own defaults, which go before the language's.
@@ -131,11 +136,13 @@ fn fill_all(node: &mut Node, defaults: &[(&str, &str)]) {
     }
 }
 
-fn fill_object(object: &'static Object, node: &mut Node) {
+/// Fills in the defaults of the language: those of keys that have a meaning here.
+fn fill_object(object: &'static Object, node: &mut Node, given: &Given) {
+    let given = given.clone().within(object, node);
     for key in object.keys {
-        if let (Some(default), Status::Built, None) = (key.default, key.status, node.get(key.name))
-        {
-            put(node, key.name, default);
+        let has_meaning = key.owners.iter().all(|owner| given.has(owner));
+        if let (Some(default), Status::Built, true) = (key.default, key.status, has_meaning) {
+            self::default(node, key.name, default);
         }
     }
     let Value::Map(entries) = &mut node.value else {
@@ -143,38 +150,41 @@ fn fill_object(object: &'static Object, node: &mut Node) {
     };
     for Entry { key, node, .. } in entries {
         if let Some(key) = object.key(key) {
-            fill_value(&key.kind, node);
+            fill_value(&key.kind, node, &given);
         }
     }
 }
 
-fn fill_value(kind: &'static Kind, node: &mut Node) {
+fn fill_value(kind: &'static Kind, node: &mut Node, given: &Given) {
     match kind {
-        Kind::Object(object) => fill_object(object, node),
+        Kind::Object(object) => fill_object(object, node, given),
         Kind::Either(kinds) => {
             if let Some(kind) = alternative(kinds, node) {
-                fill_value(kind, node);
+                fill_value(kind, node, given);
             }
         }
         Kind::List(inner) => {
             let Value::List(items) = &mut node.value else {
                 return;
             };
-            items.iter_mut().for_each(|item| fill_value(inner, item));
+            items
+                .iter_mut()
+                .for_each(|item| fill_value(inner, item, given));
         }
         Kind::One(_) | Kind::Url(_) | Kind::Word(_) | Kind::Percentiles | Kind::Table(_) => {}
     }
 }
 
-fn fill_fleet(fleet: &mut Node) {
+fn fill_fleet(fleet: &mut Node, asks: bool) {
     let id = format!("{}-${{index:08}}", text(fleet, "name"));
     default_text(fleet, "id", id);
     for stream in list_mut(fleet, "streams") {
-        fill_stream(stream);
+        fill_stream(stream, asks);
     }
 }
 
-fn fill_stream(stream: &mut Node) {
+/// Fills in a stream; `asks` if its messages are requests, which are answered at whatever level.
+fn fill_stream(stream: &mut Node, asks: bool) {
     default_text(stream, "name", text(stream, "kind").to_owned());
     let own = format!("{OWN}${{id}}/{}", text(stream, "name"));
     // A stream with a method has a path.
@@ -182,7 +192,7 @@ fn fill_stream(stream: &mut Node) {
         Some(_) => default_text(stream, "path", format!("/{own}")),
         None => default_text(stream, "topic", own),
     }
-    let ack = if text(stream, "qos") == "0" {
+    let ack = if text(stream, "qos") == "0" && !asks {
         "none"
     } else {
         "transport"
@@ -289,7 +299,7 @@ impl Traffic {
             .collect();
         let qos = streams
             .iter()
-            .map(|stream| text(stream, "qos"))
+            .filter_map(|stream| stream.get("qos")?.text())
             .max()
             .unwrap_or("1");
         let topics = || streams.iter().map(|stream| surfaced(stream));
@@ -340,17 +350,10 @@ fn levels(topic: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Beginning of the addresses of Kafka, whose consumers subscribe to nothing.
-const KAFKA: &str = "kafka";
-/// Beginning of the addresses of AMQP.
-const AMQP: &str = "amqp";
-/// Link credit: a second of the load of a common platform, and far more than a round trip.
-const CREDIT: &str = "1000";
-
 fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     if text(platform, "kind") == "gateway" {
         default(platform, "dialect", dialect.name);
-        default(platform, "devices", of_gateway(dialect));
+        default(platform, "devices", &of_gateway(dialect));
         // Where no message carries an id, no arrival could join the ledger.
         if traffic.carries_ids && traffic.surfaces {
             default(platform, "backend", "[ { consumers: 1 } ]");
@@ -394,24 +397,25 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             format!("backend-{number}")
         };
         default_text(backend, "name", name);
-        // The platform connects there, and knows no filter.
-        if backend.get("webhook").is_some() {
-            continue;
-        }
-        if let Some(url) = &url {
+        if let Some(url) = url.as_ref().filter(|_| backend.get("webhook").is_none()) {
             default_text(backend, "url", url.clone());
         }
-        if text(backend, "url").starts_with(KAFKA) {
-            continue;
+        if backend_kind(backend) == BackendKind::Mqtt {
+            default_text(backend, "filter", traffic.filter.clone());
+            default(backend, "qos", &traffic.qos);
+            default_text(backend, "version", traffic.version.clone());
         }
-        if text(backend, "url").starts_with(AMQP) {
-            default(backend, "credit", CREDIT);
-            continue;
-        }
-        default_text(backend, "filter", traffic.filter.clone());
-        default(backend, "qos", &traffic.qos);
-        default_text(backend, "version", traffic.version.clone());
     }
+}
+
+/// The kind of a backend; MQTT where nothing says another.
+pub(crate) fn backend_kind(backend: &Node) -> BackendKind {
+    if backend.get("webhook").is_some() {
+        return BackendKind::Webhook;
+    }
+    let scheme = endpoint::scheme(text(backend, "url"));
+    let kind = scheme.and_then(|scheme| scheme.spec().backend);
+    kind.unwrap_or(BackendKind::Mqtt)
 }
 
 fn default(node: &mut Node, key: &str, value: &str) {

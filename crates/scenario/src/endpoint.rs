@@ -1,8 +1,7 @@
 //! Addresses, as URLs write them (RFC 3986 section 3.2).
 
 use http::uri::Authority;
-use muster_plan::{Endpoint, Scheme};
-use muster_platform::Protocol;
+use muster_plan::{Endpoint, PathUse, Scheme};
 
 use crate::units::Unreadable;
 
@@ -14,14 +13,18 @@ const DEFAULT_PATH: &str = "/mqtt";
 /// # Errors
 /// Anything else, also user names, and paths where nothing has a use for one.
 pub(crate) fn read(url: &str) -> Result<Endpoint, Unreadable> {
-    let is_kafka = url
-        .split_once("://")
-        .is_some_and(|(name, _)| name.starts_with("kafka"));
+    let backend = scheme(url).and_then(|scheme| scheme.spec().backend);
     let first = |servers: Vec<Endpoint>| servers.into_iter().next();
-    match is_kafka {
+    match backend.is_some_and(|it| it.has_servers) {
         true => servers(url).map(first)?.ok_or_else(|| no_host(url)),
         false => one(url),
     }
+}
+
+/// The scheme of an address; none where it has none that is known.
+pub(crate) fn scheme(url: &str) -> Option<Scheme> {
+    let (name, _) = url.split_once("://")?;
+    Scheme::named(name)
 }
 
 /// Reads `kafka://host:port,host:port`: several servers of one cluster.
@@ -57,12 +60,8 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
         help: help.to_owned(),
     };
     let help = "such as mqtt://broker.example:1883";
-    let parts = url.split_once("://").and_then(|(name, rest)| {
-        let scheme = Scheme::ALL
-            .into_iter()
-            .find(|scheme| scheme.name() == name)?;
-        Some((scheme, rest))
-    });
+    let parts = url.split_once("://");
+    let parts = parts.and_then(|(name, rest)| Some((Scheme::named(name)?, rest)));
     let (scheme, rest) = parts.ok_or_else(|| bad("is no address", help))?;
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
@@ -123,32 +122,23 @@ fn literal(text: &str) -> Result<String, (&'static str, &'static str)> {
 
 /// The path of an address; what is wrong with it, and what would be right.
 fn path_of(scheme: Scheme, path: &str) -> Result<String, (&'static str, &'static str)> {
-    if scheme.protocol() == Protocol::Http {
-        return match path.strip_suffix('/').unwrap_or(path) {
+    match (scheme.spec().path, path) {
+        (PathUse::None(_), "" | "/") => Ok(String::new()),
+        (PathUse::None(help), _) => Err(("has a path", help)),
+        (PathUse::Resource, "") => Ok(DEFAULT_PATH.to_owned()),
+        (PathUse::Resource, path) if is_path(path) => Ok(path.to_owned()),
+        (PathUse::Resource, _) => Err((
+            "has no path of a request",
+            "such as ws://broker.example/mqtt",
+        )),
+        (PathUse::Prefix, path) => match path.strip_suffix('/').unwrap_or(path) {
             "" => Ok(String::new()),
             path if is_path(path) && !path.contains('?') => Ok(path.to_owned()),
             _ => Err((
                 "has more than a path behind its host",
                 "such as https://api.example/v1",
             )),
-        };
-    }
-    if !scheme.is_websocket() {
-        return match path {
-            "" | "/" => Ok(String::new()),
-            _ if scheme.is_amqp() => {
-                Err(("has a path", "name the queue or topic under `addresses`"))
-            }
-            _ => Err(("has a path", "such as mqtt://broker.example:1883")),
-        };
-    }
-    match path {
-        "" => Ok(DEFAULT_PATH.to_owned()),
-        path if is_path(path) => Ok(path.to_owned()),
-        _ => Err((
-            "has no path of a request",
-            "such as ws://broker.example/mqtt",
-        )),
+        },
     }
 }
 

@@ -264,7 +264,7 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
         }
     }
     // The platform connects to a webhook.
-    for backend in plan.backends.iter().filter(|it| it.webhook().is_none()) {
+    for backend in plan.backends.iter().filter(|it| !it.kind().listens) {
         add(&backend.endpoint, u32::from(backend.consumers));
     }
     ports

@@ -26,7 +26,8 @@ mod stream;
 
 pub(crate) use stream::STREAM;
 
-use muster_platform::Dialect;
+use muster_plan::{BackendKind, Scheme, SchemeSpec};
+use muster_platform::{Dialect, Protocol};
 
 use Scalar::{Text, Whole};
 
@@ -73,8 +74,10 @@ pub(crate) enum Status {
 /// The setting that a key belongs to.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    Devices(&'static [&'static str]),
-    Backend(&'static [&'static str]),
+    /// Devices of a protocol that fulfils this condition.
+    Devices(fn(Protocol) -> bool),
+    /// A backend of a kind that fulfils this condition.
+    Backend(fn(BackendKind) -> bool),
     /// One of these words under the nearest `kind`.
     Kind(&'static [&'static str]),
     /// A dialect that fulfils this condition.
@@ -83,22 +86,22 @@ pub(crate) enum Owner {
     Deployed,
 }
 
-const MQTT: Owner = Owner::Devices(&["MQTT"]);
-const COAP: Owner = Owner::Devices(&["CoAP"]);
-const HTTP: Owner = Owner::Devices(&["HTTP"]);
+const MQTT: Owner = Owner::Devices(|it| it == Protocol::Mqtt);
+const COAP: Owner = Owner::Devices(|it| it == Protocol::Coap);
+const HTTP: Owner = Owner::Devices(|it| it == Protocol::Http);
 /// Devices whose messages are requests.
-const ASKING: Owner = Owner::Devices(&["CoAP", "HTTP"]);
+const ASKING: Owner = Owner::Devices(|it| it.asks);
 /// Devices whose links are streams of bytes.
-const STREAMED: Owner = Owner::Devices(&["MQTT", "HTTP"]);
+const STREAMED: Owner = Owner::Devices(|it| !it.is_in_datagrams);
 /// Devices that choose how surely a message arrives by a level.
-const LEVELLED: Owner = Owner::Devices(&["MQTT", "HTTP"]);
+const LEVELLED: Owner = Owner::Devices(|it| it.has_levels);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A single value of this form.
     One(Scalar),
     /// `mqtt://host:port` with one of these schemes.
-    Url(&'static [Word]),
+    Url(&'static Urls),
     Word(&'static [Word]),
     /// `{ p99: "<= 250ms" }`, or `any`.
     Percentiles,
@@ -108,6 +111,24 @@ pub(crate) enum Kind {
     List(&'static Kind),
     /// One of these, by its form: at most one single value, one list and one map.
     Either(&'static [Kind]),
+}
+
+/// Schemes of an address.
+#[derive(Debug)]
+pub(crate) struct Urls {
+    /// The condition that those fulfil that are built.
+    pub(crate) are_built: fn(&SchemeSpec) -> bool,
+    /// Further words, which are not yet built or refused.
+    pub(crate) others: &'static [Word],
+}
+
+impl Urls {
+    pub(crate) fn words(&self) -> Vec<Word> {
+        let schemes = Scheme::ALL.into_iter();
+        let schemes = schemes.filter(|scheme| (self.are_built)(scheme.spec()));
+        let words = schemes.map(|scheme| word(scheme.name()));
+        words.chain(self.others.iter().copied()).collect()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -208,7 +229,7 @@ impl Form {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Word {
     pub(crate) name: &'static str,
     pub(crate) status: Status,
@@ -369,7 +390,7 @@ mod tests {
                 kinds.for_each(|kind| later_in(kind, path, found));
             }
             Kind::Word(words) => add(words, &str::to_owned),
-            Kind::Url(words) => add(words, &|scheme| format!("{scheme}://127.0.0.1")),
+            Kind::Url(urls) => add(&urls.words(), &|scheme| format!("{scheme}://127.0.0.1")),
             Kind::One(_) | Kind::Percentiles | Kind::Table(_) => {}
         }
     }
@@ -379,7 +400,7 @@ mod tests {
             Kind::One(scalar) => example(*scalar).to_owned(),
             Kind::List(inner) => format!("[ {} ]", value_of(inner)),
             Kind::Object(_) | Kind::Table(_) => "{}".to_owned(),
-            Kind::Url(words) => format!("{}://127.0.0.1", words[0].name),
+            Kind::Url(urls) => format!("{}://127.0.0.1", urls.words()[0].name),
             Kind::Word(words) => words[0].name.to_owned(),
             Kind::Percentiles => "{ p99: 1s }".to_owned(),
             Kind::Either(kinds) => value_of(&kinds[0]),

@@ -69,9 +69,10 @@ fn kind(kind_: &Kind) -> Value {
     match kind_ {
         Kind::One(scalar) if scalar.is_text() => single(*scalar),
         Kind::One(scalar) => or_reference(&single(*scalar)),
-        Kind::Url(schemes) => {
-            let is_refused = |word: &&Word| matches!(word.status, Status::Refused { .. });
-            let schemes = schemes.iter().filter(|word| !is_refused(word));
+        Kind::Url(urls) => {
+            let is_refused = |word: &Word| matches!(word.status, Status::Refused { .. });
+            let schemes = urls.words().into_iter();
+            let schemes = schemes.filter(|word| !is_refused(word));
             let schemes: Vec<&str> = schemes.map(|word| word.name).collect();
             let pattern = format!("^(?i:{})://", schemes.join("|"));
             or_reference(&json!({ "type": "string", "pattern": pattern }))

@@ -275,11 +275,8 @@ fn print(account: &GatewayAccount) -> Result<u8> {
 
 /// The behaviour as the scenario's language has it, with its units, defaults and errors.
 fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
-    let scheme = match of_requests(args.dialect).next() {
-        Some(Protocol::Coap) => "coap",
-        Some(Protocol::Http) => "http",
-        Some(Protocol::Mqtt) | None => "mqtt",
-    };
+    let scheme = of_requests(args.dialect).next();
+    let scheme = scheme.unwrap_or(Protocol::Mqtt).word;
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
         args.dialect

@@ -18,10 +18,11 @@ pub(crate) fn device_addresses(plan: &Plan) -> Result<Vec<DeviceAddress>> {
 /// The addresses of one endpoint to which a plan's devices connect.
 pub(crate) fn addresses_of(plan: &Plan, endpoint: &Endpoint) -> Result<Vec<DeviceAddress>> {
     let within = patience(plan);
-    let addresses = match plan.platform.uses_all_addresses && !endpoint.scheme.is_coap() {
-        true => all_that_answer(&found(endpoint)?, within),
-        false => vec![address(endpoint, within)?],
-    };
+    let addresses =
+        match plan.platform.uses_all_addresses && !endpoint.scheme.protocol().is_in_datagrams {
+            true => all_that_answer(&found(endpoint)?, within),
+            false => vec![address(endpoint, within)?],
+        };
     let protocol = endpoint.scheme.protocol();
     Ok(addresses.into_iter().map(|at| (protocol, at)).collect())
 }

@@ -10,8 +10,7 @@ use muster_gateway::{
 };
 use muster_model::LinkId;
 use muster_plan::{
-    Credential, Endpoint, FleetPlan, Northbound, PemFile, Plan, Scheme, WebhookNorthbound,
-    WebhookProof,
+    Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, WebhookNorthbound, WebhookProof,
 };
 use muster_platform::Protocol;
 use muster_transport::throwaway;
@@ -29,16 +28,13 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
         let found = devices.find(|(of, _)| *of == protocol);
         found.map(|(_, address)| *address)
     };
-    let scheme = plan.platform.scheme_of(Protocol::Coap);
-    let scheme = scheme.unwrap_or(Scheme::Coap);
-    let web = plan.platform.scheme_of(Protocol::Http);
-    let web = web.unwrap_or(Scheme::Http);
-    let mut backends = plan.backends.iter().zip(&found.backends);
-    let amqp = backends.find(|(backend, _)| backend.amqp().is_some());
-    let amqp = amqp.map(|(backend, addresses)| (backend.endpoint.scheme, addresses.first()));
-    let amqps = own
-        .clone()
-        .filter(|_| amqp.is_some_and(|(scheme, _)| scheme.is_tls()));
+    let is_carried = |protocol, by: fn(Scheme) -> bool| {
+        let scheme = plan.platform.scheme_of(protocol);
+        scheme.is_some_and(by)
+    };
+    let mut backends = plan.backends.iter();
+    let is_amqps = backends.any(|it| it.amqp().is_some() && it.endpoint.scheme.is_tls());
+    let amqps = own.clone().filter(|_| is_amqps);
     // Devices alone come to the other addresses over TLS.
     let own = own.map(|tls| GatewayTls {
         needs_client_cert: tls.client_ca.is_some(),
@@ -47,23 +43,36 @@ pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>)
     // If no device speaks MQTT, the business application has a port of its own.
     let northbound = || SocketAddr::new(devices[0].1.ip(), 0);
     let broker = address_of(Protocol::Mqtt).unwrap_or_else(northbound);
-    let mut listen = ListenAddresses::new(broker)
-        .with(scheme.name(), address_of(Protocol::Coap))
-        .with(web.name(), address_of(Protocol::Http));
-    if let Some((scheme, address)) = amqp {
-        listen = listen.with(scheme.name(), address.copied());
+    let mut listen = ListenAddresses::new(broker);
+    for endpoint in &plan.platform.endpoints {
+        let protocol = endpoint.scheme.protocol();
+        listen = listen.with(listener_of(endpoint), address_of(protocol));
+    }
+    for (backend, addresses) in plan.backends.iter().zip(&found.backends) {
+        if backend.kind().has_gateway_listener {
+            let name = backend.endpoint.scheme.name();
+            listen = listen.with(name, addresses.first().copied());
+        }
     }
     GatewayConfig {
         listen,
-        coaps: scheme.is_dtls().then_some(GatewayDtls {
+        coaps: is_carried(Protocol::Coap, Scheme::is_dtls).then_some(GatewayDtls {
             connection_id: true,
             secret: None,
             certificate: own.clone(),
         }),
-        https: own.filter(|_| web.is_tls()),
+        https: own.filter(|_| is_carried(Protocol::Http, Scheme::is_tls)),
         amqps,
         users: users(plan),
         ..GatewayConfig::default()
+    }
+}
+
+/// The name of the gateway's address for the devices of an endpoint.
+fn listener_of(endpoint: &Endpoint) -> &'static str {
+    match endpoint.scheme.protocol().is_applications {
+        true => BROKER,
+        false => endpoint.scheme.name(),
     }
 }
 
@@ -99,19 +108,19 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses
     let endpoints = plan.platform.endpoints.iter();
     let devices = endpoints.flat_map(|endpoint| {
         let protocol = endpoint.scheme.protocol();
-        let addresses = match protocol {
-            Protocol::Mqtt => at(BROKER),
-            Protocol::Coap | Protocol::Http => at(endpoint.scheme.name()),
-        };
-        addresses.into_iter().map(move |at| (protocol, at))
+        let addresses = at(listener_of(endpoint)).into_iter();
+        addresses.map(move |at| (protocol, at))
     });
     let devices = devices.collect();
     let own = |number: usize| found.backends.get(number).cloned().unwrap_or_default();
     let backends = plan.backends.iter().enumerate();
-    let backends = backends.map(|(number, backend)| match backend.northbound {
-        Northbound::Webhook(_) => own(number),
-        Northbound::Amqp(_) => at(backend.endpoint.scheme.name()),
-        Northbound::Mqtt(_) | Northbound::Kafka(_) => at(BROKER),
+    let backends = backends.map(|(number, backend)| {
+        let kind = backend.kind();
+        match (kind.listens, kind.has_gateway_listener) {
+            (true, _) => own(number),
+            (false, true) => at(backend.endpoint.scheme.name()),
+            (false, false) => at(BROKER),
+        }
     });
     Addresses {
         devices,

@@ -4,6 +4,7 @@
 //! are, over MQTT; where devices ask for them, `hono_commands` has what holds.
 
 use muster_model::{DeviceId, MessageId, RunId, Stamp, StreamId};
+use muster_plan::Scheme;
 use muster_platform::{CommandScratch, Dialect, OutboundCommand, Protocol};
 
 use crate::truth::{MESSAGES, Truth, count, refusal};
@@ -147,13 +148,13 @@ fn rules(broken: Broken, scheme: &str, truth: &Truth) -> &'static [&'static str]
 
 /// Schemes of a dialect's devices: those of requests, plain and secured, if it has such; else MQTT.
 fn schemes(dialect: Dialect) -> Vec<&'static str> {
-    let of = |protocol| match protocol {
-        Protocol::Coap => &["coap", "coaps"][..],
-        Protocol::Http => &["http", "https"],
-        Protocol::Mqtt => &[],
+    let of = |protocol: Protocol| {
+        let all = Scheme::ALL.into_iter();
+        all.filter(move |scheme| scheme.spec().devices == Some(protocol))
     };
-    let spoken = Protocol::ALL.into_iter().filter(|it| dialect.speaks(*it));
-    let schemes: Vec<&str> = spoken.flat_map(of).copied().collect();
+    let spoken = Protocol::ALL.into_iter();
+    let spoken = spoken.filter(|it| it.asks && dialect.speaks(*it));
+    let schemes: Vec<&str> = spoken.flat_map(of).map(Scheme::name).collect();
     match schemes[..] {
         [] => vec!["mqtt"],
         [..] => schemes,

@@ -1,6 +1,6 @@
 //! Devices that speak CoAP, whatever platform they speak to.
 
-use muster_plan::{CoapSettings, Scheme, SocketUse, StreamKind, StreamPlan};
+use muster_plan::{ClientPlan, CoapSettings, Scheme, SocketUse, StreamKind, StreamPlan};
 use muster_protocol::coap::{ClientSettings, Transmission};
 
 use crate::feasibility::{largest, peak};
@@ -39,17 +39,20 @@ fn transmission(view: &View<'_>) -> Option<Transmission> {
     Some(transmission)
 }
 
-/// Deals the links of a fleet to sockets, such that message ids last: each may be used once within
+/// Deals the links of a fleet that speaks CoAP to sockets, such that message ids last: each may be used once within
 /// `EXCHANGE_LIFETIME` (RFC 7252 section 4.4).
 ///
 /// Over DTLS each link has its own ids. Sockets are counted in the same way there, so that a server sees
 /// the same number of addresses.
 pub(super) fn deal(
     fleet: &View<'_>,
-    settings: CoapSettings,
+    client: ClientPlan,
     streams: &[StreamPlan],
     (scheme, links): (Scheme, u32),
-) -> Option<CoapSettings> {
+) -> Option<ClientPlan> {
+    let ClientPlan::Coap(settings) = client else {
+        return Some(client);
+    };
     let lifetime_s = settings.client.transmission.exchange_lifetime.as_secs_f64();
     let ids_s: f64 = streams.iter().map(ids_a_second).sum();
     let ids = ids_s * lifetime_s / f64::from(links);
@@ -64,13 +67,13 @@ pub(super) fn deal(
         return fleet.refuse_at("streams", what, help);
     }
     if !is_shared {
-        return Some(settings);
+        return Some(ClientPlan::Coap(settings));
     }
     let links = links.div_ceil(links.div_ceil(each));
-    Some(settings.sharing(match scheme.is_dtls() {
+    Some(ClientPlan::Coap(settings.sharing(match scheme.is_dtls() {
         true => SocketUse::SharedPort { links },
         false => SocketUse::SharedEndpoint { links },
-    }))
+    })))
 }
 
 /// Number of links that may share a socket if each uses `ids` message ids within their lifetime.

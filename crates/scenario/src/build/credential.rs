@@ -32,12 +32,16 @@ pub(super) fn credential(
 /// be shown is checked for all fleets together.
 fn is_of_protocol(view: &View<'_>, scheme: Scheme) -> Option<()> {
     let (kind, name) = (view.text_of("kind"), scheme.name());
-    let help = match (kind, scheme) {
-        ("none" | "certificate", _) | ("psk", Scheme::Coaps) => return Some(()),
-        ("psk", _) => "connect with `coaps`, or use another kind",
-        (_, Scheme::Coaps) => "use `kind: psk` or `kind: certificate`",
-        (_, Scheme::Coap) => "connect with `coaps` and use `kind: psk`, or use `kind: none`",
-        (_, scheme) if scheme.protocol().has_logins => return Some(()),
+    let protocol = scheme.protocol();
+    let help = match kind {
+        "none" | "certificate" => return Some(()),
+        "psk" if scheme.is_dtls() => return Some(()),
+        "psk" => "connect with `coaps`, or use another kind",
+        _ if protocol.has_logins => return Some(()),
+        _ if scheme.is_dtls() => "use `kind: psk` or `kind: certificate`",
+        _ if protocol.is_in_datagrams => {
+            "connect with `coaps` and use `kind: psk`, or use `kind: none`"
+        }
         _ => "use `kind: none`",
     };
     let what = format!("over `{name}` nobody proves himself by `{kind}`");

@@ -80,19 +80,10 @@ pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<Fleet
     let (client, connect, away) = (client?, connect?, away?);
     names::links_are_named(view, context, (&credential, &client), &streams)?;
     hono::warn_of_other_identities(&class, &credential, &streams);
-    let client = match client {
-        ClientPlan::Mqtt(settings) => {
-            offline::warn(view, &settings, &streams, (&away, links, &connect));
-            ClientPlan::Mqtt(settings)
-        }
-        ClientPlan::Coap(settings) => ClientPlan::Coap(coap::deal(
-            view,
-            settings,
-            &streams,
-            (context.scheme, links),
-        )?),
-        ClientPlan::Http(settings) => ClientPlan::Http(settings),
-    };
+    if let Some(mqtt) = client.mqtt() {
+        offline::warn(view, mqtt, &streams, (&away, links, &connect));
+    }
+    let client = coap::deal(view, client, &streams, (context.scheme, links))?;
     Some(FleetPlan {
         name: view.text_of("name").to_owned(),
         id: context.id,

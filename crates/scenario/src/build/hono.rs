@@ -214,9 +214,9 @@ pub(super) fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usi
             ),
         )
     };
-    let code = match class.context.scheme.protocol() {
-        Protocol::Http => "413",
-        Protocol::Mqtt | Protocol::Coap => "4.13",
+    let code = match class.context.scheme.protocol() == Protocol::Http {
+        true => "413",
+        false => "4.13",
     };
     let what = format!(
         "bodies of up to {most} bytes, and {who} refuses ({code}) what is above {}",

@@ -149,13 +149,6 @@ pub(super) fn call(class: &Class<'_>, view: &View<'_>) -> Option<Option<Box<Http
     if !class.context.dialect.has_free_calls {
         return Some(None);
     }
-    if let Some(qos) = view.written("qos") {
-        let what = "requests of this API have no quality of service";
-        return qos.refuse(
-            what,
-            "remove it; a header may say what the API wants to know",
-        );
-    }
     let headers = view.optional("headers", |headers| all_headers(class, headers));
     let success = success(view);
     let id = view.optional("answer-id", answer_id)?;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use muster_plan::{
-    Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Sasl, Scheme,
+    BackendKind, Endpoint, FleetPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound,
+    Sasl, Scheme,
 };
 use muster_platform::{Dialect, KafkaClass, KafkaRecords, TENANT};
 use muster_protocol::mqtt::{Qos, topic};
@@ -22,18 +23,22 @@ pub(super) fn northbound(
     dialect: Dialect,
     fleets: &[FleetPlan],
 ) -> Option<Northbound> {
-    if endpoint.scheme.is_amqp() {
-        return amqp(view, endpoint, dialect, fleets).map(Northbound::Amqp);
+    match endpoint.scheme.spec().backend? {
+        BackendKind::Mqtt => mqtt(view).map(Northbound::Mqtt),
+        BackendKind::Kafka => kafka(view, dialect, fleets).map(Northbound::Kafka),
+        BackendKind::Amqp => amqp(view, endpoint, dialect, fleets).map(Northbound::Amqp),
+        // The key `webhook` names it, and its address.
+        BackendKind::Webhook => None,
     }
-    if endpoint.scheme.is_kafka() {
-        return kafka(view, dialect, fleets).map(Northbound::Kafka);
-    }
+}
+
+fn mqtt(view: &View<'_>) -> Option<MqttNorthbound> {
     let filter = view.get("filter").and_then(|filter| filter_of(&filter));
-    Some(Northbound::Mqtt(MqttNorthbound {
+    Some(MqttNorthbound {
         version: fleet::version(view),
         filter: filter?,
         qos: Qos::from_bits(view.whole("qos")?)?,
-    }))
+    })
 }
 
 fn filter_of(view: &View<'_>) -> Option<String> {
@@ -50,7 +55,8 @@ fn filter_of(view: &View<'_>) -> Option<String> {
 
 pub(super) fn group(view: &View<'_>, endpoint: &Endpoint) -> Option<String> {
     let group = view.text();
-    if group.contains(['/', '+', '#']) && !endpoint.scheme.is_kafka() {
+    if group.contains(['/', '+', '#']) && endpoint.scheme.spec().backend == Some(BackendKind::Mqtt)
+    {
         let what = format!("`{group}` is no group of a shared subscription");
         return view.refuse(what, "a name without `/`, `+` and `#` (MQTT-4.8.2-2)");
     }
@@ -180,11 +186,15 @@ pub(super) fn is_beside(url: &View<'_>, endpoint: &Endpoint) {
     url.wrong(what, "remove `url`");
 }
 
-/// Checks that a backend has the embedded gateway's address of AMQP, a free port.
-pub(super) fn is_free_amqp(url: &View<'_>, endpoint: &Endpoint) {
-    if matches!(endpoint.scheme, Scheme::Amqp | Scheme::Amqps) && endpoint.port == 0 {
+/// Checks that a backend with its own listener at the embedded gateway has the address there, a free port.
+pub(super) fn is_free(url: &View<'_>, endpoint: &Endpoint) {
+    if endpoint.port == 0 {
         return;
     }
-    let what = format!("the embedded gateway serves AMQP at a free port, not at {endpoint}");
-    url.wrong(what, "use amqp://127.0.0.1:0 or amqps://127.0.0.1:0");
+    let scheme = endpoint.scheme;
+    let name = scheme.spec().backend.map_or("", |kind| kind.name);
+    let what = format!("the embedded gateway serves {name} at a free port, not at {endpoint}");
+    let other = scheme.other_by_tls();
+    let other = other.map_or_else(String::new, |it| format!(" or {}://127.0.0.1:0", it.name()));
+    url.wrong(what, &format!("use {}://127.0.0.1:0{other}", scheme.name()));
 }

@@ -111,7 +111,7 @@ pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     }
     let what = format!(
         "over {} a device of {} subscribes to nothing: it receives the answers to its own requests",
-        scheme.protocol_name(),
+        scheme.protocol().name,
         class.context.dialect
     );
     let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";

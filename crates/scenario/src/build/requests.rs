@@ -13,10 +13,11 @@ use crate::view::View;
 
 /// Reads the delivery of a stream's messages. A protocol without the key `confirmable` answers each.
 pub(super) fn delivery(view: &View<'_>, protocol: Protocol, dialect: Dialect) -> Option<Delivery> {
-    if protocol == Protocol::Http {
-        is_answered(view, dialect)?;
+    let confirmable = view.truth("confirmable");
+    if confirmable.is_none() {
+        is_answered(view, protocol, dialect)?;
     }
-    let is_confirmable = view.truth("confirmable").unwrap_or(true);
+    let is_confirmable = confirmable.unwrap_or(true);
     let ack = match (view.text_of("ack"), is_confirmable) {
         ("none", true) => {
             let what = "a CON is always answered";
@@ -38,22 +39,23 @@ pub(super) fn delivery(view: &View<'_>, protocol: Protocol, dialect: Dialect) ->
             Ack::None => Qos::AtMostOnce,
             Ack::Transport | Ack::Application => Qos::AtLeastOnce,
         },
-        // Over HTTP the level says how surely a message travels on.
-        is_confirmable: is_confirmable
-            && (protocol != Protocol::Http || view.text_of("qos") != "0"),
+        // Where there is a level, it says how surely a message travels on.
+        is_confirmable: is_confirmable && view.text_of("qos") != "0",
         ack,
         unanswered: ("a NON with `ack: none`", "use `confirmable: true`"),
     })
 }
 
-/// Checks what a request of HTTP says of its delivery: each is answered, at whatever level.
-fn is_answered(view: &View<'_>, dialect: Dialect) -> Option<()> {
+/// Checks what a request without the key `confirmable` says of its delivery: each is answered, at whatever
+/// level.
+fn is_answered(view: &View<'_>, protocol: Protocol, dialect: Dialect) -> Option<()> {
+    let name = protocol.name;
     if view.text_of("ack") == "none" {
-        let what = "a request over HTTP is always answered";
+        let what = format!("a request over {name} is always answered");
         return view.refuse_at("ack", what, "use `ack: transport`, or remove it");
     }
     if view.text_of("qos") == "2" {
-        let what = format!("{dialect} takes nothing at QoS 2 over HTTP");
+        let what = format!("{dialect} takes nothing at QoS 2 over {name}");
         return view.refuse_at("qos", what, "at most 1");
     }
     Some(())

@@ -177,7 +177,7 @@ fn uplink_stream(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<Stre
         surface: surface?,
         qos,
         is_confirmable: delivery.is_confirmable,
-        retain: view.truth("retain")?,
+        retain: view.truth("retain").unwrap_or(false),
         ack,
         timeout: view.time("timeout")?,
         deadline: view.time("deadline"),

@@ -19,6 +19,7 @@ use super::secret::{secret, secret_bytes};
 use super::silent;
 use super::transport;
 use super::webhook::webhook;
+use crate::defaults::default_protocol;
 use crate::endpoint;
 use crate::view::View;
 
@@ -88,13 +89,16 @@ fn speaks(platform: &View<'_>, dialect: Dialect) -> Option<()> {
         return Some(());
     };
     let what = format!("{dialect} is not spoken over `{}`", scheme.name());
-    let kind = match scheme.protocol() {
-        Protocol::Http if dialect != Dialect::Hono => "http",
-        Protocol::Mqtt => "mqtt",
-        Protocol::Coap | Protocol::Http => "hono",
-    };
+    let kind = dialect_of(scheme.protocol());
     let help = format!("use `kind: {kind}`, or `dialect: {kind}` with `kind: gateway`");
     address.refuse(what, &help)
+}
+
+/// A dialect whose devices speak a protocol, and no other by default if there is one.
+fn dialect_of(protocol: Protocol) -> Dialect {
+    let all = || Dialect::ALL.into_iter().filter(|it| it.speaks(protocol));
+    let by_default = all().find(|it| default_protocol(*it) == protocol);
+    by_default.or(all().next()).unwrap_or_default()
 }
 
 fn endpoints(view: &View<'_>) -> Option<Vec<Endpoint>> {
@@ -174,8 +178,8 @@ fn gateway(
 /// Refuses `close-links` over addresses where devices have no links.
 fn has_links(behaviour: &View<'_>, schemes: &[Scheme]) -> Option<()> {
     let stray = behaviour.get("close-links");
-    let is_without = schemes.iter().all(|scheme| *scheme == Scheme::Coap);
-    let Some(stray) = stray.filter(|_| is_without) else {
+    let has_links = |scheme: &Scheme| scheme.is_dtls() || !scheme.protocol().is_in_datagrams;
+    let Some(stray) = stray.filter(|_| !schemes.iter().any(has_links)) else {
         return Some(());
     };
     stray.refuse(
@@ -338,8 +342,10 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     let own = urls(platform).into_iter();
     let mut own = own.filter_map(|url| endpoint::read(url.text()).ok());
     let own = own.find(|own| own.scheme.protocol().is_applications);
-    if is_gateway && endpoint.scheme.is_amqp() {
-        northbound::is_free_amqp(&url, endpoint);
+    let kind = endpoint.scheme.spec().backend;
+    let has_listener = kind.is_some_and(|kind| kind.has_gateway_listener);
+    if is_gateway && has_listener {
+        northbound::is_free(&url, endpoint);
     } else if is_gateway && own.is_none() {
         northbound::is_beside(&url, endpoint);
     } else if let Some(own) = own.filter(|own| is_gateway && own != endpoint) {
@@ -412,7 +418,9 @@ fn sees_properties(view: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
 
 fn keeps_order(view: &View<'_>, fleets: &[FleetPlan]) {
     let mut streams = fleets.iter().flat_map(|fleet| &fleet.streams);
-    let is_of_one = view.get("shared").is_some() || view.text_of("url").starts_with("amqp");
+    let scheme = endpoint::scheme(view.text_of("url"));
+    let kind = scheme.and_then(|scheme| scheme.spec().backend);
+    let is_of_one = view.get("shared").is_some() || kind.is_some_and(|kind| kind.competes);
     let is_shared = is_of_one && view.whole("consumers") != Some(1_u16);
     let ordered = streams.find(|stream| stream.carrier == Carrier::Order);
     if let (true, Some(stream), Some(consumers)) = (is_shared, ordered, view.get("consumers")) {

@@ -6,6 +6,7 @@ use muster_plan::{
 use muster_platform::Protocol;
 
 use super::target;
+use crate::check::connect;
 use crate::endpoint;
 use crate::view::View;
 
@@ -96,10 +97,8 @@ pub(super) fn scheme_of(platform: &View<'_>, fleet: &View<'_>) -> Option<Scheme>
     let Some(named) = fleet.get("protocol") else {
         return Some(schemes.first().copied().unwrap_or(Scheme::Mqtt));
     };
-    let is_named = |scheme: &Scheme| {
-        let name = scheme.protocol().name;
-        name.eq_ignore_ascii_case(named.text())
-    };
+    let protocol = Protocol::named(named.text());
+    let is_named = |scheme: &Scheme| Some(scheme.protocol()) == protocol;
     let found = schemes.into_iter().find(is_named);
     if found.is_none() {
         let what = format!("`platform.devices` has no address of `{}`", named.text());
@@ -114,7 +113,7 @@ pub(super) fn all_are_spoken(platform: &View<'_>, spoken: &[Protocol]) -> Option
         // An address that cannot be read is refused elsewhere.
         let scheme = endpoint::read(item.text()).ok().map(|it| it.scheme);
         if let Some(scheme) = scheme.filter(|it| !spoken.contains(&it.protocol())) {
-            let name = scheme.protocol().name.to_lowercase();
+            let name = scheme.protocol().word;
             let help = format!("give one `protocol: {name}`, or remove the address");
             return item.refuse(format!("no fleet speaks `{name}`"), &help);
         }
@@ -124,8 +123,7 @@ pub(super) fn all_are_spoken(platform: &View<'_>, spoken: &[Protocol]) -> Option
 
 /// Keys of TLS stand only where somebody speaks it.
 pub(super) fn is_used(view: &View<'_>, schemes: impl IntoIterator<Item = Scheme>) -> Option<()> {
-    let is_any = |scheme: Scheme| scheme.is_tls() || scheme.is_dtls();
-    if !schemes.into_iter().any(is_any) {
+    if !schemes.into_iter().any(Scheme::is_secured) {
         let what = "`tls` has no meaning here: no address is of TLS or DTLS";
         return view.refuse(what, "another scheme for the addresses, or remove it");
     }
@@ -154,7 +152,9 @@ pub(super) fn warn_of_full_handshakes(
     fleets: &[FleetPlan],
     platform: &PlatformPlan,
 ) {
-    let is_dtls = platform.scheme_of(Protocol::Coap) == Some(Scheme::Coaps);
+    let is_dtls = platform
+        .scheme_of(Protocol::Coap)
+        .is_some_and(Scheme::is_dtls);
     if !is_dtls || platform.tls.resumption.is_some() {
         return;
     }
@@ -184,16 +184,13 @@ pub(super) fn certificates_are_shown(
         let scheme = platform.scheme_of(fleet.client.protocol())?;
         matches!(fleet.credential, Credential::Certificate { .. }).then_some((view, scheme))
     });
-    let mut plain = certified.filter(|(_, scheme)| !scheme.is_tls() && !scheme.is_dtls());
+    let mut plain = certified.filter(|(_, scheme)| !scheme.is_secured());
     let Some((view, scheme)) = plain.next() else {
         return Some(());
     };
     let what = format!("over `{}` no certificate is shown", scheme.name());
-    view.refuse_at(
-        "credential",
-        what,
-        "connect with `mqtts`, `wss`, `coaps` or `https`",
-    )
+    let help = connect(|scheme| scheme.spec().devices.is_some() && scheme.is_secured());
+    view.refuse_at("credential", what, &help)
 }
 
 /// Checks the credential of devices over DTLS. If the embedded gateway knows their authority, it asks for

@@ -1,27 +1,29 @@
 //! Keys that have no meaning with the protocols, the dialect and the kinds of a scenario: each key of
 //! the language names its owners.
 
-use muster_plan::{Problem, Scheme};
-use muster_platform::Dialect;
+use muster_plan::{BackendKind, Problem, Scheme};
+use muster_platform::{Dialect, Protocol};
 
 use super::join;
-use crate::defaults::{address, default_protocol};
+use crate::defaults::{address, backend_kind, default_protocol};
+use crate::endpoint;
 use crate::language::{Kind, Object, Owner};
 use crate::source::Sources;
 use crate::tree::{Node, Value};
 
+/// Settings of a scenario that say which keys have a meaning.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// The protocols of the devices, that of the first address first.
-    devices: Vec<&'static str>,
-    backend: &'static str,
+    devices: Vec<Protocol>,
+    backend: BackendKind,
     dialect: Dialect,
     is_embedded: bool,
     kind: &'static str,
 }
 
 impl Given {
-    pub(super) fn new(root: &Node) -> Self {
+    pub(crate) fn new(root: &Node) -> Self {
         let of_platform = |key: &str| root.get("platform")?.get(key);
         let word = |key: &str| of_platform(key).and_then(Node::text);
         let kind = word("kind").filter(|kind| *kind != "gateway");
@@ -32,28 +34,26 @@ impl Given {
                 items.iter().map(|item| protocol(address(item))).collect()
             }
             Some((node, _)) => vec![protocol(Some(node))],
-            None => vec![default_protocol(dialect).name],
+            None => vec![default_protocol(dialect)],
         };
         Self {
             devices,
-            backend: protocol(None),
+            backend: BackendKind::Mqtt,
             dialect,
             is_embedded: kind.is_none(),
             kind: "",
         }
     }
 
-    pub(super) fn within(mut self, object: &'static Object, node: &Node) -> Self {
+    /// The settings within a map of keys.
+    pub(crate) fn within(mut self, object: &'static Object, node: &Node) -> Self {
         for key in object.keys {
             let text = node.get(key.name).and_then(Node::text).or(key.default);
-            if let Kind::Url(_) = key.kind {
-                self.backend = protocol(node.get(key.name));
-            }
-            if key.name == "webhook" && node.get(key.name).is_some() {
-                self.backend = WEBHOOK;
+            if key.name == "webhook" {
+                self.backend = backend_kind(node);
             }
             if key.name == "protocol" {
-                let own = node.get(key.name).map(|word| protocol(Some(word)));
+                let own = text.and_then(Protocol::named);
                 self.devices = vec![own.unwrap_or(self.devices[0])];
             }
             if let ("kind", Kind::Word(words)) = (key.name, &key.kind) {
@@ -64,10 +64,11 @@ impl Given {
         self
     }
 
-    fn has(&self, owner: &Owner) -> bool {
+    /// Returns true if a key of this owner has a meaning.
+    pub(crate) fn has(&self, owner: &Owner) -> bool {
         match owner {
-            Owner::Devices(protocols) => self.devices.iter().any(|it| protocols.contains(it)),
-            Owner::Backend(protocols) => protocols.contains(&self.backend),
+            Owner::Devices(has) => self.devices.iter().any(|it| has(*it)),
+            Owner::Backend(has) => has(self.backend),
             Owner::Kind(kinds) => kinds.contains(&self.kind),
             Owner::Dialect(has) => has(self.dialect),
             Owner::Gateway => self.is_embedded,
@@ -98,8 +99,11 @@ impl Given {
             _ => ("are keys", "them"),
         };
         let here = match owner {
-            Owner::Devices(_) => format!("these devices speak {}", self.devices.join(" and ")),
-            Owner::Backend(_) => format!("this backend speaks {}", self.backend),
+            Owner::Devices(_) => {
+                let names: Vec<&str> = self.devices.iter().map(|it| it.name).collect();
+                format!("these devices speak {}", names.join(" and "))
+            }
+            Owner::Backend(_) => format!("this backend speaks {}", self.backend.name),
             Owner::Kind(_) => format!("this is `kind: {}`", self.kind),
             Owner::Dialect(_) => format!("this platform is {}", self.dialect),
             Owner::Gateway => format!("this is `kind: {}`", self.dialect),
@@ -111,23 +115,24 @@ impl Given {
     }
 }
 
-/// The protocol of a backend to which the platform pushes.
-const WEBHOOK: &str = "HTTP";
-
 /// The protocol of an address; MQTT where there is none.
-fn protocol(url: Option<&Node>) -> &'static str {
-    let text = url.and_then(Node::text).unwrap_or_default();
-    let name = text.split("://").next().unwrap_or_default();
-    let mut schemes = Scheme::ALL.into_iter();
-    let scheme = schemes.find(|scheme| scheme.name().eq_ignore_ascii_case(name));
-    scheme.unwrap_or(Scheme::Mqtt).protocol_name()
+fn protocol(url: Option<&Node>) -> Protocol {
+    let scheme = url.and_then(Node::text).and_then(endpoint::scheme);
+    scheme.map_or(Protocol::Mqtt, Scheme::protocol)
 }
 
 impl Owner {
     /// Its name, for the schema and for problems.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Devices(names) | Self::Backend(names) => one_of(names.iter().copied()),
+            Self::Devices(has) => {
+                let all = Protocol::ALL.into_iter().filter(|protocol| has(*protocol));
+                one_of(all.map(|protocol| protocol.name))
+            }
+            Self::Backend(has) => {
+                let all = BackendKind::ALL.into_iter().filter(|kind| has(*kind));
+                one_of(all.map(|kind| kind.name))
+            }
             Self::Kind(kinds) => one_of(kinds.iter().map(|kind| format!("`kind: {kind}`"))),
             Self::Dialect(has) => {
                 let all = Dialect::ALL.into_iter().filter(|dialect| has(*dialect));
@@ -140,17 +145,21 @@ impl Owner {
 
     fn remedy(&self) -> String {
         match self {
-            Self::Devices(names) | Self::Backend(names) => {
-                let schemes = Scheme::ALL.into_iter();
-                let schemes = schemes.filter(|scheme| names.contains(&scheme.protocol_name()));
-                let schemes = schemes.map(|scheme| format!("`{}`", scheme.name()));
-                format!("connect with {}", one_of(schemes))
-            }
+            Self::Devices(has) => connect(|scheme| scheme.spec().devices.is_some_and(has)),
+            Self::Backend(has) => connect(|scheme| scheme.spec().backend.is_some_and(has)),
             Self::Kind(_) | Self::Gateway => format!("use {}", self.name()),
             Self::Dialect(_) => format!("use a platform of {}", self.name()),
             Self::Deployed => "use another `platform.kind`".to_owned(),
         }
     }
+}
+
+/// The remedy for addresses of other schemes than those that are right.
+pub(crate) fn connect(is_right: impl Fn(Scheme) -> bool) -> String {
+    let schemes = Scheme::ALL.into_iter();
+    let schemes = schemes.filter(|scheme| is_right(*scheme));
+    let schemes = schemes.map(|scheme| format!("`{}`", scheme.name()));
+    format!("connect with {}", one_of(schemes))
 }
 
 /// The names as a choice, in words.

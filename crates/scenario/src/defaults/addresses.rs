@@ -3,6 +3,7 @@
 use muster_plan::Scheme;
 use muster_platform::{Dialect, Protocol};
 
+use crate::endpoint;
 use crate::language::Form;
 use crate::tree::Node;
 
@@ -11,7 +12,7 @@ pub(super) fn schemes(root: &Node) -> impl Iterator<Item = Scheme> {
     let devices = root.get("platform").and_then(|it| it.get("devices"));
     let devices = devices.map_or(&[][..], Node::items).iter();
     let urls = devices.filter_map(|item| address(item)?.text());
-    urls.filter_map(scheme)
+    urls.filter_map(endpoint::scheme)
 }
 
 /// The address of an item of `devices`, which may have a weight as well.
@@ -20,12 +21,6 @@ pub(crate) fn address(item: &Node) -> Option<&Node> {
         Form::Single => Some(item),
         Form::List | Form::Map => item.get("url"),
     }
-}
-
-/// The scheme of an address; none where it has none that is known.
-fn scheme(url: &str) -> Option<Scheme> {
-    let (name, _) = url.split_once("://")?;
-    Scheme::ALL.into_iter().find(|it| it.name() == name)
 }
 
 /// The protocol of the first address; where there is none, the first that the dialect speaks.
@@ -41,11 +36,12 @@ pub(crate) fn default_protocol(dialect: Dialect) -> Protocol {
 }
 
 /// The address of an embedded gateway where the scenario names none.
-pub(super) fn of_gateway(dialect: Dialect) -> &'static str {
-    match default_protocol(dialect) {
-        Protocol::Http => "[ 'http://127.0.0.1:0' ]",
-        Protocol::Mqtt | Protocol::Coap => "[ 'mqtt://127.0.0.1:0' ]",
-    }
+pub(super) fn of_gateway(dialect: Dialect) -> String {
+    let protocol = default_protocol(dialect);
+    let mut schemes = Scheme::ALL.into_iter();
+    let scheme = schemes.find(|scheme| scheme.spec().devices == Some(protocol));
+    let scheme = scheme.unwrap_or(Scheme::Mqtt).name();
+    format!("[ '{scheme}://127.0.0.1:0' ]")
 }
 
 /// The first address of devices at which the business application can connect too.
@@ -53,7 +49,7 @@ pub(super) fn of_applications(platform: &Node) -> Option<&str> {
     let devices = platform.get("devices").map_or(&[][..], Node::items).iter();
     let mut urls = devices.filter_map(|item| address(item)?.text());
     urls.find(|url| {
-        let protocol = scheme(url).unwrap_or(Scheme::Mqtt).protocol();
+        let protocol = endpoint::scheme(url).unwrap_or(Scheme::Mqtt).protocol();
         protocol.is_applications
     })
 }

@@ -9,7 +9,6 @@ use crate::units;
 
 /// Fills in what follows from CoAP, before the defaults of the language.
 pub(super) fn fill(fleet: &mut Node) {
-    default(fleet, "obey-retry-after", "true");
     default(fleet, "client", "{}");
     let Some(client) = fleet.get_mut("client") else {
         return;
@@ -29,7 +28,6 @@ pub(super) fn fill(fleet: &mut Node) {
 
 /// Fills in a stream; answers have as long as the message layer (docs/semantics.md#time-outs).
 fn fill_stream(stream: &mut Node, [exchange, non]: &[String; 2]) {
-    default(stream, "confirmable", "true");
     let is_confirmable = text(stream, "confirmable") != "false";
     let (ack, timeout) = match is_confirmable {
         true => ("transport", exchange),

@@ -1,9 +1,13 @@
 //! The keys of a fleet.
 
+use muster_platform::Protocol;
+
 use super::Scalar::{
     Bool, ClientId, Factor, File, Fraction, Rate, Reference, Secret, Template, Text, Time, Whole,
 };
-use super::{ASKING, COAP, HTTP, Kind, MQTT, Owner, U32, judging, key, map, one, stream};
+use super::{
+    ASKING, COAP, HTTP, Kind, MQTT, Owner, U32, Word, judging, key, map, one, stream, word,
+};
 
 object! { pub(super) FLEET:
     key("name", one(Text), "Its name in the result").or("devices"),
@@ -14,7 +18,7 @@ object! { pub(super) FLEET:
     key("tenant", one(Text), "The tenant; with hono by default DEFAULT_TENANT"),
     key("data", one(File), "A table whose columns become variables, one row a device"),
     key("gateway", map(&GATEWAY), "Links that each carry several devices"),
-    key("protocol", words!("mqtt", "coap", "http"),
+    key("protocol", Kind::Word(PROTOCOLS),
         "Protocol of its devices, where `platform.devices` has addresses of several; by default that of the first"),
     key("client", map(&CLIENT), "MQTT session of each link").or("{}"),
     key("credential", map(&CREDENTIAL), "Credential of each link").or("{ kind: none }"),
@@ -26,7 +30,7 @@ object! { pub(super) FLEET:
     key("offline", map(&OFFLINE),
         "Time in which all devices of the fleet are offline; they return at `connect.rate`"),
     key("obey-retry-after", one(Bool),
-        "Devices are silent during the Max-Age of a 5.03, or the Retry-After of a 429 or 503; by default true")
+        "Devices are silent during the Max-Age of a 5.03, or the Retry-After of a 429 or 503").or("true")
         .of(&[ASKING]),
     key("error-topic", one(Bool),
         "Links subscribe to the topic of errors, so that a refusal is a message and not the end of the link")
@@ -34,6 +38,16 @@ object! { pub(super) FLEET:
     key("streams", Kind::List(&map(&stream::STREAM)), "Messages of the devices").or("[]"),
     key("slo", map(&judging::SLO), "Rules for this fleet"),
 }
+
+const PROTOCOLS: &[Word] = &{
+    let mut words = [word(""); Protocol::ALL.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = word(Protocol::ALL[at].spec().word);
+        at += 1;
+    }
+    words
+};
 
 /// Platforms that publish refusals.
 const WITH_REFUSALS: Owner = Owner::Dialect(|of| of.publishing().refusals.is_some());
@@ -55,8 +69,8 @@ object! { CLIENT:
     key("will", map(&WILL), "Message that the platform publishes when a link ends without DISCONNECT").of(&[MQTT]),
     key("authentication", map(&AUTHENTICATION),
         "Enhanced authentication of MQTT 5").of(&[MQTT]),
-    key("coap", map(&TRANSMISSION), "The transmission parameters of CoAP (RFC 7252 section 4.8)").of(&[COAP]),
-    key("http", map(&CONNECTIONS), "Use of connections by HTTP").of(&[HTTP]),
+    key("coap", map(&TRANSMISSION), "The transmission parameters of CoAP (RFC 7252 section 4.8)").or("{}").of(&[COAP]),
+    key("http", map(&CONNECTIONS), "Use of connections by HTTP").or("{}").of(&[HTTP]),
 }
 
 object! { CONNECTIONS:

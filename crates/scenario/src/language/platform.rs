@@ -1,12 +1,12 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use muster_plan::{PasswordHash, ProvisionPlan};
-use muster_platform::{ManagementApi, Protocol};
+use muster_plan::{BackendKind, PasswordHash, ProvisionPlan};
+use muster_platform::{Dialect, ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
 use super::{
-    Key, Kind, Owner, STREAMED, Word, behaviour, fleet, key, later, map, one, refused_word, word,
-    work,
+    Key, Kind, Owner, STREAMED, Urls, Word, behaviour, fleet, key, later, map, one, refused_word,
+    word, work,
 };
 
 object! { pub(super) PLATFORM:
@@ -32,13 +32,13 @@ object! { pub(super) PLATFORM:
         .of(&[Owner::Gateway, WITH_REQUESTS]).above_zero("a gateway that takes no payload", "such as 2KiB"),
 }
 
-const OF_MQTT: Owner = Owner::Backend(&["MQTT"]);
-const OF_KAFKA: Owner = Owner::Backend(&["Kafka"]);
-const OF_AMQP: Owner = Owner::Backend(&["AMQP"]);
-const WITH_SASL: Owner = Owner::Backend(&["Kafka", "AMQP"]);
-const WITH_GROUPS: Owner = Owner::Backend(&["MQTT", "Kafka"]);
+const OF_MQTT: Owner = Owner::Backend(|it| it == BackendKind::Mqtt);
+const OF_KAFKA: Owner = Owner::Backend(|it| it == BackendKind::Kafka);
+const OF_AMQP: Owner = Owner::Backend(|it| it == BackendKind::Amqp);
+const WITH_SASL: Owner = Owner::Backend(|it| it.has_sasl);
+const WITH_GROUPS: Owner = Owner::Backend(|it| it.has_groups);
 /// Backends whose TLS is our own.
-const WITH_OWN_TLS: Owner = Owner::Backend(&["MQTT", "AMQP"]);
+const WITH_OWN_TLS: Owner = Owner::Backend(|it| it.has_own_tls);
 /// Platforms that take requests.
 const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     let mut protocols = Protocol::ALL.into_iter();
@@ -49,47 +49,32 @@ const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi:
 /// Platforms whose devices belong to gateways that the platform names.
 const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::SapEdge));
 
-const KINDS: &[Word] = &[
-    word("gateway"),
-    word("mqtt"),
-    word("hono"),
-    word("thingsboard"),
-    word("sap-edge"),
-    word("http"),
-];
+/// The embedded gateway, and every dialect.
+const KINDS: &[Word] = &{
+    let mut words = [word("gateway"); 1 + Dialect::ALL.len()];
+    let mut at = 0;
+    while at < Dialect::ALL.len() {
+        words[1 + at] = word(Dialect::ALL[at].spec().name);
+        at += 1;
+    }
+    words
+};
 
-const DIALECTS: &[Word] = &[
-    word("mqtt"),
-    word("hono"),
-    word("thingsboard"),
-    word("sap-edge"),
-    word("http"),
-];
+const DIALECTS: &[Word] = KINDS.split_at(1).1;
 
-const DEVICE_SCHEMES: &[Word] = &[
-    word("mqtt"),
-    word("mqtts"),
-    word("ws"),
-    word("wss"),
-    word("http"),
-    word("https"),
-    word("coap"),
-    word("coaps"),
-];
+const DEVICE_SCHEMES: &Urls = &Urls {
+    are_built: |scheme| scheme.devices.is_some(),
+    others: &[],
+};
 
-const BACKEND_SCHEMES: &[Word] = &[
-    word("mqtt"),
-    word("mqtts"),
-    word("ws"),
-    word("wss"),
-    word("kafka"),
-    word("kafkas"),
-    word("amqp"),
-    word("amqps"),
-    refused_word("http", PUSHED, WEBHOOKS),
-    refused_word("https", PUSHED, WEBHOOKS),
-    later("store", work::BACKENDS),
-];
+const BACKEND_SCHEMES: &Urls = &Urls {
+    are_built: |scheme| scheme.backend.is_some_and(|kind| !kind.listens),
+    others: &[
+        refused_word("http", PUSHED, WEBHOOKS),
+        refused_word("https", PUSHED, WEBHOOKS),
+        later("store", work::BACKENDS),
+    ],
+};
 
 object! { DEVICES:
     key("url", Kind::Url(DEVICE_SCHEMES), "The address").required(),
@@ -102,7 +87,10 @@ const WEBHOOKS: &str =
     "use `webhook: { listen: \"http://0.0.0.0:8088/muster\" }` in place of `url`";
 
 /// Schemes of an address of ours.
-const LISTEN_SCHEMES: &[Word] = &[word("http"), word("https")];
+const LISTEN_SCHEMES: &Urls = &Urls {
+    are_built: |scheme| scheme.backend.is_some_and(|kind| kind.listens),
+    others: &[],
+};
 
 object! { WEBHOOK:
     key("listen", Kind::Url(LISTEN_SCHEMES),
@@ -192,7 +180,7 @@ object! { BACKEND:
     key("addresses", Kind::List(&one(Text)),
         "Addresses of AMQP to receive from: queues or topics; by default those of the platform").of(&[OF_AMQP]),
     key("credit", one(Whole(1, 1_000_000)),
-        "Deliveries of an AMQP address under way at once, the link credit; by default 1000").of(&[OF_AMQP]),
+        "Deliveries of an AMQP address under way at once, the link credit").or("1000").of(&[OF_AMQP]),
     key("topics", Kind::Table(&one(Whole(1, 100_000))),
         "Topics of Kafka, each with its number of partitions if the run must create it")
         .of(&[OF_KAFKA]),

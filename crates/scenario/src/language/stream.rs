@@ -21,13 +21,13 @@ object! { pub(crate) STREAM:
     key("path", one(Template),
         "Path of the requests, which may have a query; by default /muster/${id}/<stream>")
         .of(&[UPLINK, WITH_CALLS]),
-    key("method", words!("POST", "PUT", "PATCH", "GET", "DELETE"), "Method of the requests; by default POST")
+    key("method", words!("POST", "PUT", "PATCH", "GET", "DELETE"), "Method of the requests").or("POST")
         .of(&[UPLINK, WITH_CALLS]),
     key("headers", Kind::Table(&one(Reference)),
         "Further headers, each with its value; keys by ${env:NAME} or ${file:PATH}")
         .of(&[UPLINK, WITH_CALLS]),
     key("success", Kind::Either(&[one(Text), Kind::List(&one(Text))]),
-        "Status codes that accept a message, such as 201, 200-204 or 2xx; by default 2xx")
+        "Status codes that accept a message, such as 201, 200-204 or 2xx").or("2xx")
         .of(&[UPLINK, WITH_CALLS]),
     key("answer-id", map(&ANSWER_ID),
         "Place of the id that an answer must give a message, or the message counts as rejected")
@@ -35,7 +35,7 @@ object! { pub(crate) STREAM:
     key("filter", one(Text),
         "Topic filter of the subscription; it may hold ${id}, ${index} and columns")
         .of(&[Owner::Kind(&["receive"])]),
-    key("qos", one(Whole(0, 2)), "The quality of service, with hono over HTTP its qos-level").or("1").of(&[LEVELLED]),
+    key("qos", one(Whole(0, 2)), "The quality of service, with hono over HTTP its qos-level").or("1").of(&[LEVELLED, WITH_TOPICS]),
     key("retain", one(Bool), "The platform keeps the last message (retained)").or("false")
         .of(&[MQTT, UPLINK]),
     key("ack", words!("none", "transport", "application"), "The answer that makes a message accepted")
@@ -54,7 +54,7 @@ object! { pub(crate) STREAM:
         "Status in a device's reply, as in HTTP; by default 200")
         .of(&[Owner::Kind(&["command"]), WITH_STATUS]),
     key("confirmable", one(Bool),
-        "Repeated until acknowledged (CON), or sent once (NON); by default true")
+        "Repeated until acknowledged (CON), or sent once (NON)").or("true")
         .of(&[COAP]),
     key("retry", one(Whole(0, 255)), "Further attempts by the application").or("0").of(&[UPLINK]),
     key("deadline", one(Time), "Later arrivals are `late`").of(&[UPLINK]),

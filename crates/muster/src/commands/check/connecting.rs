@@ -12,7 +12,7 @@ use muster_conduct::{
 };
 use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
 use muster_net::Clock;
-use muster_plan::{FleetPlan, Plan, Scheme, Security};
+use muster_plan::{BackendKind, FleetPlan, Plan, Scheme, Security};
 
 use super::Found;
 use crate::outcome;
@@ -91,11 +91,12 @@ impl<'a> Connecting<'a> {
     /// Connects and subscribes the first consumer of a backend; that of a webhook listens.
     pub(super) fn consumer(&self, id: BackendId, at: SocketAddr) -> Result<Found> {
         let consumer = ((id, ConsumerId(0)), at);
+        let backend = self.plan.backends[id.index()].kind();
         let mut is_up = false;
         let why = |diagnostics: &[Diagnostic]| {
             diagnostics.iter().find_map(|it| {
                 if let Diagnostic::ConsumerRefused(refusal) = it {
-                    return Some(refused(&refusal.cause));
+                    return Some(refused(&refusal.cause, backend));
                 }
                 let Diagnostic::ConsumerAway(absence) = it else {
                     return None;
@@ -110,8 +111,7 @@ impl<'a> Connecting<'a> {
                 is_up || why(diagnostics).is_some() || progress.at > CONSUMER_MAX
             })?;
         if is_up {
-            let is_webhook = self.plan.backends[id.index()].webhook().is_some();
-            let text = match is_webhook {
+            let text = match backend.listens {
                 true => "free to listen on; whether the platform pushes is not known before a run",
                 false => "connected and subscribed",
             };
@@ -292,10 +292,10 @@ impl<'a> Links<'a> {
 }
 
 /// The line of a consumer that does not come up.
-fn refused(cause: &RefusalCause) -> Found {
+fn refused(cause: &RefusalCause, backend: BackendKind) -> Found {
     let (code, mark) = match cause.kind {
         RefusalKind::Refused | RefusalKind::Commands => (outcome::USAGE, "refused"),
-        RefusalKind::OtherProtocol => (outcome::USAGE, "no MQTT"),
+        RefusalKind::OtherProtocol => (outcome::USAGE, backend.spec().absent),
         RefusalKind::Unreachable | RefusalKind::NotReady => (outcome::SILENT, "silent"),
     };
     Found::new(code, mark, cause.to_string())
@@ -306,10 +306,8 @@ fn kind(failure: ConnectFailure, scheme: Scheme) -> (u8, &'static str) {
     use ConnectFailure::{GeneratorLimit, Malformed, Tls, Unsendable, UpgradeRefused};
     if failure.is_refusal() {
         (outcome::USAGE, "refused")
-    } else if failure == Malformed && scheme.is_coap() {
-        (outcome::USAGE, "no CoAP")
     } else if failure == Malformed {
-        (outcome::USAGE, "no MQTT")
+        (outcome::USAGE, scheme.protocol().spec().absent)
     } else if matches!(failure, Unsendable | GeneratorLimit) {
         (outcome::INVALID, "short")
     } else if scheme.is_dtls() || matches!(failure, Tls(_) | UpgradeRefused(_)) {

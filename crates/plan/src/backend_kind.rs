@@ -1,0 +1,112 @@
+//! Kinds of backends, each with the facts that distinguish it.
+
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+/// The source of the messages that the business application receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BackendKind {
+    /// Subscribers of an MQTT broker.
+    Mqtt,
+    /// Consumers of a Kafka cluster.
+    Kafka,
+    /// Receivers of AMQP 1.0.
+    Amqp,
+    /// An HTTP endpoint of ours, to which the platform pushes.
+    Webhook,
+}
+
+/// Facts about a kind of backend.
+#[derive(Debug)]
+pub struct BackendSpec {
+    /// The name of its protocol in messages.
+    pub name: &'static str,
+    /// The mark of a peer that speaks another one.
+    pub absent: &'static str,
+    /// True if the platform connects to it; false if its consumers connect.
+    pub listens: bool,
+    /// True if its consumers can form a group that shares messages.
+    pub has_groups: bool,
+    /// True if its consumers share messages without a group too.
+    pub competes: bool,
+    /// True if its consumers log in by a mechanism of SASL.
+    pub has_sasl: bool,
+    /// True if its TLS is ours; false if it is a library's.
+    pub has_own_tls: bool,
+    /// True if its address may name several servers.
+    pub has_servers: bool,
+    /// True if the embedded gateway has a listener for it alone, with the name of the scheme.
+    pub has_gateway_listener: bool,
+}
+
+static MQTT: BackendSpec = BackendSpec {
+    name: "MQTT",
+    absent: "no MQTT",
+    listens: false,
+    has_groups: true,
+    competes: false,
+    has_sasl: false,
+    has_own_tls: true,
+    has_servers: false,
+    has_gateway_listener: false,
+};
+
+static KAFKA: BackendSpec = BackendSpec {
+    name: "Kafka",
+    absent: "no Kafka",
+    listens: false,
+    has_groups: true,
+    competes: false,
+    has_sasl: true,
+    has_own_tls: false,
+    has_servers: true,
+    has_gateway_listener: false,
+};
+
+static AMQP: BackendSpec = BackendSpec {
+    name: "AMQP",
+    absent: "no AMQP",
+    listens: false,
+    has_groups: false,
+    competes: true,
+    has_sasl: true,
+    has_own_tls: true,
+    has_servers: false,
+    has_gateway_listener: true,
+};
+
+static WEBHOOK: BackendSpec = BackendSpec {
+    name: "HTTP",
+    absent: "no HTTP",
+    listens: true,
+    has_groups: false,
+    competes: false,
+    has_sasl: false,
+    has_own_tls: false,
+    has_servers: false,
+    has_gateway_listener: false,
+};
+
+impl BackendKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Mqtt, Self::Kafka, Self::Amqp, Self::Webhook];
+
+    /// The facts about it.
+    pub const fn spec(self) -> &'static BackendSpec {
+        match self {
+            Self::Mqtt => &MQTT,
+            Self::Kafka => &KAFKA,
+            Self::Amqp => &AMQP,
+            Self::Webhook => &WEBHOOK,
+        }
+    }
+}
+
+impl Deref for BackendKind {
+    type Target = BackendSpec;
+
+    fn deref(&self) -> &BackendSpec {
+        self.spec()
+    }
+}
