@@ -1,17 +1,19 @@
 //! The threads of an agent's consumers: ours, and those of the library.
 
 use muster_backend::{
-    ConsumerPlan, ConsumersSpec, WebhookEnds, amqp_loop, consumers_loop, kafka_loop, webhooks_loop,
+    ConsumerPlan, ConsumersSpec, WebhookEnds, amqp_loop, consumers_loop, kafka_is_built,
+    kafka_loop, webhooks_loop,
 };
 use muster_judge::ThreadRole;
 use muster_model::Micros;
 use muster_monitor::GeneratorSample;
-use muster_plan::Plan;
+use muster_plan::{BackendKind, BackendPlan, Plan};
 use muster_protocol::layer::Plain;
 use muster_transport::{Clients, Servers};
 
 use crate::agent::{Agent, AgentError, ThreadChannels};
-use crate::{Assignment, LayersError, consumer_layers, webhook_layers};
+use crate::layers::{consumer_layers, webhook_layers};
+use crate::{Assignment, LayersError};
 
 /// Starts of the names of the threads of librdkafka and of the library of AMQP, which do a good part of a
 /// consumer's work.
@@ -19,66 +21,85 @@ const LIBRARY_THREADS: [&str; 2] = ["rdk:", "amqp:"];
 /// Their numbers begin here, above those of the consumers' own threads.
 const LIBRARY_FIRST: u16 = 10_000;
 
+/// Returns true if the consumers of a kind share one thread of a process; false if each has one, in addition
+/// to those of its library.
+const fn share_a_thread(kind: BackendKind) -> bool {
+    match kind {
+        BackendKind::Mqtt | BackendKind::Webhook => true,
+        BackendKind::Kafka | BackendKind::Amqp => false,
+    }
+}
+
 impl Agent {
-    /// MQTT's consumers share a thread, and webhooks another; those of Kafka and AMQP have one each, in addition to
-    /// those of
-    /// their library.
     pub(crate) fn start_consumers(
         &mut self,
         spec: &ConsumersSpec,
         consumers: &[ConsumerPlan],
         channels: ThreadChannels<'_>,
     ) -> Result<(), AgentError> {
-        let backend = |it: &ConsumerPlan| &spec.plan.backends[it.backend.index()];
-        let (mqtt, others): (Vec<ConsumerPlan>, Vec<ConsumerPlan>) = consumers
-            .iter()
-            .partition(|it| backend(it).mqtt().is_some());
-        let (webhooks, others): (Vec<_>, Vec<_>) = others
-            .into_iter()
-            .partition(|it| backend(it).webhook().is_some());
-        let of = |consumers: &[ConsumerPlan]| ConsumersSpec {
-            consumers: consumers.to_vec(),
-            ..spec.clone()
-        };
-        for (index, consumer) in (1..).zip(&others) {
-            let place = (ThreadRole::Consumer, index);
-            let writer = (channels.writer)();
-            let backend = backend(consumer);
-            if backend.amqp().is_some() {
-                let number = u32::from(consumer.consumer.0);
-                let mut layers = consumer_layers(&spec.plan, backend, [number])?;
-                let spec = of(std::slice::from_ref(consumer));
-                self.start_thread(place, channels, move |mailbox| {
-                    Ok(amqp_loop(&spec, &mut layers, writer, mailbox)?)
-                })?;
+        let mut index = 0;
+        for kind in BackendKind::ALL {
+            let backend = |it: &ConsumerPlan| &spec.plan.backends[it.backend.index()];
+            let of_kind = consumers.iter().filter(|it| backend(it).kind() == kind);
+            let of_kind: Vec<ConsumerPlan> = of_kind.copied().collect();
+            let of_a_thread = if share_a_thread(kind) {
+                of_kind.len()
             } else {
-                let spec = of(std::slice::from_ref(consumer));
-                self.start_thread(place, channels, move |mailbox| {
-                    Ok(kafka_loop(&spec, writer, mailbox)?)
-                })?;
+                1
+            };
+            for consumers in of_kind.chunks(of_a_thread.max(1)) {
+                let spec = ConsumersSpec {
+                    consumers: consumers.to_vec(),
+                    ..spec.clone()
+                };
+                self.start_thread_of(kind, index, spec, channels)?;
+                index += 1;
             }
         }
-        if !webhooks.is_empty() {
-            let ends = WebhookEnds {
-                layers: servers_of(&spec.plan)?,
-                ..WebhookEnds::default()
-            };
-            let spec = of(&webhooks);
-            let writer = (channels.writer)();
-            let place = (ThreadRole::Consumer, others.len() as u16 + 1);
-            self.start_thread(place, channels, move |mailbox| {
-                Ok(webhooks_loop(&spec, &ends, writer, mailbox)?)
-            })?;
-        }
-        if mqtt.is_empty() {
-            return Ok(());
-        }
-        let layers = layers_of(&spec.plan, &mqtt)?;
-        let spec = of(&mqtt);
+        Ok(())
+    }
+
+    /// Starts a thread of consumers of one kind: the only match on what starts them.
+    fn start_thread_of(
+        &mut self,
+        kind: BackendKind,
+        index: u16,
+        spec: ConsumersSpec,
+        channels: ThreadChannels<'_>,
+    ) -> Result<(), AgentError> {
+        let place = (ThreadRole::Consumer, index);
         let writer = (channels.writer)();
-        self.start_thread((ThreadRole::Consumer, 0), channels, move |mailbox| {
-            Ok(consumers_loop(&spec, layers, writer, mailbox)?)
-        })
+        match kind {
+            BackendKind::Mqtt => {
+                let layers = |backend: &_, numbers| consumer_layers(&spec.plan, backend, numbers);
+                let layers = of_backends(&spec, || Clients::Plain(Plain), layers)?;
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(consumers_loop(&spec, layers, writer, mailbox)?)
+                })
+            }
+            BackendKind::Kafka => self.start_thread(place, channels, move |mailbox| {
+                Ok(kafka_loop(&spec, writer, mailbox)?)
+            }),
+            BackendKind::Amqp => {
+                let consumer = spec.consumers[0];
+                let backend = &spec.plan.backends[consumer.backend.index()];
+                let number = u32::from(consumer.consumer.0);
+                let mut layers = consumer_layers(&spec.plan, backend, [number])?;
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(amqp_loop(&spec, &mut layers, writer, mailbox)?)
+                })
+            }
+            BackendKind::Webhook => {
+                let layers = |backend: &_, _| webhook_layers(backend);
+                let ends = WebhookEnds {
+                    layers: of_backends(&spec, Servers::default, layers)?,
+                    ..WebhookEnds::default()
+                };
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(webhooks_loop(&spec, &ends, writer, mailbox)?)
+                })
+            }
+        }
     }
 
     /// A thread that a library has started since the last look is watched from now on.
@@ -101,34 +122,53 @@ impl Agent {
     }
 }
 
-/// The most threads that the consumers of an assignment have.
+/// The number of threads that the consumers of an assignment have.
 pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let backends = &assignment.plan.backends;
-    let consumers = assignment.consumers.iter();
-    let others = consumers.filter(|((backend, _), _)| backends[backend.index()].mqtt().is_none());
-    // MQTT's and the webhooks' have one each.
-    others.count() + 2
-}
-
-/// Sets up the layers of webhooks, one for each backend.
-fn servers_of(plan: &Plan) -> Result<Vec<Servers>, LayersError> {
-    let backends = plan.backends.iter();
-    let servers = backends.map(|backend| match backend.webhook() {
-        Some(_) => webhook_layers(backend),
-        None => Ok(Servers::default()),
-    });
-    servers.collect()
-}
-
-/// Sets up the layers of the consumers, one for each backend.
-fn layers_of(plan: &Plan, consumers: &[ConsumerPlan]) -> Result<Vec<Clients>, LayersError> {
-    let backends = (0u8..).zip(&plan.backends);
-    let layers = backends.map(|(id, backend)| {
-        if backend.mqtt().is_none() {
-            return Ok(Clients::Plain(Plain));
+    let kinds = assignment.consumers.iter();
+    let kinds = kinds.map(|((backend, _), _)| backends[backend.index()].kind());
+    let threads = BackendKind::ALL.map(|kind| {
+        let consumers = kinds.clone().filter(|it| *it == kind).count();
+        match share_a_thread(kind) {
+            true => consumers.min(1),
+            false => consumers,
         }
-        let of_backend = consumers.iter().filter(|it| it.backend.0 == id);
-        consumer_layers(plan, backend, of_backend.map(|it| u32::from(it.consumer.0)))
+    });
+    threads.iter().sum()
+}
+
+/// Checks that this build, and the files that a plan names, let the consumers of a backend start.
+///
+/// # Errors
+/// [`AgentError`], which names the file, or what this build lacks.
+pub fn check_consumers(plan: &Plan, backend: &BackendPlan) -> Result<(), AgentError> {
+    match backend.kind() {
+        BackendKind::Mqtt | BackendKind::Amqp => {
+            consumer_layers(plan, backend, [0])?;
+        }
+        BackendKind::Kafka => kafka_is_built(backend)?,
+        BackendKind::Webhook => {
+            webhook_layers(backend)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets up the layers of a thread's consumers, one for each backend of the plan; `others` are those of backends
+/// that other threads consume from.
+fn of_backends<L>(
+    spec: &ConsumersSpec,
+    others: impl Fn() -> L,
+    layers: impl Fn(&BackendPlan, Vec<u32>) -> Result<L, LayersError>,
+) -> Result<Vec<L>, LayersError> {
+    let backends = (0u8..).zip(&spec.plan.backends);
+    let layers = backends.map(|(id, backend)| {
+        let consumers = spec.consumers.iter().filter(|it| it.backend.0 == id);
+        let numbers: Vec<u32> = consumers.map(|it| u32::from(it.consumer.0)).collect();
+        match numbers.is_empty() {
+            true => Ok(others()),
+            false => layers(backend, numbers),
+        }
     });
     layers.collect()
 }

@@ -21,9 +21,6 @@ use muster_transport::{
 
 use crate::Writers;
 
-/// Name of HTTP/1.1 over TLS (RFC 7301), which a server of several protocols requires.
-const HTTP: &str = "http/1.1";
-
 /// Setting that a link or a backend cannot use.
 #[derive(Debug, thiserror::Error)]
 pub enum LayersError {
@@ -158,7 +155,7 @@ fn own_certificates(
 ///
 /// # Errors
 /// [`LayersError`], which names the file.
-pub fn consumer_layers(
+pub(crate) fn consumer_layers(
     plan: &Plan,
     backend: &BackendPlan,
     consumers: impl IntoIterator<Item = u32>,
@@ -184,7 +181,7 @@ pub fn consumer_layers(
 ///
 /// # Errors
 /// [`LayersError`], which names the file.
-pub fn webhook_layers(backend: &BackendPlan) -> Result<Servers, LayersError> {
+pub(crate) fn webhook_layers(backend: &BackendPlan) -> Result<Servers, LayersError> {
     let own = backend.tls.own.as_ref();
     let own = own.filter(|_| backend.endpoint.scheme.is_tls());
     let spec = ServerSpec {
@@ -230,8 +227,6 @@ fn credentials(
 
 fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
     let scheme = endpoints.first().map_or(Scheme::Mqtt, |first| first.scheme);
-    let alpn = tls.alpn.clone();
-    let is_http = matches!(scheme, Scheme::Wss | Scheme::Https);
     let peers = endpoints.iter().map(|endpoint| Peer {
         name: tls
             .server_name
@@ -252,7 +247,10 @@ fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {
                 TlsVersions::Only12 => Versions::Only12,
                 TlsVersions::Only13 => Versions::Only13,
             },
-            alpn: alpn.or_else(|| is_http.then(|| HTTP.to_owned())),
+            alpn: tls
+                .alpn
+                .clone()
+                .or_else(|| scheme.spec().alpn.map(str::to_owned)),
             resumption: tls.resumes(scheme),
         },
         seed: mix(seed, u64::from(u32::from_be_bytes(*b"mask"))),

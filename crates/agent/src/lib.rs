@@ -16,8 +16,9 @@ mod worker;
 
 pub use agent::{Agent, AgentError, Writers};
 pub use assignment::Assignment;
+pub use consuming::check_consumers;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
-pub use layers::{LayersError, consumer_layers, link_drivers, webhook_layers};
+pub use layers::{LayersError, link_drivers};
 pub use news::News;
 pub use worker::serve;

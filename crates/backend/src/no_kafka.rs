@@ -3,7 +3,7 @@
 use muster_conduct::{Dispatch, FactWriter, Order};
 use muster_model::{BackendId, RunId};
 use muster_net::{Loop, Mailbox};
-use muster_plan::{BackendPlan, Northbound};
+use muster_plan::BackendPlan;
 
 use crate::consumers::{ConsumersError, ConsumersSpec, Look};
 use crate::mqtt::MqttConsumers;
@@ -31,9 +31,9 @@ pub fn kafka_loop(
 /// # Errors
 /// [`ConsumersError::NoKafka`] if that is Kafka's.
 pub fn kafka_is_built(backend: &BackendPlan) -> Result<(), ConsumersError> {
-    match backend.northbound {
-        Northbound::Mqtt(_) | Northbound::Amqp(_) | Northbound::Webhook(_) => Ok(()),
-        Northbound::Kafka(_) => Err(ConsumersError::NoKafka(backend.endpoint.to_string())),
+    match backend.kafka() {
+        Some(_) => Err(ConsumersError::NoKafka(backend.endpoint.to_string())),
+        None => Ok(()),
     }
 }
 

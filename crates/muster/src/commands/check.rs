@@ -7,13 +7,13 @@ mod whole_loop;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use muster_agent::{consumer_layers, link_drivers, webhook_layers};
-use muster_backend::{Look, kafka_is_built, look};
+use muster_agent::{check_consumers, link_drivers};
+use muster_backend::{Look, look};
 use muster_conduct::Slice;
 use muster_model::{BackendId, LinkId, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_plan::{FleetPlan, Northbound, Plan, PlatformKind, ProvisionMode};
+use muster_plan::{FleetPlan, Plan, PlatformKind, ProvisionMode};
 use muster_provision::{distinct, provisioner};
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 
@@ -75,15 +75,7 @@ fn print(mark: &str, text: &str) {
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     link_drivers(plan, Slice::WHOLE, &|| None).context("set up the devices' links")?;
     for backend in &plan.backends {
-        match backend.northbound {
-            Northbound::Mqtt(_) | Northbound::Amqp(_) => {
-                consumer_layers(plan, backend, [0]).context("set up the consumers")?;
-            }
-            Northbound::Kafka(_) => kafka_is_built(backend)?,
-            Northbound::Webhook(_) => {
-                webhook_layers(backend).context("set up the webhook")?;
-            }
-        }
+        check_consumers(plan, backend)?;
     }
     Ok(())
 }
