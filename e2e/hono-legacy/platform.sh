@@ -13,6 +13,8 @@ start_broker() {
         -cp 'target/peers/artemis/lib/*' e2e/hono-legacy/Broker.java "$AMQP" "$COUNTS" "$WORK/artemis" "${1:--1}" >>"$WORK/artemis.log" 2>&1 &
     STARTED+=("$!")
     echo "$!" >>"$WORK/brokers"
+    # Nobody needs to read that it was killed.
+    disown
     curl -sf --retry 60 --retry-delay 1 --retry-all-errors "http://127.0.0.1:$COUNTS/" >"$WORK/counts" 2>&1 ||
         { echo "not ok - Artemis is not ready"; tail -30 "$WORK/artemis.log"; exit 1; }
 }
