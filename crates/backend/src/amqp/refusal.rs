@@ -19,6 +19,7 @@ use fe2o3_amqp::types::definitions::{Error, ErrorCondition};
 use fe2o3_amqp::types::primitives::Symbol;
 use muster_conduct::{RefusalCause, RefusalKind, Remedy};
 use muster_platform::Amqp;
+use tokio_rustls::rustls;
 
 /// Keys of a login.
 pub(super) const LOGIN_KEYS: &str =
@@ -34,7 +35,7 @@ pub(super) struct Loss {
     pub(super) is_final: bool,
     /// True if the connection has more to say of it.
     pub(super) is_of_connection: bool,
-    /// True if the peer hung up before its first byte.
+    /// True if the peer hung up before its first byte, or spoke no TLS.
     pub(super) is_mute: bool,
     /// The address that the peer does not have; none if that is not the cause.
     address: Option<String>,
@@ -104,9 +105,9 @@ impl Loss {
         self
     }
 
-    /// The same loss, from a peer that hung up before its first byte.
+    /// The same loss, from a peer that hung up before its first byte. One that was refused by TLS said so.
     pub(super) fn mute(mut self) -> Self {
-        self.is_mute = true;
+        self.is_mute = self.cause.kind == RefusalKind::Unreachable;
         self
     }
 
@@ -149,8 +150,28 @@ pub(super) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
         io::ErrorKind::ConnectionReset => {
             Loss::silent(format!("the connection was reset before {awaited} came"))
         }
+        _ if of_tls_itself(error).is_some() => of_tls(error),
         _ => Loss::silent(format!("{error} before {awaited} came")),
     }
+}
+
+/// The end of a handshake of TLS, as a peer reports it that refuses our certificate: over TLS 1.3 only after we took the
+/// handshake for complete.
+pub(super) fn of_tls(error: &io::Error) -> Loss {
+    let what = format!("the TLS handshake failed: {error}");
+    match of_tls_itself(error) {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            let mut loss = Loss::other_protocol(what);
+            loss.is_mute = true;
+            loss
+        }
+        Some(_) | None => Loss::refused(what, Remedy::see(TLS_KEYS)),
+    }
+}
+
+/// The error of TLS within one of a stream.
+fn of_tls_itself(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// The failure to open a connection.

@@ -9,7 +9,6 @@ use fe2o3_amqp::connection::ConnectionHandle;
 use fe2o3_amqp::link::receiver::CreditMode;
 use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::{Connection, Receiver, Sender, Session};
-use muster_conduct::Remedy;
 use muster_model::Micros;
 use muster_net::Clock;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::refusal::{self, Loss, TLS_KEYS, of_connect};
+use super::refusal::{self, Loss, of_connect, of_tls};
 use super::sasl::{Login, log_in};
 
 /// Milliseconds without a frame after which either side gives the other up.
@@ -104,14 +103,11 @@ impl Target {
         };
         match connector.connect(name.clone(), socket).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => {
-                let what = format!("the TLS handshake failed: {error}");
-                Err(Loss::refused(what, Remedy::see(TLS_KEYS)))
-            }
+            Err(error) => Err(self.hinted(of_tls(&error))),
         }
     }
 
-    /// Adds the hint at TLS if the peer hung up before its first byte: it may speak TLS, or none.
+    /// Adds the hint at TLS if the peer hung up before its first byte, or spoke no TLS: it may speak TLS, or none.
     fn hinted(&self, loss: Loss) -> Loss {
         match loss.is_mute {
             true => loss.with(&self.hint),

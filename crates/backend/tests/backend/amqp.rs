@@ -181,6 +181,8 @@ fn a_peer_without_tls_is_no_peer_over_tls() {
     let peer = Peer::start();
     let mut rig = over_tls(&queue(peer.address, ""), true);
     rig.until(|rig| rig.said("the TLS handshake failed"));
+    let hint = "a port without TLS does that: if it is one, write `amqp://`";
+    assert!(rig.said(hint), "{:?}", rig.diagnostics);
     rig.finish();
 }
 
