@@ -55,7 +55,7 @@ unreachable() {
     status_of faulty "$port" "$WORK/unreachable"
     same "unreachable: exit code" "$STATUS" 4
     check "unreachable: names the address" says "mqtt://127\.0\.0\.1:$port"
-    check "unreachable: names the reason" says 'no run \(refused [0-9]+\)'
+    check "unreachable: names the reason" says 'no run \(refused [0-9]+(, run-ended [0-9]+)?\)'
     check "unreachable: the result names both in one place" jq -e --arg at "127.0.0.1:$port" \
         '[.. | strings | select(contains($at) and test("refused"; "i"))] | length > 0' "$WORK/unreachable/result.json"
     check "unreachable: within the connect time-out and a little" test $((SECONDS - started)) -le 5
