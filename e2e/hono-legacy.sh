@@ -174,7 +174,7 @@ restarted() {
 on_refusal() {
     same "$1: a device without credentials is created" "$(asks POST "devices/$TENANT/new-0" -d '{}')" 201
     ours run --quiet --out "$WORK/$1" "${REFUSING[@]}" --set provision.mode=on-refusal --set 'fleet[0].count=100' \
-        --set 'fleet[0].id=new-${index}' --set phases.measure=10s --set 'fleet[0].streams.telemetry.rate=60/s' \
+        --set 'fleet[0].id=new-${index}' --set phases.warm-up=15s --set phases.measure=10s --set 'fleet[0].streams.telemetry.rate=60/s' \
         --set 'fleet[0].streams.event.rate=40/s'
     ended "$1" 0
     closes "$1"
