@@ -231,6 +231,10 @@ fn replies(copy: &CommandCopy<'_>, to: &Handing<'_>, payload: &[u8], flags: u8) 
     };
     let (link, mut surface) = (format!("{login}@{}", command.tenant), String::new());
     let surfaced = (HONO.server.surfaced_reply)(&link, &reply.topic, payload, &mut surface);
+    // A level that begins with a question mark begins a property bag; no name of Hono's does.
+    if reply.topic.contains("/?") {
+        return;
+    }
     // Hono takes no message on a topic that names a tenant alone.
     let names_tenant = path
         .segments()
