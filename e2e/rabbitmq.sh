@@ -12,18 +12,16 @@ AMQP=$(free_port)
 MQTT=$(free_port)
 QUEUE=/amq/queue/readings
 
-# broker PROGRAM ARGUMENT...: a program of RabbitMQ for a node of this script alone.
-broker() {
-    env HOME="$WORK" RABBITMQ_NODENAME="muster-$AMQP@localhost" RABBITMQ_MNESIA_BASE="$WORK/mnesia" \
-        RABBITMQ_LOG_BASE="$WORK/log" RABBITMQ_CONFIG_FILE="$WORK/rabbitmq.conf" RABBITMQ_ENABLED_PLUGINS_FILE="$WORK/plugins" \
-        RABBITMQ_CONF_ENV_FILE="$WORK/none" RABBITMQ_DIST_PORT="$DISTRIBUTION" ERL_EPMD_PORT="$EPMD" ERL_EPMD_ADDRESS=127.0.0.1 \
-        RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}" RABBITMQ_PID_FILE="$WORK/pid" "$@"
-}
+# Of a node of this script alone.
+DISTRIBUTION=$(free_port)
+EPMD=$(free_port)
+export HOME="$WORK" RABBITMQ_NODENAME="muster-$AMQP@localhost" RABBITMQ_MNESIA_BASE="$WORK/mnesia" RABBITMQ_LOG_BASE="$WORK/log"
+export RABBITMQ_CONFIG_FILE="$WORK/rabbitmq.conf" RABBITMQ_ENABLED_PLUGINS_FILE="$WORK/plugins" RABBITMQ_CONF_ENV_FILE="$WORK/none"
+export RABBITMQ_DIST_PORT="$DISTRIBUTION" ERL_EPMD_PORT="$EPMD" ERL_EPMD_ADDRESS=127.0.0.1 RABBITMQ_PID_FILE="$WORK/pid"
+export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}"
 
 # start_rabbitmq: starts the broker with the queue `readings`, which has what is published to the topic of its name.
 start_rabbitmq() {
-    DISTRIBUTION=$(free_port)
-    EPMD=$(free_port)
     echo '[rabbitmq_amqp1_0,rabbitmq_mqtt].' >"$WORK/plugins"
     cat >"$WORK/rabbitmq.conf" <<CONF
 listeners.tcp.default = 127.0.0.1:$AMQP
@@ -42,17 +40,17 @@ CONF
         queues: [{ name: "readings", vhost: "/", durable: true, auto_delete: false, arguments: {} }],
         bindings: [{ source: "amq.topic", vhost: "/", destination: "readings", destination_type: "queue",
             routing_key: "readings", arguments: {} }] }' >"$WORK/definitions.json"
-    broker epmd -port "$EPMD" -address 127.0.0.1 &
+    epmd -port "$EPMD" -address 127.0.0.1 &
     STARTED+=("$!")
-    broker rabbitmq-server >"$WORK/broker.log" 2>&1 &
+    rabbitmq-server >"$WORK/broker.log" 2>&1 &
     STARTED+=("$!")
-    broker rabbitmqctl wait --timeout 120 "$WORK/pid" >"$WORK/wait.log" 2>&1 || { cat "$WORK"/*.log; exit 1; }
+    rabbitmqctl wait --timeout 120 "$WORK/pid" >"$WORK/wait.log" 2>&1 || { cat "$WORK"/*.log; exit 1; }
     STARTED+=("$(cat "$WORK/pid")")
 }
 
 # left: the messages that the queue has.
 left() {
-    broker rabbitmqctl list_queues --quiet --no-table-headers messages
+    rabbitmqctl list_queues --quiet --no-table-headers messages
 }
 
 # Where broker and queue are; RabbitMQ 3.10 speaks MQTT 3.1.1.
