@@ -5,8 +5,9 @@
 
 mod wire;
 
-use wire::Message;
+use muster_model::percent;
 
+use self::wire::Message;
 use crate::identity::{Identity, VERSION};
 use crate::push::{Credential, Receiver};
 use crate::snapshot::{Point, Snapshot, Value};
@@ -67,38 +68,34 @@ fn read_headers(text: &str) -> Result<Vec<(String, Credential)>, AddressError> {
         .split(',')
         .map(str::trim)
         .filter(|pair| !pair.is_empty());
-    let read = |pair: &str| {
-        let (name, value) = pair.split_once('=')?;
-        let value = decoded(value.trim())?;
-        let name = name.trim().to_ascii_lowercase();
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_fitting = !name.is_empty() && name.chars().all(is_name);
-        let is_plain = value.chars().all(|c| c == ' ' || c.is_ascii_graphic());
-        (is_fitting && is_plain).then(|| (name, Credential::new(value.clone(), vec![value])))
-    };
-    pairs
-        .map(|pair| {
-            read(pair).ok_or_else(|| {
-                let what = "OTEL_EXPORTER_OTLP_HEADERS holds something other than headers";
-                AddressError::new(what, "write it like `name=value,other=value`")
-            })
-        })
-        .collect()
+    pairs.map(read_header).collect()
 }
 
-fn decoded(value: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), value.as_bytes());
-    while let Some((first, others)) = rest.split_first() {
-        rest = others;
-        if *first == b'%' {
-            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(*first);
-        }
+fn read_header(pair: &str) -> Result<(String, Credential), AddressError> {
+    let wrong = |what: &str, help: &str| {
+        AddressError::new(format!("OTEL_EXPORTER_OTLP_HEADERS {what}"), help)
+    };
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let parts = pair.split_once('=');
+    let parts = parts.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim()));
+    let parts = parts.filter(|(name, _)| !name.is_empty() && name.chars().all(is_of_name));
+    let Some((name, value)) = parts else {
+        let what = "holds something other than headers";
+        return Err(wrong(what, "write it like `name=value,other=value`"));
+    };
+    let Some(value) = percent::decode(value) else {
+        let what = format!("has broken percent-encoding in the value of `{name}`");
+        return Err(wrong(
+            &what,
+            "write `%` as %25, and other bytes as `%` and two hexadecimal digits of UTF-8",
+        ));
+    };
+    if !value.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+        let what = format!("has a character in the value of `{name}` that no header carries");
+        return Err(wrong(&what, "keep to visible ASCII characters and spaces"));
     }
-    String::from_utf8(bytes).ok()
+    let value = value.into_owned();
+    Ok((name, Credential::new(value.clone(), vec![value])))
 }
 
 /// Writer of the requests of one run.
@@ -278,8 +275,21 @@ mod tests {
             .map(|(name, value)| (name.as_str(), value.header()))
             .collect();
         assert_eq!(headers, [("api-key", "a=b"), ("other", "c")]);
-        for wrong in ["a", "=b", "a=%zz", "a b=c", "a=b%0Ac"] {
-            assert!(receiver_of("http://h", wrong).is_err(), "{wrong}");
+        for (wrong, words) in [
+            ("a", "something other than headers; write it like"),
+            ("=b", "something other than headers"),
+            ("a b=c", "something other than headers"),
+            (
+                "a=%zz",
+                "broken percent-encoding in the value of `a`; write `%` as %25",
+            ),
+            (
+                "a=b%0Ac",
+                "a character in the value of `a` that no header carries",
+            ),
+        ] {
+            let error = receiver_of("http://h", wrong).expect_err(wrong);
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 

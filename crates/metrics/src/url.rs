@@ -87,19 +87,6 @@ impl fmt::Display for Url {
     }
 }
 
-/// Encodes a value for a query (RFC 3986 section 2.1).
-pub(crate) fn encoded(value: &str) -> String {
-    let mut encoded = String::new();
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(byte as char);
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 /// An address without what stands before `@` or behind `?`: both may be secret.
 fn shown(text: &str) -> String {
     let start = text.split('?').next().unwrap_or_default();
@@ -156,10 +143,5 @@ mod tests {
             refused.ends_with("write it like http://host:8086?db=metrics"),
             "{refused}"
         );
-    }
-
-    #[test]
-    fn values_of_a_query_are_encoded() {
-        assert_eq!(encoded("my org/\u{e4}"), "my%20org%2F%C3%A4");
     }
 }

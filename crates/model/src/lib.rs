@@ -19,6 +19,7 @@ mod id;
 mod listening;
 mod mix;
 mod outcome;
+pub mod percent;
 mod promise;
 mod reception;
 mod stamp;

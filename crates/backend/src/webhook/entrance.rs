@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use muster_model::percent;
 use muster_plan::{BackendPlan, WebhookNorthbound};
 use muster_platform::PROPERTY_NAME;
 use muster_protocol::http::ServerRequest;
@@ -94,34 +95,9 @@ impl Entrance {
     }
 }
 
-/// A path with its percent-encoded bytes as they are (RFC 3986 section 2.1); as it is where that is no text.
+/// A path without its percent-encoding; as it is where that leaves no text.
 fn decoded(path: &str) -> Cow<'_, str> {
-    if !path.contains('%') {
-        return Cow::Borrowed(path);
-    }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [byte, after @ ..] = rest {
-        let code = match after {
-            [high, low, ..] if *byte == b'%' => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        match code {
-            Some((high, low)) => {
-                bytes.push(high << 4 | low);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(path), Cow::Owned)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
+    percent::decode(path).unwrap_or(Cow::Borrowed(path))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use muster_model::percent;
+
 /// A target that was taken apart (RFC 9112 section 3.2, RFC 3986 section 2.1); used again for every request.
 #[derive(Debug, Default)]
 pub(super) struct Target {
@@ -58,28 +60,10 @@ pub(super) fn path_and_query(target: &str) -> &str {
     rest.find(['/', '?']).map_or("", |at| &rest[at..])
 }
 
-/// Appends a part without its percent-encoding: its place; none, and nothing is appended, if that is not of two
-/// hexadecimal digits, or if no text results.
+/// Appends a part without its percent-encoding: its place; none, and nothing is appended, if no text results.
 fn decode_into(part: &str, text: &mut String) -> Option<Range<usize>> {
     let from = text.len();
-    if !part.contains('%') {
-        text.push_str(part);
-        return Some(from..text.len());
-    }
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = behind;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (digits, behind) = behind.split_at_checked(2)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
-        rest = behind;
-    }
-    text.push_str(std::str::from_utf8(&bytes).ok()?);
+    text.push_str(&percent::decode(part)?);
     Some(from..text.len())
 }
 
@@ -131,17 +115,6 @@ mod tests {
     }
 
     proptest! {
-        /// Law: any text becomes what it was before it was encoded, whatever stands in it.
-        #[test]
-        fn decoding_inverts_encoding(segments in prop::collection::vec(".{0,5}", 1..5)) {
-            let encode = |text: &String| -> String {
-                text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-            };
-            let path: Vec<String> = segments.iter().map(encode).collect();
-            let (got, _) = parts(&format!("/{}", path.join("/"))).expect("it is text");
-            prop_assert_eq!(got, segments);
-        }
-
         /// Law: anything is taken apart without a panic.
         #[test]
         fn any_target_is_read(target in "[/?&%a-f0-9:\u{e4}]{0,40}") {

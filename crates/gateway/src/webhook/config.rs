@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use muster_model::percent::Part;
 use serde::{Deserialize, Serialize};
 
 /// The endpoint that messages are pushed to.
@@ -102,23 +103,10 @@ impl WebhookConfig {
         out.push_str(&self.path);
         if self.topic_header.is_none() {
             out.push('/');
-            topic.bytes().for_each(|byte| push_encoded(byte, out));
+            Part::Path.encode(topic, out);
         } else if self.path.is_empty() {
             out.push('/');
         }
-    }
-}
-
-/// Appends a byte of a path: itself, or percent-encoded (RFC 3986 section 2.1).
-fn push_encoded(byte: u8, out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    if byte.is_ascii_alphanumeric() || b"-._~/:@$,;=!'()*".contains(&byte) {
-        out.push(char::from(byte));
-        return;
-    }
-    out.push('%');
-    for digit in [byte >> 4, byte & 15] {
-        out.push(char::from(DIGITS[usize::from(digit)]));
     }
 }
 

@@ -2,9 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use muster_model::percent::Part;
 
 use crate::push::{Credential, Receiver};
-use crate::url::{AddressError, Url, encoded};
+use crate::url::{AddressError, Url};
 
 const EXAMPLE: &str = "http://127.0.0.1:8086?db=muster (version 1) or http://127.0.0.1:8086?org=mine&bucket=muster (version 2)";
 
@@ -103,6 +104,13 @@ const REMEDIES_2: &[(u16, &str)] = &[
         "create the bucket, or name another by `org` and `bucket`",
     ),
 ];
+
+/// A value of a query.
+fn encoded(value: &str) -> String {
+    let mut encoded = String::new();
+    Part::Value.encode(value, &mut encoded);
+    encoded
+}
 
 /// HTTP Basic (RFC 7617).
 fn basic(user: Option<String>, password: Option<String>) -> Option<Credential> {

@@ -122,9 +122,7 @@ fn target(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
         if let Some(fault) = fault {
             let owner = variables.owner(Some(&template), place);
             let what = format!("the path `{}`{owner} {fault}", text.escape_debug());
-            let help =
-                "write such a character as `%` and two hexadecimal digits (RFC 3986 section 2.1)";
-            return view.refuse(what, help);
+            return view.refuse(what, "percent-encoding, such as `%20` for a space and `%25` for `%` (RFC 3986 section 2.1)");
         }
     }
     Template::parse(rest).ok()
@@ -140,7 +138,10 @@ fn stray(text: &str) -> Option<String> {
         }
         c => !c.is_ascii_graphic(),
     });
-    bad.map(|(_, c)| format!("has the character {c:?}"))
+    bad.map(|(_, c)| match c {
+        '%' => "has a `%` without two hexadecimal digits behind it".to_owned(),
+        c => format!("has the character {c:?}, which no path of a request has"),
+    })
 }
 
 /// Reads the form of a stream's requests, where the dialect leaves it to the scenario. The outer option:

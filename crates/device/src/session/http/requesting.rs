@@ -3,6 +3,7 @@
 use std::fmt;
 
 use muster_model::Micros;
+use muster_model::percent::Part;
 use muster_platform::{Asking, Method, Protocol, Request};
 use muster_protocol::http::{self, InvalidField, Refused, Ticket, write_field};
 
@@ -140,11 +141,11 @@ fn write_fields(request: &Request<'_>, fields: &mut Vec<u8>) -> Result<(), Inval
 fn write_target(request: &Request<'_>, target: &mut String) {
     for segment in request.path {
         target.push('/');
-        write_encoded(segment, "", target);
+        Part::Segment.encode(segment, target);
     }
     if !request.query.is_empty() {
         target.push('?');
-        write_encoded(request.query, "/?", target);
+        Part::Query.encode(request.query, target);
     }
 }
 
@@ -152,35 +153,7 @@ fn write_target(request: &Request<'_>, target: &mut String) {
 /// where it has one.
 fn write_path(path: &str, target: &mut String) {
     target.push('/');
-    write_escaped(path, |byte| byte.is_ascii_graphic() && byte != b'#', target);
-}
-
-/// Appends a text, in which bytes that have no place in a segment of a path (RFC 3986 section 3.3), and are none
-/// of `others`, are escaped.
-fn write_encoded(text: &str, others: &str, target: &mut String) {
-    let is_marked = |byte: u8| b"-._~!$&'()*+,;=:@".contains(&byte);
-    let is_other = |byte: u8| others.as_bytes().contains(&byte);
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || is_marked(byte) || is_other(byte);
-    write_escaped(text, is_plain, target);
-}
-
-/// Appends a text, in which all but plain bytes are escaped (RFC 3986 section 2.1).
-fn write_escaped(text: &str, is_plain: impl Fn(u8) -> bool, target: &mut String) {
-    const HEX: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
-    ];
-    if text.bytes().all(&is_plain) {
-        return target.push_str(text);
-    }
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            target.push(char::from(byte));
-        } else {
-            let digits = [byte >> 4, byte & 0xf].map(|digit| HEX[usize::from(digit)]);
-            target.push('%');
-            target.extend(digits);
-        }
-    }
+    Part::Target.encode(path, target);
 }
 
 #[cfg(test)]
@@ -203,15 +176,5 @@ mod tests {
         assert_eq!(path(""), "/");
         assert_eq!(path("a b/\u{e4}#"), "/a%20b/%C3%A4%23");
         assert_eq!(path("a\r\nHost: x"), "/a%0D%0AHost:%20x");
-    }
-
-    #[test]
-    fn a_segment_of_a_dialect_is_one_whatever_is_in_it() {
-        let mut target = String::new();
-        write_encoded("a/b?c%20", "", &mut target);
-        assert_eq!(target, "a%2Fb%3Fc%2520");
-        target.clear();
-        write_encoded("hono-ttd=10&empty", "/?", &mut target);
-        assert_eq!(target, "hono-ttd=10&empty");
     }
 }

@@ -1,5 +1,7 @@
 //! Property bags: metadata that a device appends to the topic of a message.
 
+use muster_model::percent::{self, Part};
+
 /// Stands between a topic and its bag.
 const START: &str = "/?";
 
@@ -38,7 +40,8 @@ impl<'a> PropertyBag<'a> {
         topic.push('=');
         match written {
             true => topic.push_str(value),
-            false => encode(value, topic),
+            // No character that a topic name must not hold stays as it is.
+            false => Part::Value.encode(value, topic),
         }
     }
 
@@ -56,42 +59,12 @@ impl<'a> PropertyBag<'a> {
     }
 }
 
-/// Appends a text in percent-encoding (RFC 3986 section 2.1). All characters that a topic name must not hold
-/// are encoded.
-pub(super) fn encode(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let digits = [byte >> 4, byte & 0xf];
-            out.push('%');
-            out.extend(digits.map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
-        }
-    }
-}
-
-/// Appends the text that was encoded so; false if it is none. A plus sign is a space, as in forms of HTML.
-fn decode(text: &str, out: &mut String) -> bool {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                let (Some(high), Some(low)) = (digit(), digit()) else {
-                    return false;
-                };
-                (high * 16 + low) as u8
-            }
-            _ => byte,
-        });
-    }
-    let decoded = std::str::from_utf8(&bytes);
-    decoded.is_ok_and(|text| {
-        out.push_str(text);
-        true
-    })
+/// Appends the text of a value; false if it is none. A plus sign is a space, as in forms of HTML.
+fn decode(value: &str, out: &mut String) -> bool {
+    let spaced = value.replace('+', " ");
+    let text = percent::decode(&spaced);
+    out.push_str(text.as_deref().unwrap_or_default());
+    text.is_some()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use muster_model::percent::Part;
+
 use super::super::requests::Endpoint;
-use super::bag::encode;
 use super::{COMMAND_WORDS, ERROR_WORDS, Identity, PropertyBag, levels, scope};
 use crate::command::CommandScratch;
 use crate::downlink::{Acknowledgement, Acknowledgements, ApplicationId, Downlink, Words};
@@ -65,7 +66,7 @@ pub(in super::super) fn write(form: usize, to: &Objection<'_>, out: &mut Command
     let status = to.status.to_string();
     let mut level = String::new();
     match id.contains(is_no_part_of_a_level) {
-        true => encode(&id, &mut level),
+        true => Part::Value.encode(&id, &mut level),
         false => level.push_str(&id),
     }
     let visible = [
