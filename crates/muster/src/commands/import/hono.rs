@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow, bail};
 use muster_scenario::Reader;
 
 use self::consumer::{Consumer, PASSWORD, USER};
-use self::environment::Pod;
+use self::environment::{Faults, Pod};
 use self::producer::{DEVICE_PASSWORD, Generation, Producer};
 use self::variables::Role;
 use crate::args::HonoArgs;
@@ -34,13 +34,16 @@ pub(super) struct Imported {
 
 /// The scenario that does what the variables say.
 pub(super) fn imported(args: &HonoArgs) -> Result<Imported> {
+    let mut faults = Faults::default();
     let pods = match args.env.is_empty() {
-        true => vec![Pod::from_process(std::env::vars_os())?],
+        true => vec![Pod::from_process(std::env::vars_os(), &mut faults)],
         false => {
-            let read = args.env.iter().map(|path| Pod::from_file(path));
+            let read = args.env.iter();
+            let read = read.map(|path| Pod::from_file(path, &mut faults));
             read.collect::<Result<Vec<_>>>()?
         }
     };
+    faults.check()?;
     let variables = references(&pods)?;
     let text = Deployment::new(&pods)?.scenario()?;
     Ok(Imported { text, variables })
@@ -116,7 +119,7 @@ impl<'a> Deployment<'a> {
         let mut tenants = Vec::new();
         let mut names = BTreeSet::new();
         for producer in &self.producers {
-            let (tenant, host) = (producer.tenant()?, producer.host()?);
+            let (tenant, host) = (producer.tenant(), producer.host());
             tenants.push(tenant);
             if !names.insert((tenant, host)) {
                 return Err(anyhow!(
@@ -126,7 +129,7 @@ impl<'a> Deployment<'a> {
             }
         }
         match &self.consumer {
-            Some(consumer) if !tenants.contains(&consumer.tenant()?) => {
+            Some(consumer) if !tenants.contains(&consumer.tenant()) => {
                 Err(consumer.of_other_tenant(&tenants))
             }
             _ => Ok(()),
@@ -148,7 +151,7 @@ impl<'a> Deployment<'a> {
                 1 => producer.name().to_owned(),
                 number => format!("{}-{number}", producer.name()),
             };
-            text += &producer.fleet(&name, has_both)?;
+            text += &producer.fleet(&name, has_both);
         }
         text += "phases: { warm-up: 1m, measure: 3m }    # the window of its runner; its pods run until they are stopped\n\
                  slo: { failure-ratio: \"<= 2%\" }    # the bound of its runner\n";
@@ -200,7 +203,7 @@ impl<'a> Deployment<'a> {
             note(&format!("Set {name} where muster is started"));
         }
         for pod in self.pods {
-            if let Some(url) = influx(pod)? {
+            if let Some(url) = influx(pod) {
                 note(&format!(
                     "Figures as that test writes them: muster run SCENARIO --influx '{url}' --influx-names \
                      hono-simulator, with INFLUX_USERNAME and INFLUX_PASSWORD"
@@ -237,7 +240,7 @@ impl<'a> Deployment<'a> {
         let mut addresses = Vec::new();
         let mut is_insecure = false;
         for producer in &self.producers {
-            is_insecure |= producer.is_insecure()?;
+            is_insecure |= producer.is_insecure();
             for address in producer.addresses()? {
                 if !addresses.contains(&address) {
                     addresses.push(address);
@@ -254,7 +257,7 @@ impl<'a> Deployment<'a> {
             text += "  tls: { insecure: true }\n";
         }
         if let Some(consumer) = &self.consumer {
-            let _ = writeln!(text, "  backend: {}", consumer.backend()?);
+            let _ = writeln!(text, "  backend: {}", consumer.backend());
         }
         Ok(text)
     }
@@ -263,7 +266,7 @@ impl<'a> Deployment<'a> {
     fn provision(&self) -> Result<String> {
         let mut found = String::new();
         for pod in self.pods {
-            let Some(provision) = provision(pod)? else {
+            let Some(provision) = provision(pod) else {
                 continue;
             };
             if !found.is_empty() && found != provision {
@@ -285,21 +288,19 @@ const REGISTRY: [&str; 2] = [
 ];
 
 /// The registration of a pod's devices; none if it has no registry or does not register.
-fn provision(pod: &Pod) -> Result<Option<String>> {
-    let registers = pod.truth("AUTO_REGISTER")?.unwrap_or(true);
-    let host = pod.plain(REGISTRY[1], ".-_:")?;
-    let port = pod.whole("HONO_SERVICE_DEVICE_REGISTRY_SERVICE_PORT_HTTP", 1..=65_535)?;
-    let url = match (pod.plain(REGISTRY[0], ".:/-_[]~%")?, host) {
+fn provision(pod: &Pod) -> Option<String> {
+    let registers = pod.truth("AUTO_REGISTER").unwrap_or(true);
+    let port = pod.whole("HONO_SERVICE_DEVICE_REGISTRY_SERVICE_PORT_HTTP");
+    let url = match (pod.text(REGISTRY[0]), pod.text(REGISTRY[1])) {
         (Some(url), _) => url.to_owned(),
         (None, Some(host)) => {
             let port = port.map_or(String::new(), |port| format!(":{port}"));
             format!("http://{}{port}", producer::bracketed(host))
         }
-        (None, None) => return Ok(None),
+        (None, None) => return None,
     };
-    let version = pod.word("DEVICE_REGISTRY_VERSION", &["V1", "LEGACY"])?;
     let is_later = pod.any_of(&producer::LATER).is_some();
-    let api = match version {
+    let api = match pod.word("DEVICE_REGISTRY_VERSION") {
         Some("V1") => "v1",
         None if is_later => "v1",
         _ => "pre-1.0",
@@ -309,20 +310,20 @@ fn provision(pod: &Pod) -> Result<Option<String>> {
         None => String::new(),
     };
     let text = format!("provision: {{ url: \"{url}\", api: {api}{token} }}\n");
-    Ok(registers.then_some(text))
+    registers.then_some(text)
 }
 
 /// The address of a pod's InfluxDB, as `--influx` takes it.
-fn influx(pod: &Pod) -> Result<Option<String>> {
-    let name = pod.plain("INFLUXDB_NAME", "-_.")?.unwrap_or("metrics");
-    let host = pod.plain("INFLUXDB_SERVICE_HOST", ".-_:")?;
-    let port = pod.whole("INFLUXDB_SERVICE_PORT_API", 1..=65_535)?;
-    let base = match (pod.plain("INFLUXDB_URL", ".:/-_[]")?, host, port) {
+fn influx(pod: &Pod) -> Option<String> {
+    let name = pod.text("INFLUXDB_NAME").unwrap_or("metrics");
+    let host = pod.text("INFLUXDB_SERVICE_HOST");
+    let port = pod.text("INFLUXDB_SERVICE_PORT_API");
+    let base = match (pod.text("INFLUXDB_URL"), host, port) {
         (Some(url), _, _) => url.trim_end_matches('/').to_owned(),
         (None, Some(host), Some(port)) => format!("http://{}:{port}", producer::bracketed(host)),
-        (None, _, _) => return Ok(None),
+        (None, _, _) => return None,
     };
-    Ok(Some(format!("{base}?db={name}")))
+    Some(format!("{base}?db={name}"))
 }
 
 /// The pods of a program, each with its role; one pod can have several.
@@ -348,10 +349,11 @@ mod tests {
 
     fn scenario(pods: &[&str]) -> Result<String, String> {
         let pods = pods.iter().zip(1..);
-        let pods = pods.map(|(text, number)| Pod::from_lines(format!("{number}.env"), text));
-        let pods: Vec<Pod> = pods
-            .collect::<Result<_>>()
-            .map_err(|error| error.to_string())?;
+        let mut faults = Faults::default();
+        let pods =
+            pods.map(|(text, number)| Pod::from_lines(format!("{number}.env"), text, &mut faults));
+        let pods: Vec<Pod> = pods.collect();
+        faults.check().map_err(|error| error.to_string())?;
         let scenario = Deployment::new(&pods).and_then(|of| of.scenario());
         scenario.map_err(|error| error.to_string())
     }

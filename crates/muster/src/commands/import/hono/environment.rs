@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_scenario::nearest;
 
 use super::variables::{
-    Meaning, Role, VARIABLES, Variable, has_prefix, is_foreign, relatives, variable,
+    Form, Meaning, Role, VARIABLES, Variable, has_prefix, is_foreign, relatives, variable,
 };
 
 /// Name of the place of variables that no file has.
 const PROCESS: &str = "the environment";
+/// Faults that an error lists; a file that holds something else has as many as lines.
+const LISTED_MAX: usize = 100;
 
 /// The variables of one pod.
 #[derive(Debug)]
@@ -30,17 +31,43 @@ struct Value {
     line: Option<usize>,
 }
 
+/// Variables that cannot be read, of all pods.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<String>);
+
+impl Faults {
+    fn add(&mut self, place: &str, why: &str) {
+        self.0.push(format!("{place}: {why}"));
+    }
+
+    /// Fails with every fault at once, each with its place and its remedy.
+    pub(super) fn check(self) -> Result<()> {
+        match &self.0[..] {
+            [] => Ok(()),
+            [only] => bail!("read {only}"),
+            all => {
+                let shown = all[..all.len().min(LISTED_MAX)].join("\n  ");
+                let more = match all.len().saturating_sub(LISTED_MAX) {
+                    0 => String::new(),
+                    more => format!("\n  and {more} more"),
+                };
+                bail!("read {} variables:\n  {shown}{more}", all.len())
+            }
+        }
+    }
+}
+
 impl Pod {
     /// Reads a file with a variable a line, as `env` prints them and container engines take them. An unknown
-    /// name is an error unless a shell or a cluster sets it.
-    pub(super) fn from_file(path: &Path) -> Result<Self> {
+    /// name is a fault unless a shell or a cluster sets it.
+    pub(super) fn from_file(path: &Path, faults: &mut Faults) -> Result<Self> {
         let source = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("read the variables in {source}"))?;
-        Self::from_lines(source, &text)
+        Ok(Self::from_lines(source, &text, faults))
     }
 
-    pub(super) fn from_lines(source: String, text: &str) -> Result<Self> {
+    pub(super) fn from_lines(source: String, text: &str, faults: &mut Faults) -> Self {
         let values = BTreeMap::new();
         let mut pod = Self { source, values };
         for (number, line) in (1..).zip(text.lines()) {
@@ -52,31 +79,32 @@ impl Pod {
             let line = line.strip_prefix("export ").unwrap_or(line);
             let Some((name, value)) = line.split_once('=') else {
                 // Of a secret in several lines the others have no name.
-                bail!("read {place}: the line has no `=`; write it as NAME=value");
+                faults.add(&place, "the line has no `=`; write it as NAME=value");
+                continue;
             };
             let (name, value) = (name.trim_end(), bare(value.trim()));
             if let Some(known) = variable(name) {
                 let text = value.to_owned();
                 let line = Some(number);
-                if pod
-                    .values
-                    .insert(known.name, Value { text, line })
-                    .is_some()
-                {
-                    bail!("read {place}: {name} stands twice; keep one of them");
+                let before = pod.values.insert(known.name, Value { text, line });
+                if before.is_some() {
+                    let why = format!("{name} stands twice; keep one of them");
+                    faults.add(&place, &why);
                 }
             } else if !is_foreign(name, value) {
-                return Err(unknown(&place, name));
+                faults.add(&place, &unknown(name));
             }
         }
-        Ok(pod)
+        pod.check(faults);
+        pod
     }
 
     /// Reads the environment of this process, in which other names than those of the test are usual, and a
     /// variable that is no text is none of the test's.
     pub(super) fn from_process(
         variables: impl Iterator<Item = (OsString, OsString)>,
-    ) -> Result<Self> {
+        faults: &mut Faults,
+    ) -> Self {
         let mut pod = Self {
             source: PROCESS.to_owned(),
             values: BTreeMap::new(),
@@ -88,10 +116,23 @@ impl Pod {
             if let Some(known) = variable(&name) {
                 pod.values.insert(known.name, Value { text, line: None });
             } else if has_prefix(&name) && !is_foreign(&name, &text) {
-                return Err(unknown(PROCESS, &name));
+                faults.add(PROCESS, &unknown(&name));
             }
         }
-        Ok(pod)
+        pod.check(faults);
+        pod
+    }
+
+    /// Checks the form of every value.
+    fn check(&self, faults: &mut Faults) {
+        for variable in self.known() {
+            let text = self.text(variable.name).unwrap_or_default();
+            if let Some(why) = variable.form.fault(text) {
+                let shown = masked(text);
+                let why = format!("{}, `{shown}`, {why}", variable.name);
+                faults.add(&self.place(variable.name), &why);
+            }
+        }
     }
 
     /// Its file, or this process.
@@ -137,62 +178,26 @@ impl Pod {
         names.find(|name| self.text(name).is_some())
     }
 
-    pub(super) fn truth(&self, name: &str) -> Result<Option<bool>> {
-        let read = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(self.wrong(name, "is neither `true` nor `false`; write one of them")),
+    pub(super) fn truth(&self, name: &str) -> Option<bool> {
+        let text = self.text(name)?;
+        Some(text.eq_ignore_ascii_case("true"))
+    }
+
+    pub(super) fn whole(&self, name: &str) -> Option<i64> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The word of the variable's form that it has.
+    pub(super) fn word(&self, name: &str) -> Option<&'static str> {
+        let text = self.text(name)?;
+        let Form::Word(words) = variable(name)?.form else {
+            return None;
         };
-        self.text(name).map(read).transpose()
+        let mut all = words.iter().copied();
+        all.find(|word| word.eq_ignore_ascii_case(text))
     }
 
-    pub(super) fn whole(&self, name: &str, within: RangeInclusive<i64>) -> Result<Option<i64>> {
-        let (least, most) = (within.start(), within.end());
-        let read = |text: &str| {
-            let number = text.parse().ok().filter(|number| within.contains(number));
-            number.ok_or_else(|| {
-                let why =
-                    format!("is no whole number from {least} to {most}; write one without a unit");
-                self.wrong(name, &why)
-            })
-        };
-        self.text(name).map(read).transpose()
-    }
-
-    /// One of these words.
-    pub(super) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>> {
-        let read = |text: &str| {
-            let mut all = words.iter().copied();
-            let word = all.find(|word| word.eq_ignore_ascii_case(text));
-            word.ok_or_else(|| self.wrong(name, &format!("is none of {}", words.join(", "))))
-        };
-        self.text(name).map(read).transpose()
-    }
-
-    /// A text of these characters, which needs no escapes in a scenario.
-    pub(super) fn plain(&self, name: &str, further: &str) -> Result<Option<&str>> {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || further.contains(c);
-        match self.text(name) {
-            Some(text) if !text.chars().all(is_plain) => {
-                let why = format!("may have letters, digits and {further} only");
-                Err(self.wrong(name, &why))
-            }
-            text => Ok(text),
-        }
-    }
-
-    /// An error of a variable's value: its place, its name, the value and the remedy. What stands before an `@`
-    /// may be a password.
-    pub(super) fn wrong(&self, name: &str, why: &str) -> anyhow::Error {
-        let value = self.text(name).unwrap_or_default();
-        let masked = value
-            .rsplit_once('@')
-            .map(|(_, after)| format!("***@{after}"));
-        let value = masked.as_deref().unwrap_or(value);
-        anyhow!("read {}: {name}, `{value}`, {why}", self.place(name))
-    }
-
-    /// An error of a variable for another reason than its value alone.
+    /// An error of a variable for another reason than its name or its value alone.
     pub(super) fn refuse(&self, name: &str, why: &str) -> anyhow::Error {
         anyhow!("read {}: {why}", self.place(name))
     }
@@ -213,8 +218,14 @@ fn bare(value: &str) -> &str {
     quotes.filter_map(inside).next().unwrap_or(value)
 }
 
-/// The error of a name that no program of the test reads.
-fn unknown(place: &str, name: &str) -> anyhow::Error {
+/// A value to be shown. The part in front of an `@` may be a password.
+fn masked(value: &str) -> String {
+    let masked = value.rsplit_once('@');
+    masked.map_or_else(|| value.to_owned(), |(_, after)| format!("***@{after}"))
+}
+
+/// The fault of a name that no program of the test reads.
+fn unknown(name: &str) -> String {
     let known = || VARIABLES.iter().map(|variable| variable.name);
     let relatives = relatives(name);
     let help = match nearest(name, known()) {
@@ -222,7 +233,7 @@ fn unknown(place: &str, name: &str) -> anyhow::Error {
         None if relatives.is_empty() => "remove it if it is not of hono-simulator".to_owned(),
         None => format!("known are {}", relatives.join(", ")),
     };
-    anyhow!("read {place}: {name} is no variable of hono-simulator; {help}")
+    format!("{name} is no variable of hono-simulator; {help}")
 }
 
 #[cfg(test)]
@@ -230,7 +241,10 @@ mod tests {
     use super::*;
 
     fn pod(text: &str) -> Result<Pod, String> {
-        Pod::from_lines("pod.env".to_owned(), text).map_err(|error| error.to_string())
+        let mut faults = Faults::default();
+        let pod = Pod::from_lines("pod.env".to_owned(), text, &mut faults);
+        let pod = faults.check().map(|()| pod);
+        pod.map_err(|error| error.to_string())
     }
 
     #[test]
@@ -238,7 +252,7 @@ mod tests {
         let text = "# of the pod\n\nNUM_DEVICES=20\nexport HONO_TENANT='t1'\nHTTP_METHOD=\"POST\"\n\
                     EVENT_MS=\nPATH=/usr/bin\nKUBERNETES_PORT=tcp://1.2.3.4:443\n";
         let pod = pod(text).expect("variables");
-        assert_eq!(pod.whole("NUM_DEVICES", 1..=30).unwrap(), Some(20));
+        assert_eq!(pod.whole("NUM_DEVICES"), Some(20));
         assert_eq!(pod.text("HONO_TENANT"), Some("t1"));
         assert_eq!(pod.text("HTTP_METHOD"), Some("POST"));
         assert_eq!(pod.text("EVENT_MS"), None);
@@ -269,19 +283,12 @@ mod tests {
             let error = pod(text).unwrap_err();
             assert!(error.contains(wanted), "{text}: {error}");
         }
-        let pod = pod("NUM_DEVICES=many\nTLS_INSECURE=yes").expect("variables");
-        let error = pod.whole("NUM_DEVICES", 1..=9).unwrap_err().to_string();
-        assert!(
-            error
-                .starts_with("read pod.env:1: NUM_DEVICES, `many`, is no whole number from 1 to 9"),
-            "{error}"
-        );
-        assert!(pod.truth("TLS_INSECURE").is_err());
-        let pod = self::pod("DEVICE_REGISTRY_URL=http://me:hunter2@h").expect("variables");
-        let error = pod
-            .plain("DEVICE_REGISTRY_URL", ":/")
-            .unwrap_err()
-            .to_string();
+        let error = pod("NUM_DEVICES=many").unwrap_err();
+        let most = u32::MAX;
+        let wanted =
+            format!("read pod.env:1: NUM_DEVICES, `many`, is no whole number from 1 to {most}");
+        assert!(error.starts_with(&wanted), "{error}");
+        let error = pod("DEVICE_REGISTRY_URL=http://me:hunter2@h").unwrap_err();
         assert!(
             error.contains("`***@h`") && !error.contains("hunter2"),
             "{error}"
@@ -289,10 +296,27 @@ mod tests {
     }
 
     #[test]
+    fn every_fault_is_listed_at_once() {
+        let text = "NUM_DEVICES=many\nCOLOUR=red\nTLS_INSECURE=yes\nno equals sign\nEVENT_MS=1\nEVENT_MS=2";
+        let error = pod(text).unwrap_err();
+        let mut lines = error.lines();
+        assert_eq!(lines.next(), Some("read 5 variables:"));
+        let places = lines.map(|line| line.trim_start().split(": ").next());
+        let mut places: Vec<_> = places.flatten().collect();
+        places.sort_unstable();
+        let wanted = [1, 2, 3, 4, 6].map(|line| format!("pod.env:{line}"));
+        assert_eq!(places, wanted, "{error}");
+        let error = pod(&"x\n".repeat(LISTED_MAX + 7)).unwrap_err();
+        assert!(error.ends_with("and 7 more"), "{error}");
+    }
+
+    #[test]
     fn in_an_environment_only_what_looks_like_the_tests_own_is_a_slip() {
         let of = |name: &str| {
             let variables = [(name.into(), "1".into())];
-            Pod::from_process(variables.into_iter()).map_err(|error| error.to_string())
+            let mut faults = Faults::default();
+            Pod::from_process(variables.into_iter(), &mut faults);
+            faults.check().map_err(|error| error.to_string())
         };
         assert!(of("EDITOR").is_ok() && of("HTTP_PROXY").is_ok());
         let error = of("HONO_HTTP_URLS").unwrap_err();
@@ -309,7 +333,7 @@ mod tests {
             (none(), "1".into()),
             ("HONO_TENANT".into(), "t1".into()),
         ];
-        let pod = Pod::from_process(variables.into_iter()).expect("variables");
+        let pod = Pod::from_process(variables.into_iter(), &mut Faults::default());
         assert_eq!(pod.text("HONO_TENANT"), Some("t1"));
     }
 

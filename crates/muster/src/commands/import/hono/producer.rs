@@ -7,12 +7,6 @@ use anyhow::{Result, anyhow};
 use super::environment::Pod;
 use super::variables::Role;
 
-/// The most devices of a fleet.
-const DEVICES_MAX: i64 = u32::MAX as i64;
-/// The longest period or wait: a day, in milliseconds.
-const LONGEST_MS: i64 = 86_400_000;
-/// The largest payload that a template can hold.
-const PAYLOAD_MAX: i64 = 1 << 20;
 /// Bytes of a stamp as text, and as it is.
 const STAMP_TEXT: i64 = 30;
 const STAMP_BYTES: i64 = 22;
@@ -86,7 +80,7 @@ impl<'a> Producer<'a> {
     pub(super) fn addresses(&self) -> Result<Vec<String>> {
         match self.role {
             Role::Http => self.http_addresses(),
-            Role::Mqtt | Role::Consumer => Ok(vec![self.mqtt_address()?]),
+            Role::Mqtt | Role::Consumer => Ok(vec![self.mqtt_address()]),
         }
     }
 
@@ -95,14 +89,11 @@ impl<'a> Producer<'a> {
         let all = |text: &str| -> Vec<String> {
             text.split(',').map(|it| it.trim().to_owned()).collect()
         };
-        if pod.text("HONO_HTTP_URL").is_some() {
-            let further = ".:/-_,[]~% ";
-            return Ok(pod
-                .plain("HONO_HTTP_URL", further)?
-                .map_or_else(Vec::new, all));
+        if let Some(urls) = pod.text("HONO_HTTP_URL") {
+            return Ok(all(urls));
         }
-        let hosts = pod.plain("HONO_HTTP_HOST", ".-_, ")?;
-        let port = pod.whole("HONO_HTTP_PORT", 1..=65_535)?;
+        let hosts = pod.text("HONO_HTTP_HOST");
+        let port = pod.whole("HONO_HTTP_PORT");
         let (Some(hosts), Some(port)) = (hosts, port) else {
             let first = pod.first_of(Role::Http).unwrap_or("HTTP_METHOD");
             let why = format!(
@@ -111,40 +102,34 @@ impl<'a> Producer<'a> {
             );
             return Err(pod.refuse(first, &why));
         };
-        let proto = pod.word("HONO_HTTP_PROTO", &["http", "https"])?;
-        let proto = proto.unwrap_or("http");
+        let proto = pod.word("HONO_HTTP_PROTO").unwrap_or("http");
         let url = |host: String| format!("{proto}://{host}:{port}");
         Ok(all(hosts).into_iter().map(url).collect())
     }
 
-    fn mqtt_address(&self) -> Result<String> {
-        let host = self.pod.plain("HONO_MQTT_HOST", ".-_:")?;
-        let host = host.unwrap_or("localhost");
-        let port = self
-            .pod
-            .whole("HONO_MQTT_PORT", 1..=65_535)?
-            .unwrap_or(1_883);
+    fn mqtt_address(&self) -> String {
+        let host = self.pod.text("HONO_MQTT_HOST").unwrap_or("localhost");
+        let port = self.pod.whole("HONO_MQTT_PORT").unwrap_or(1_883);
         let is_tls = match self.generation {
-            Generation::First => self.pod.truth("HONO_MQTT_SSL")?.unwrap_or(false),
-            Generation::Later => !self.pod.truth("DISABLE_TLS")?.unwrap_or(false),
+            Generation::First => self.pod.truth("HONO_MQTT_SSL").unwrap_or(false),
+            Generation::Later => !self.pod.truth("DISABLE_TLS").unwrap_or(false),
         };
         let scheme = if is_tls { "mqtts" } else { "mqtt" };
-        Ok(format!("{scheme}://{}:{port}", bracketed(host)))
+        format!("{scheme}://{}:{port}", bracketed(host))
     }
 
     /// True if the devices accept any certificate.
-    pub(super) fn is_insecure(&self) -> Result<bool> {
-        Ok(self.pod.truth("TLS_INSECURE")?.unwrap_or(false))
+    pub(super) fn is_insecure(&self) -> bool {
+        self.pod.truth("TLS_INSECURE").unwrap_or(false)
     }
 
-    pub(super) fn tenant(&self) -> Result<&'a str> {
+    pub(super) fn tenant(&self) -> &'a str {
         tenant(self.pod)
     }
 
     /// The beginning of the devices' names; that of the program where the pod has none.
-    pub(super) fn host(&self) -> Result<&'a str> {
-        let host = self.pod.plain("HOSTNAME", ".-_:")?;
-        Ok(host.unwrap_or(self.name()))
+    pub(super) fn host(&self) -> &'a str {
+        self.pod.text("HOSTNAME").unwrap_or(self.name())
     }
 
     pub(super) fn has_host(&self) -> bool {
@@ -167,61 +152,58 @@ impl<'a> Producer<'a> {
     }
 
     /// The fleet, as an item of the list of fleets.
-    pub(super) fn fleet(&self, name: &str, has_both: bool) -> Result<String> {
-        let devices = self.pod.whole("NUM_DEVICES", 1..=DEVICES_MAX)?;
-        let devices = devices.unwrap_or(10);
+    pub(super) fn fleet(&self, name: &str, has_both: bool) -> String {
+        let devices = self.pod.whole("NUM_DEVICES").unwrap_or(10);
         let mut text = format!(
             "  - name: {name}\n    count: {devices}\n    id: \"{}-${{index}}\"\n    tenant: \"{}\"\n",
-            self.host()?,
-            self.tenant()?
+            self.host(),
+            self.tenant()
         );
         if has_both {
             let _ = writeln!(text, "    protocol: {}", self.protocol());
         }
-        text += &self.credential()?;
+        text += &self.credential();
         text += &match self.role {
-            Role::Http => self.http_links(devices)?,
-            Role::Mqtt | Role::Consumer => self.mqtt_links(devices)?,
+            Role::Http => self.http_links(devices),
+            Role::Mqtt | Role::Consumer => self.mqtt_links(devices),
         };
-        text += &self.streams()?;
-        Ok(text)
+        text += &self.streams();
+        text
     }
 
-    fn credential(&self) -> Result<String> {
-        let is_open = self.role == Role::Http && self.pod.truth("HTTP_NOAUTH")?.unwrap_or(false);
+    fn credential(&self) -> String {
+        let is_open = self.role == Role::Http && self.pod.truth("HTTP_NOAUTH").unwrap_or(false);
         if is_open {
-            return Ok("    credential: { kind: none }\n".to_owned());
+            return "    credential: { kind: none }\n".to_owned();
         }
         let secret = match self.pod.text(DEVICE_PASSWORD) {
             Some(_) => format!("${{env:{DEVICE_PASSWORD}}}"),
             None => PASSWORD.to_owned(),
         };
-        Ok(format!(
+        format!(
             "    credential: {{ kind: password, user: \"user-${{id}}@${{tenant}}\", secret: \"{secret}\" }}\n"
-        ))
+        )
     }
 
     /// A first request opens the connection of a device, within the first period.
-    fn http_links(&self, devices: i64) -> Result<String> {
+    fn http_links(&self, devices: i64) -> String {
         let pod = self.pod;
-        let periods = self.classes()?.into_iter().map(|class| class.period_ms);
+        let periods = self.classes().into_iter().map(|class| class.period_ms);
         let within = periods.min().unwrap_or(1_000);
-        let provider = self.provider()?;
+        let provider = self.provider();
         let timeout = match provider {
-            "VERTX" => pod
-                .whole("VERTX_CONNECT_TIMEOUT", 1..=LONGEST_MS)?
-                .unwrap_or(5_000),
+            "VERTX" => pod.whole("VERTX_CONNECT_TIMEOUT").unwrap_or(5_000),
             _ => 10_000,
         };
         let recreate = match provider {
-            "VERTX" => pod.whole("VERTX_RECREATE_CLIENT", 0..=LONGEST_MS)?,
+            "VERTX" => pod.whole("VERTX_RECREATE_CLIENT"),
             _ => None,
         };
         let lifetime = recreate.filter(|it| *it > 0);
         let lifetime = lifetime.map_or(String::new(), |it| format!(", lifetime: {it}ms"));
         let keeps_alive = match provider {
-            "VERTX" => pod.truth("VERTX_KEEP_ALIVE")?.unwrap_or(true),
-            "AHC" => pod.truth("AHC_KEEP_ALIVE")?.unwrap_or(true),
+            "VERTX" => pod.truth("VERTX_KEEP_ALIVE").unwrap_or(true),
+            "AHC" => pod.truth("AHC_KEEP_ALIVE").unwrap_or(true),
             // They open a connection for each request.
             "JAVA" | "HC" => false,
             _ => true,
@@ -237,63 +219,60 @@ impl<'a> Producer<'a> {
             devices.min(1_000_000),
         );
         text += "    obey-retry-after: false    # that test ignores Retry-After\n";
-        Ok(text)
+        text
     }
 
-    fn provider(&self) -> Result<&'static str> {
-        let all = ["VERTX", "OKHTTP", "OKHTTP_ASYNC", "JAVA", "HC", "AHC"];
-        Ok(self.pod.word("DEVICE_PROVIDER", &all)?.unwrap_or("VERTX"))
+    fn provider(&self) -> &'static str {
+        self.pod.word("DEVICE_PROVIDER").unwrap_or("VERTX")
     }
 
     /// Each connection, the first too, waits for the delay and a random part of the jitter.
-    fn mqtt_links(&self, devices: i64) -> Result<String> {
-        let delay = self.pod.whole("RECONNECT_DELAY", 0..=LONGEST_MS)?;
-        let jitter = self.pod.whole("RECONNECT_JITTER", 1..=LONGEST_MS)?;
+    fn mqtt_links(&self, devices: i64) -> String {
+        let delay = self.pod.whole("RECONNECT_DELAY");
+        let jitter = self.pod.whole("RECONNECT_JITTER");
         let (delay, jitter) = (delay.unwrap_or(2_000), jitter.unwrap_or(2_000));
         let most = delay + jitter;
         let share = jitter as f64 / most as f64;
-        Ok(format!(
+        format!(
             "    client: {{ version: \"3.1.1\", keep-alive: 10s }}\n    \
              connect: {{ rate: {}, pending: {}, timeout: 10s }}\n    \
              reconnect: {{ min: {most}ms, max: {most}ms, jitter: {share:.3} }}\n",
             rate(devices, jitter),
             devices.min(1_000_000),
-        ))
+        )
     }
 
-    fn classes(&self) -> Result<Vec<Class>> {
+    fn classes(&self) -> Vec<Class> {
         let pod = self.pod;
         let mut classes = Vec::new();
         match self.generation {
             Generation::First => {
                 for (name, kind) in [("TELEMETRY_MS", "telemetry"), ("EVENT_MS", "event")] {
-                    let period_ms = pod.whole(name, 0..=LONGEST_MS)?.unwrap_or(0);
+                    let period_ms = pod.whole(name).unwrap_or(0);
                     classes.extend((period_ms > 0).then_some(Class { kind, period_ms }));
                 }
             }
             Generation::Later => {
-                let kind = pod.word("MESSAGE_TYPE", &["telemetry", "event"])?;
-                let period_ms = pod.whole("PERIOD_MS", 1..=LONGEST_MS)?;
+                let kind = pod.word("MESSAGE_TYPE");
+                let period_ms = pod.whole("PERIOD_MS");
                 classes.push(Class {
                     kind: kind.unwrap_or("telemetry"),
                     period_ms: period_ms.unwrap_or(1_000),
                 });
             }
         }
-        Ok(classes)
+        classes
     }
 
-    fn streams(&self) -> Result<String> {
-        let classes = self.classes()?;
+    fn streams(&self) -> String {
+        let classes = self.classes();
         if classes.is_empty() {
-            return Ok(
-                "    streams: []    # both periods are 0: devices only connect\n".to_owned(),
-            );
+            return "    streams: []    # both periods are 0: devices only connect\n".to_owned();
         }
         let mut text = "    streams:\n".to_owned();
-        let (payload, carrier) = self.payload()?;
+        let (payload, carrier) = self.payload();
         for Class { kind, period_ms } in classes {
-            let topic = match self.role == Role::Http && self.is_put()? {
+            let topic = match self.role == Role::Http && self.is_put() {
                 true => format!("{kind}/${{tenant}}/${{id}}"),
                 false => kind.to_owned(),
             };
@@ -311,26 +290,24 @@ impl<'a> Producer<'a> {
                 on_lines(waits),
             );
         }
-        Ok(text)
+        text
     }
 
     /// True if requests are sent by PUT, whose path names the device.
-    fn is_put(&self) -> Result<bool> {
-        let method = self.pod.word("HTTP_METHOD", &["PUT", "POST"])?;
-        Ok(method != Some("POST"))
+    fn is_put(&self) -> bool {
+        self.pod.word("HTTP_METHOD") != Some("POST")
     }
 
     /// Bytes of 0x42, with an id where there is room for one, and the key `carrier` where there is none.
-    fn payload(&self) -> Result<(String, &'static str)> {
-        let size = self.pod.whole("PAYLOAD_SIZE", i64::MIN..=PAYLOAD_MAX)?;
-        let size = size.unwrap_or(64).max(0);
+    fn payload(&self) -> (String, &'static str) {
+        let size = self.pod.whole("PAYLOAD_SIZE").unwrap_or(64).max(0);
         let of_type = match self.role {
             Role::Http => ", content-type: application/octet-stream",
             Role::Mqtt | Role::Consumer => "",
         };
         let filler = |count: i64| "B".repeat(count as usize);
         let order = "\n        carrier: order    # no room for an id of 22 bytes";
-        Ok(match size {
+        match size {
             STAMP_TEXT.. => (
                 format!(
                     "{{ template: \"${{stamp}}{}\"{of_type} }}",
@@ -344,14 +321,13 @@ impl<'a> Producer<'a> {
                 order,
             ),
             _ => (format!("{{ size: 0{of_type} }}"), order),
-        })
+        }
     }
 }
 
 /// The tenant of a pod.
-pub(super) fn tenant(pod: &Pod) -> Result<&str> {
-    let tenant = pod.plain("HONO_TENANT", ".-_")?;
-    Ok(tenant.unwrap_or("DEFAULT_TENANT"))
+pub(super) fn tenant(pod: &Pod) -> &str {
+    pod.text("HONO_TENANT").unwrap_or("DEFAULT_TENANT")
 }
 
 /// A host with the brackets that an address needs around one of IPv6.

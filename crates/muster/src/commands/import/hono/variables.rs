@@ -1,5 +1,7 @@
 //! The environment variables of both generations of the published test.
 
+use self::Form::{Any, Plain, Truth, Whole, Word};
+
 /// A pod of that test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
@@ -16,6 +18,7 @@ pub(super) enum Role {
 pub(super) struct Variable {
     pub(super) name: &'static str,
     pub(super) meaning: Meaning,
+    pub(super) form: Form,
     /// The only pod that reads it; none if several do.
     pub(super) role: Option<Role>,
 }
@@ -29,11 +32,56 @@ pub(super) enum Meaning {
     Idle(&'static str),
 }
 
-const fn mapped(name: &'static str, role: Option<Role>) -> Variable {
-    let meaning = Meaning::Mapped;
+/// The form of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `true` or `false`, in letters of any case.
+    Truth,
+    /// A whole number from the first to the second.
+    Whole(i64, i64),
+    /// One of these words, in letters of any case.
+    Word(&'static [&'static str]),
+    /// Letters, digits and these characters, which need no escapes in a scenario.
+    Plain(&'static str),
+    /// Any text: a scenario refers to it.
+    Any,
+}
+
+impl Form {
+    /// The fault of a text, with its remedy; none if the text has this form.
+    pub(super) fn fault(self, text: &str) -> Option<String> {
+        match self {
+            Self::Truth => {
+                let mut words = ["true", "false"].into_iter();
+                let is_word = words.any(|word| word.eq_ignore_ascii_case(text));
+                (!is_word).then(|| "is neither `true` nor `false`; write one of them".to_owned())
+            }
+            Self::Whole(least, most) => {
+                let number: Option<i64> = text.parse().ok();
+                let is_within = number.is_some_and(|number| (least..=most).contains(&number));
+                (!is_within).then(|| {
+                    format!("is no whole number from {least} to {most}; write one without a unit")
+                })
+            }
+            Self::Word(words) => {
+                let is_word = words.iter().any(|word| word.eq_ignore_ascii_case(text));
+                (!is_word).then(|| format!("is none of {}", words.join(", ")))
+            }
+            Self::Plain(further) => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || further.contains(c);
+                let is_fit = text.chars().all(is_plain);
+                (!is_fit).then(|| format!("may have letters, digits and {further} only"))
+            }
+            Self::Any => None,
+        }
+    }
+}
+
+const fn mapped(name: &'static str, role: Option<Role>, form: Form) -> Variable {
     Variable {
         name,
-        meaning,
+        meaning: Meaning::Mapped,
+        form,
         role,
     }
 }
@@ -42,13 +90,32 @@ const fn idle(name: &'static str, role: Option<Role>, why: &'static str) -> Vari
     Variable {
         name,
         meaning: Meaning::Idle(why),
+        form: Any,
         role,
+    }
+}
+
+/// A variable for a comment of the scenario alone.
+const fn noted(name: &'static str, form: Form) -> Variable {
+    Variable {
+        form,
+        ..idle(name, None, METRICS)
     }
 }
 
 const HTTP: Option<Role> = Some(Role::Http);
 const MQTT: Option<Role> = Some(Role::Mqtt);
 const CONSUMER: Option<Role> = Some(Role::Consumer);
+
+/// The longest period or wait: a day, in milliseconds.
+const LONGEST_MS: i64 = 86_400_000;
+/// The largest payload that a template can hold.
+const PAYLOAD_MAX: i64 = 1 << 20;
+/// Link credit at the most.
+const CREDITS_MAX: i64 = 1_000_000;
+/// Characters of a host besides letters and digits.
+const HOST: &str = ".-_:";
+const PORT: Form = Whole(1, 65_535);
 
 const THREADS: &str =
     "threads and buffers of that test's clients; Muster's follow from the machine";
@@ -64,45 +131,53 @@ const TRUST: &str = "that test's template sets it, and none of its programs read
 
 /// All of them, in the order in which a scenario has what they say.
 pub(super) const VARIABLES: &[Variable] = &[
-    mapped("HONO_TENANT", None),
-    mapped("HOSTNAME", None),
-    mapped("NUM_DEVICES", None),
-    mapped("TELEMETRY_MS", None),
-    mapped("EVENT_MS", None),
-    mapped("MESSAGE_TYPE", None),
-    mapped("PERIOD_MS", None),
-    mapped("PAYLOAD_SIZE", None),
-    mapped("DEVICE_PASSWORD", None),
-    mapped("AUTO_REGISTER", None),
-    mapped("DEVICE_REGISTRY_URL", None),
-    mapped("HONO_SERVICE_DEVICE_REGISTRY_SERVICE_HOST", None),
-    mapped("HONO_SERVICE_DEVICE_REGISTRY_SERVICE_PORT_HTTP", None),
-    mapped("DEVICE_REGISTRY_VERSION", None),
-    mapped("DEVICE_REGISTRY_TOKEN", None),
-    mapped("TLS_INSECURE", None),
-    mapped("DISABLE_TLS", None),
-    mapped("HONO_HTTP_URL", HTTP),
-    mapped("HONO_HTTP_PROTO", HTTP),
-    mapped("HONO_HTTP_HOST", HTTP),
-    mapped("HONO_HTTP_PORT", HTTP),
-    mapped("HTTP_METHOD", HTTP),
-    mapped("HTTP_NOAUTH", HTTP),
-    mapped("DEVICE_PROVIDER", HTTP),
-    mapped("VERTX_KEEP_ALIVE", HTTP),
-    mapped("AHC_KEEP_ALIVE", HTTP),
-    mapped("VERTX_CONNECT_TIMEOUT", HTTP),
-    mapped("VERTX_RECREATE_CLIENT", HTTP),
-    mapped("HONO_MQTT_HOST", MQTT),
-    mapped("HONO_MQTT_PORT", MQTT),
-    mapped("HONO_MQTT_SSL", MQTT),
-    mapped("RECONNECT_DELAY", MQTT),
-    mapped("RECONNECT_JITTER", MQTT),
-    mapped("MESSAGING_SERVICE_HOST", CONSUMER),
-    mapped("MESSAGING_SERVICE_PORT_AMQP", CONSUMER),
-    mapped("HONO_USER", CONSUMER),
-    mapped("HONO_PASSWORD", CONSUMER),
-    mapped("HONO_TRUSTED_CERTS", CONSUMER),
-    mapped("HONO_INITIAL_CREDITS", CONSUMER),
+    mapped("HONO_TENANT", None, Plain(".-_")),
+    mapped("HOSTNAME", None, Plain(".-_:")),
+    mapped("NUM_DEVICES", None, Whole(1, u32::MAX as i64)),
+    mapped("TELEMETRY_MS", None, Whole(0, LONGEST_MS)),
+    mapped("EVENT_MS", None, Whole(0, LONGEST_MS)),
+    mapped("MESSAGE_TYPE", None, Word(&["telemetry", "event"])),
+    mapped("PERIOD_MS", None, Whole(1, LONGEST_MS)),
+    mapped("PAYLOAD_SIZE", None, Whole(i64::MIN, PAYLOAD_MAX)),
+    mapped("DEVICE_PASSWORD", None, Any),
+    mapped("AUTO_REGISTER", None, Truth),
+    mapped("DEVICE_REGISTRY_URL", None, Plain(".:/-_[]~%")),
+    mapped(
+        "HONO_SERVICE_DEVICE_REGISTRY_SERVICE_HOST",
+        None,
+        Plain(HOST),
+    ),
+    mapped("HONO_SERVICE_DEVICE_REGISTRY_SERVICE_PORT_HTTP", None, PORT),
+    mapped("DEVICE_REGISTRY_VERSION", None, Word(&["V1", "LEGACY"])),
+    mapped("DEVICE_REGISTRY_TOKEN", None, Any),
+    mapped("TLS_INSECURE", None, Truth),
+    mapped("DISABLE_TLS", None, Truth),
+    mapped("HONO_HTTP_URL", HTTP, Plain(".:/-_,[]~% ")),
+    mapped("HONO_HTTP_PROTO", HTTP, Word(&["http", "https"])),
+    mapped("HONO_HTTP_HOST", HTTP, Plain(".-_, ")),
+    mapped("HONO_HTTP_PORT", HTTP, PORT),
+    mapped("HTTP_METHOD", HTTP, Word(&["PUT", "POST"])),
+    mapped("HTTP_NOAUTH", HTTP, Truth),
+    mapped(
+        "DEVICE_PROVIDER",
+        HTTP,
+        Word(&["VERTX", "OKHTTP", "OKHTTP_ASYNC", "JAVA", "HC", "AHC"]),
+    ),
+    mapped("VERTX_KEEP_ALIVE", HTTP, Truth),
+    mapped("AHC_KEEP_ALIVE", HTTP, Truth),
+    mapped("VERTX_CONNECT_TIMEOUT", HTTP, Whole(1, LONGEST_MS)),
+    mapped("VERTX_RECREATE_CLIENT", HTTP, Whole(0, LONGEST_MS)),
+    mapped("HONO_MQTT_HOST", MQTT, Plain(HOST)),
+    mapped("HONO_MQTT_PORT", MQTT, PORT),
+    mapped("HONO_MQTT_SSL", MQTT, Truth),
+    mapped("RECONNECT_DELAY", MQTT, Whole(0, LONGEST_MS)),
+    mapped("RECONNECT_JITTER", MQTT, Whole(1, LONGEST_MS)),
+    mapped("MESSAGING_SERVICE_HOST", CONSUMER, Plain(HOST)),
+    mapped("MESSAGING_SERVICE_PORT_AMQP", CONSUMER, PORT),
+    mapped("HONO_USER", CONSUMER, Any),
+    mapped("HONO_PASSWORD", CONSUMER, Any),
+    mapped("HONO_TRUSTED_CERTS", CONSUMER, Plain("./-_ ")),
+    mapped("HONO_INITIAL_CREDITS", CONSUMER, Whole(1, CREDITS_MAX)),
     idle("NUM_THREADS", None, THREADS),
     idle("VERTX_POOLED_BUFFERS", HTTP, THREADS),
     idle("VERTX_EVENT_POOL_SIZE", MQTT, THREADS),
@@ -124,12 +199,12 @@ pub(super) const VARIABLES: &[Variable] = &[
     idle("EXIT_ON_DEADLOCK", None, WATCHDOG),
     idle("ENABLE_METRICS", None, METRICS),
     idle("ENABLE_PERSISTENCE", CONSUMER, METRICS),
-    idle("INFLUXDB_URL", None, METRICS),
-    idle("INFLUXDB_SERVICE_HOST", None, METRICS),
-    idle("INFLUXDB_SERVICE_PORT_API", None, METRICS),
+    noted("INFLUXDB_URL", Plain(".:/-_[]")),
+    noted("INFLUXDB_SERVICE_HOST", Plain(HOST)),
+    noted("INFLUXDB_SERVICE_PORT_API", PORT),
     idle("INFLUXDB_USER", None, METRICS),
     idle("INFLUXDB_PASSWORD", None, METRICS),
-    idle("INFLUXDB_NAME", None, METRICS),
+    noted("INFLUXDB_NAME", Plain("-_.")),
     idle("INFLUXDB_BATCH_SIZE", CONSUMER, METRICS),
     idle("INFLUXDB_METRICS_BATCH_SIZE", None, METRICS),
     idle("INFLUXDB_METRICS_FLUSH_DURATION_SECONDS", None, METRICS),
