@@ -260,7 +260,7 @@ impl Outcomes {
 
 impl LinkCounts {
     /// Links that are up, or need no connection until a message is due.
-    pub(crate) fn usable(&self) -> u64 {
+    pub fn usable(&self) -> u64 {
         let came = self.connected + self.rested;
         came.saturating_sub(self.disconnects.total() + self.woken)
     }

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 
 use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, Incidents};
 use muster_judge::{Warning, WarningKind};
-use muster_measure::{LinksSecond, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
+use muster_measure::{LinksSecond, ScopeSummary, Summary, WindowDelta};
 use muster_model::{Micros, figure};
 use muster_report::Event;
+
+use crate::gaps;
 
 /// Findings on topics before the load, as events and as warnings.
 const TOPICS_DIFFER: &str = "topics-differ";
@@ -25,23 +27,23 @@ pub const METRICS_LOST: &str = "metrics-lost";
 /// The event of a consumer that does not come up.
 pub(crate) const CONSUMER_REFUSED: &str = "consumer-refused";
 
+/// Requests to a webhook that were refused.
+pub(crate) const PUSH_REFUSED: &str = "push-refused";
+
 /// A subscription was granted at a lower QoS than was asked for.
 const LOWER_QOS: &str = "lower-qos";
 
 /// Another client seems to use the client id of a device.
 const TAKEN_OVER: &str = "taken-over";
 
+/// The platform's own words for the code of a refusal.
+const REJECTING: &str = "rejecting";
+
 /// The platform's own words for a cause.
 const REASON_STRING: &str = "reason-string";
 
-/// Seconds without one of the things that happen all the time, before it is called an event.
-const GAP_MIN: u32 = 2;
-
 /// Two processes work out the beginning of a run from the wall clock, each with an error below this.
 const EARLY_MIN: Micros = Micros::from_millis(1);
-
-/// One message in this number of those wanted in a second, or fewer, is next to none.
-const SOME_OF: u64 = 20;
 
 /// The incidents of a run as events, in their order.
 pub(crate) fn of_incidents(incidents: &[Incidents]) -> Vec<Event> {
@@ -95,7 +97,7 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::ConsumerLost { absence, .. } => ("consumer-lost", absence.to_string()),
         Diagnostic::ConsumerBack(name) => ("consumer-back", name.to_string()),
         Diagnostic::ConsumerRefused(refusal) => (CONSUMER_REFUSED, refusal.to_string()),
-        Diagnostic::Rejecting(what) => ("rejecting", what.clone()),
+        Diagnostic::Rejecting(what) => (REJECTING, what.clone()),
         Diagnostic::Unsendable(what) => ("unsendable", what.clone()),
         Diagnostic::Failed(what) => ("process-lost", what.clone()),
         Diagnostic::NotListed(further) => (
@@ -108,7 +110,7 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::NewTenant(what) => (NEW_TENANT, what.clone()),
         Diagnostic::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Diagnostic::IdleNotices(what) => ("idle-notices", what.clone()),
-        Diagnostic::PushRefused(what) => ("push-refused", what.clone()),
+        Diagnostic::PushRefused(what) => (PUSH_REFUSED, what.clone()),
         Diagnostic::PushAbsent(what) => ("push-absent", what.clone()),
         Diagnostic::PushConfirmation(what) => ("push-confirmation", what.clone()),
         Diagnostic::ReceiveBuffer(what) => ("receive-buffer", what.clone()),
@@ -131,8 +133,12 @@ pub fn event_of(incident: &Incidents) -> Event {
 
 /// The platform's own words by the cause that they were given for.
 pub(crate) fn reason_strings(events: &[Event]) -> BTreeMap<String, String> {
-    let said = events.iter().filter(|event| event.kind == REASON_STRING);
-    let said = said.filter_map(|event| event.detail.split_once(": "));
+    let said = events.iter().filter_map(|event| match event.kind.as_str() {
+        REASON_STRING => Some(event.detail.as_str()),
+        REJECTING => event.detail.strip_prefix("code "),
+        _ => None,
+    });
+    let said = said.filter_map(|detail| detail.split_once(": "));
     said.map(|(cause, text)| (cause.to_owned(), text.to_owned()))
         .collect()
 }
@@ -207,22 +213,10 @@ pub(crate) fn of_series(summary: &Summary, windows: &WindowDelta, is_part: bool)
     let answering = answering.filter(|stream| stream.latency.response.is_some());
     let answering: Vec<&ScopeSummary> = answering.collect();
     if !answering.is_empty() {
-        let rows = |row: &SecondRow| {
-            let wanted = row.flow.sent.max(row.offered.unwrap_or(0));
-            (wanted, row.flow.answered())
-        };
-        let detail = "none, or next to none, of what was sent was answered";
-        events.extend(gaps(summary, &answering, ("no-answer", detail), rows));
+        events.extend(gaps::without_answers(summary, windows, &answering));
     }
     if summary.run.rates.arrived.is_some() && !is_part {
-        let rows = |row: &SecondRow| {
-            let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
-            let flow = &row.flow;
-            let expected = flow.of(State::Accepted) + flow.of(State::Unacknowledged);
-            (expected, arrived)
-        };
-        let detail = "nothing, or next to nothing, arrived at the backend";
-        events.extend(gaps(summary, &[&summary.run], ("no-arrival", detail), rows));
+        events.extend(gaps::without_arrivals(summary));
     }
     events
 }
@@ -244,45 +238,6 @@ fn draining(summary: &Summary) -> Option<Event> {
         figure::count(drained)
     );
     Some(Event::new(began.as_secs_f64(), "draining", detail).until(ended.as_secs_f64()))
-}
-
-/// An event for each stretch of the measured phase in which something was wanted of some scopes
-/// together and did not happen.
-fn gaps(
-    summary: &Summary,
-    scopes: &[&ScopeSummary],
-    (kind, detail): (&str, &str),
-    wanted_and_happened: impl Fn(&SecondRow) -> (u64, u64),
-) -> Vec<Event> {
-    let rows = scopes.iter().flat_map(|scope| &scope.series);
-    let mut seconds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for row in rows.filter(|row| row.phase == Phase::Measure && row.is_whole) {
-        let (wanted, happened) = wanted_and_happened(row);
-        let sum = seconds.entry(row.second).or_default();
-        *sum = (sum.0 + wanted, sum.1 + happened);
-    }
-    let found = stretches(seconds.into_iter(), summary.timeline.settle.second()).into_iter();
-    let event = |(from, until): (u32, u32)| {
-        Event::new(from.into(), kind, detail.to_owned()).until(until.into())
-    };
-    found.map(event).collect()
-}
-
-/// From which second to which next to nothing of what was wanted happened. A target that stands
-/// still in mid-second has done a little in it, so that a little does not end a stretch.
-fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u32, u32)> {
-    let mut found = Vec::new();
-    let mut since = None;
-    for (second, (wanted, happened)) in rows {
-        if wanted > happened * SOME_OF {
-            since.get_or_insert(second);
-        } else if let Some(from) = since.take() {
-            found.push((from, second));
-        }
-    }
-    found.extend(since.map(|from| (from, end.max(from))));
-    found.retain(|(from, until)| *until >= from + GAP_MIN);
-    found
 }
 
 /// Stretches in which links that had been up were down, until as many are up as ever were before.
@@ -413,28 +368,6 @@ mod tests {
             [(0.0, Some(4.0))],
             "down at the start, too"
         );
-    }
-
-    fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {
-        let end = rows.len() as u32;
-        stretches((0..).zip(rows.iter().copied()), end)
-    }
-
-    #[test]
-    fn a_target_that_stands_still_in_mid_second_has_a_gap_all_the_same() {
-        let stall = [(2_000, 2_000), (2_000, 1), (2_000, 0), (2_000, 6_000)];
-        assert_eq!(found(&stall), [(1, 3)]);
-    }
-
-    #[test]
-    fn a_gap_of_one_second_or_of_nothing_wanted_is_none() {
-        assert_eq!(found(&[(9, 9), (9, 0), (9, 9)]), []);
-        assert_eq!(found(&[(9, 9), (0, 0), (0, 0), (9, 9)]), []);
-    }
-
-    #[test]
-    fn a_gap_may_last_to_the_end() {
-        assert_eq!(found(&[(9, 9), (9, 0), (9, 0)]), [(1, 3)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod archive;
 mod counters;
 mod events;
+mod gaps;
 mod hints;
 mod judged;
 mod live;

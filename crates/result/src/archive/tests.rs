@@ -1,8 +1,8 @@
 //! Archives made by hand.
 
 use muster_conduct::Slice;
-use muster_measure::{ArrivalWindow, Phase, State, UplinkWindow, WindowKey};
-use muster_model::{BackendId, Listening, StreamId};
+use muster_measure::{ArrivalWindow, LinkWindow, Phase, State, UplinkWindow, WindowKey};
+use muster_model::{BackendId, Cause, FleetId, Listening, StreamId};
 use muster_scenario::{NoFiles, Overrides, Reader, Source, parse};
 
 use super::*;
@@ -241,6 +241,45 @@ fn messages_without_an_answer_by_design_are_not_missed_and_their_arrivals_are() 
     assert_eq!(two_streams(1_000, 40), [""; 0]);
     assert_eq!(two_streams(1_000, 1), ["no-answer"]);
     assert_eq!(two_streams(0, 40), ["no-arrival"]);
+}
+
+/// Ten seconds of a hundred messages due, each of ten links up but for `down` of them from second 3 on. In seconds
+/// 3 to 6 nothing is sent; before, `answered` of each hundred sent are refused in the second in which they are sent.
+fn without_sending(answered: u64, down: u64) -> Vec<String> {
+    let mut windows = WindowDelta::default();
+    for second in 0..10 {
+        let sent = if (3..7).contains(&second) { 0 } else { 100 };
+        let mut uplink = UplinkWindow::default();
+        uplink.flow.sent = sent;
+        uplink.flow.ended[State::Rejected.index()] = if second < 3 { answered } else { sent };
+        uplink.flow.ended[State::Shed.index()] = 100 - sent;
+        windows
+            .uplinks
+            .insert((StreamId(0), measured(second)), uplink);
+    }
+    let mut links = LinkWindow::default();
+    links.counts.connected = 10;
+    windows.links.insert((FleetId(0), measured(0)), links);
+    let mut links = LinkWindow::default();
+    links.counts.disconnects.add(Cause::Reset, down);
+    windows.links.insert((FleetId(0), measured(3)), links);
+    let mut links = LinkWindow::default();
+    links.counts.connected = down;
+    windows.links.insert((FleetId(0), measured(7)), links);
+    windows.until = Micros::from_secs(10);
+    let report = archive(scenario(TEXT), windows).report();
+    let events = report.expect("a report").events.into_iter();
+    let events = events.filter(|event| event.kind == "no-answer");
+    let times = events.map(|event| format!("{}-{:?}", event.t_s, event.until_s));
+    times.collect()
+}
+
+#[test]
+fn a_device_that_was_asked_to_wait_misses_no_answer() {
+    assert_eq!(without_sending(100, 0), [""; 0]);
+    let from_3_to_7 = ["3-Some(7.0)"];
+    assert_eq!(without_sending(90, 0), from_3_to_7, "some wait for theirs");
+    assert_eq!(without_sending(100, 10), from_3_to_7, "no link is up");
 }
 
 #[test]
