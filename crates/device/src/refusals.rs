@@ -65,9 +65,16 @@ impl Refusals {
 
     /// A message was rejected; `text` is what was said, as it stands.
     pub(crate) fn note(&mut self, code: Reason, text: &[u8]) {
+        self.note_rejected(code, || {
+            let text = &text[..text.len().min(TEXT_MAX)];
+            String::from_utf8_lossy(text).into_owned()
+        });
+    }
+
+    /// A message was rejected; `text` is asked for once a code.
+    pub(crate) fn note_rejected(&mut self, code: Reason, text: impl FnOnce() -> String) {
         self.once(Topic::Code(code), || {
-            let text = String::from_utf8_lossy(&text[..text.len().min(TEXT_MAX)]);
-            Note::Rejecting(format!("code {code}: {text}"))
+            Note::Rejecting(format!("code {code}: {}", text()))
         });
     }
 

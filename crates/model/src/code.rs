@@ -121,6 +121,11 @@ impl Reason {
         }
     }
 
+    /// Returns true if the answer leads to another address (RFC 9110 section 15.4), which no device follows.
+    pub const fn is_redirect(self) -> bool {
+        matches!(self, Self::Http(300..=303 | 305..=399))
+    }
+
     /// True if the same request would get the same answer again, so that trying again does not help. MQTT
     /// 3.1.1 has one code for every refused subscription: it counts as final.
     pub const fn is_final(self) -> bool {
@@ -372,6 +377,9 @@ mod tests {
         }
         for status in [302, 404, 408, 429, 500, 503] {
             assert!(!Reason::Http(status).is_final(), "{status}");
+        }
+        for (status, leads_on) in [(302, true), (308, true), (304, false), (404, false)] {
+            assert_eq!(Reason::Http(status).is_redirect(), leads_on, "{status}");
         }
     }
 

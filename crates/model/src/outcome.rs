@@ -64,6 +64,8 @@ pub enum Cause {
     /// We closed a connection of HTTP on which a request had no answer in time: a later one could be taken
     /// for the answer to another request.
     Unanswered,
+    /// The connection ended within the body of an answer: before its length was reached, or its last chunk.
+    AnswerCutOff,
 }
 
 /// Reason that a message was never sent.
@@ -119,7 +121,8 @@ impl Cause {
             | Self::PeerDisconnect(_)
             | Self::PingUnanswered
             | Self::Malformed
-            | Self::Tls(_) => true,
+            | Self::Tls(_)
+            | Self::AnswerCutOff => true,
             Self::KeepAliveMissed
             | Self::Lifetime
             | Self::Offline
@@ -200,6 +203,7 @@ impl fmt::Display for Cause {
             Self::BetweenRequests => f.write_str("between-requests"),
             Self::ClosedIdle => f.write_str("closed-while-idle"),
             Self::Unanswered => f.write_str("request-unanswered"),
+            Self::AnswerCutOff => f.write_str("answer-cut-off"),
         }
     }
 }
@@ -354,7 +358,12 @@ mod tests {
         for allowed in [Cause::BetweenRequests, Cause::ClosedIdle] {
             assert!(allowed.rests() && !allowed.is_of_platform(), "{allowed}");
         }
-        for theirs in [Cause::PeerClosed, Cause::Reset, Cause::PingUnanswered] {
+        for theirs in [
+            Cause::PeerClosed,
+            Cause::Reset,
+            Cause::PingUnanswered,
+            Cause::AnswerCutOff,
+        ] {
             assert!(theirs.is_of_platform(), "{theirs}");
         }
     }

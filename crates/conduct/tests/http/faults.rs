@@ -4,7 +4,7 @@ use muster_model::{Cause, Micros, Outcome, Reason};
 use muster_plan::HttpSettings;
 use proptest::prelude::*;
 
-use crate::world::{Step, World, plan, says, status};
+use crate::world::{MESSAGES, Step, World, plan, says, status};
 
 const KEPT: HttpSettings = HttpSettings::new();
 const BOUNDED: HttpSettings = HttpSettings {
@@ -47,6 +47,53 @@ fn an_answer_that_cannot_be_read_breaks_its_message_and_is_told_with_the_fault()
         assert!(told.all_ended_as(broken), "{fault}: {:?}", told.outcomes());
         assert!(told.ends().iter().all(|end| *end == Cause::Malformed));
     }
+}
+
+#[test]
+fn an_answer_that_ends_within_its_body_is_no_plain_close() {
+    let length = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n";
+    let close = || Step::Closes(Micros(10));
+    let reset = || Step::Resets(Micros(10));
+    for (answer, end, cause) in [
+        (length, close as fn() -> Step, Cause::AnswerCutOff),
+        (length, reset, Cause::AnswerCutOff),
+        (chunked, close, Cause::AnswerCutOff),
+        ("HTTP/1.1 200 OK\r\nContent-Le", close, Cause::PeerClosed),
+        ("", close, Cause::PeerClosed),
+        ("", reset, Cause::Reset),
+    ] {
+        let mut world = World::new(&plan("", "", &KEPT), move |_| {
+            let mut steps = says(answer);
+            steps.push(end());
+            steps
+        });
+        world.start();
+        world.run_until(Micros::from_secs(300));
+        let notes = format!("{:?}", world.shard.recording().refusals().take());
+        let told = world.end();
+        let broken = Outcome::Broken(cause);
+        assert!(told.all_ended_as(broken), "{:?}", told.outcomes());
+        assert!(told.ends().iter().all(|end| *end == cause), "{cause}");
+        let is_told = notes.contains("Content-Length or its last chunk");
+        assert_eq!(is_told, cause == Cause::AnswerCutOff, "{notes}");
+    }
+}
+
+#[test]
+fn a_redirect_is_told_with_its_target_and_not_followed() {
+    let answer =
+        "HTTP/1.1 307 X\r\nLocation: https://h/v2?key=hunter2\r\nContent-Length: 0\r\n\r\n";
+    let mut world = World::new(&plan("", "", &KEPT), move |_| says(answer));
+    world.start();
+    world.run_until(Micros::from_secs(300));
+    let notes = format!("{:?}", world.shard.recording().refusals().take());
+    let wanted =
+        "code http-307: redirects are not followed; send to where it leads, https://h/v2\"";
+    assert!(notes.contains(wanted), "{notes}");
+    assert_eq!(world.asked.len(), MESSAGES);
+    let redirected = Outcome::Rejected(Reason::Http(307));
+    assert!(world.end().all_ended_as(redirected));
 }
 
 /// A head, a body or a trailer that never ends meets a bound; one that comes byte by byte meets the time-out.

@@ -1,7 +1,7 @@
 //! Outcomes of the messages of a device over HTTP.
 
 use muster_load::{Octets, Template};
-use muster_model::{Attempt, Cause, Micros, Outcome, Reason, ShedCause};
+use muster_model::{Attempt, Micros, Outcome, Reason, ShedCause};
 use muster_plan::{Credential, HttpSettings, Secret};
 
 use crate::world::{MESSAGES, Step, WAY, World, plan, says, status};
@@ -268,14 +268,4 @@ fn what_is_tried_again_goes_out_again() {
     );
     assert_eq!(asked.len(), 2 * MESSAGES);
     assert!(told.attempts.iter().all(|attempt| attempt.resent));
-}
-
-#[test]
-fn a_link_that_ends_in_an_answer_breaks_its_message() {
-    let (told, _) = World::run(&KEPT, "", |_| {
-        let half = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf".to_vec();
-        vec![Step::Says(Micros::ZERO, half), Step::Closes(Micros(5))]
-    });
-    let broken = Outcome::Broken(Cause::PeerClosed);
-    assert!(told.all_ended_as(broken), "{:?}", told.outcomes());
 }

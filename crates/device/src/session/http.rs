@@ -26,6 +26,10 @@ const LINGER: Micros = Micros::from_millis(50);
 /// The status with which a server closes a connection that was idle for too long (RFC 9110 section 15.5.9).
 const REQUEST_TIMEOUT: u16 = 408;
 
+/// Words for an answer without its end.
+const CUT_OFF: &str = "the connection ended before the body of an answer had its Content-Length or its last chunk: look \
+                       at the server, or at a proxy in front of it";
+
 /// HTTP, with buffers that all links render in.
 #[derive(Debug, Default)]
 pub struct Http {
@@ -180,6 +184,9 @@ impl Session for Http {
         if state.is_given_up {
             return Cause::Unanswered;
         }
+        if !is_by_us && state.client.is_inside() {
+            return Cause::AnswerCutOff;
+        }
         if state.client.waiting().next().is_some() || state.client.is_inside() {
             // No answer comes to what was sent behind the last request.
             return if is_by_us { Cause::PeerClosed } else { cause };
@@ -190,6 +197,13 @@ impl Session for Http {
         match cause == Cause::PeerClosed {
             true => Cause::ClosedIdle,
             false => cause,
+        }
+    }
+
+    /// Notes the first answer that was cut off.
+    fn note_end(&self, at: &mut Context<'_, Self>, cause: Cause, _brief_lives: u8) {
+        if cause == Cause::AnswerCutOff {
+            at.refusals.note_said(&cause, CUT_OFF);
         }
     }
 

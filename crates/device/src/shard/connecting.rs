@@ -271,7 +271,8 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         | Cause::Unsendable
         | Cause::BetweenRequests
         | Cause::ClosedIdle
-        | Cause::Unanswered => ConnectFailure::Closed,
+        | Cause::Unanswered
+        | Cause::AnswerCutOff => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
         Cause::PingUnanswered => ConnectFailure::TimedOut,

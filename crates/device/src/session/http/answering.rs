@@ -12,6 +12,8 @@ use crate::token::{Token, due_of, is_unawaited, stream_of};
 
 /// The longest silence that a link keeps, in seconds: no run waits for longer.
 const RETRY_AFTER_MAX_S: u32 = 24 * 3_600;
+/// Bytes of the target of a redirect that are shown.
+const LOCATION_MAX: usize = 120;
 /// Bytes of the longest id that counts as one.
 const ID_MAX: usize = 256;
 
@@ -122,11 +124,37 @@ impl Context<'_, Http> {
         response: &LentResponse<'_>,
         hint: Option<&'static str>,
     ) -> Reply<'a> {
-        let hint = hint.map(str::as_bytes);
-        let text = hint.or_else(|| response.field("location"));
-        self.refusals.note(reason, text.unwrap_or(response.body));
+        if reason.is_redirect() {
+            let location = response.field("location");
+            self.refusals.note_rejected(reason, || redirected(location));
+        } else {
+            let text = hint.map_or(response.body, str::as_bytes);
+            self.refusals.note(reason, text);
+        }
         Reply::Rejected(reason)
     }
+}
+
+/// A redirect in words, with its target: without user, query and fragment, which may be secrets.
+fn redirected(location: Option<&[u8]>) -> String {
+    let Some(location) = location else {
+        return "redirects are not followed, and this one has no Location".to_owned();
+    };
+    let text = String::from_utf8_lossy(&location[..location.len().min(LOCATION_MAX)]);
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    let text = &text[..end];
+    let (scheme, rest) = match text.find("//") {
+        Some(at) if at == 0 || text[..at].ends_with(':') => text.split_at(at + 2),
+        Some(_) | None => ("", text),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = match scheme.is_empty() {
+        true => authority,
+        false => authority.rsplit('@').next().unwrap_or_default(),
+    };
+    let target = format!("{scheme}{host}{path}");
+    let target = target.escape_debug();
+    format!("redirects are not followed; send to where it leads, {target}")
 }
 
 /// The reason why an answer does not accept a message; none if it does.
@@ -210,6 +238,26 @@ mod tests {
             read,
             [Some(0), Some(120), Some(u32::MAX), None, None, None, None]
         );
+    }
+
+    #[test]
+    fn a_redirect_is_shown_without_what_may_be_secret() {
+        for (location, target) in [
+            ("https://h.example/v2/d-1", "https://h.example/v2/d-1"),
+            ("https://me:hunter2@h:8443/?key=hunter2", "https://h:8443/"),
+            ("//me@h#hunter2", "//h"),
+            ("/login?key=hunter2", "/login"),
+            ("../a@b", "../a@b"),
+            ("\u{7f}", "\\u{7f}"),
+        ] {
+            let words = redirected(Some(location.as_bytes()));
+            let target = format!("redirects are not followed; send to where it leads, {target}");
+            assert_eq!(words, target);
+        }
+        let long = format!("http://h/{}", "a".repeat(10_000));
+        assert!(redirected(Some(long.as_bytes())).len() < 200);
+        assert!(redirected(Some(b"\xff")).ends_with('\u{fffd}'));
+        assert!(redirected(None).ends_with("has no Location"));
     }
 
     #[test]
