@@ -47,13 +47,24 @@ pub enum OpenError {
     #[error(transparent)]
     Address(#[from] AddressError),
     /// A port that is taken, or an address of another machine.
-    #[error("--metrics {at}: {why}; name a free port, or port 0 for any")]
+    #[error("--metrics {at}: {why}; {}", remedy(.why))]
     Listen {
         /// The address.
         at: SocketAddr,
         /// The system's words.
         why: io::Error,
     },
+}
+
+fn remedy(why: &io::Error) -> &'static str {
+    let of = |kind| why.kind() == kind;
+    if of(io::ErrorKind::AddrNotAvailable) {
+        "name an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+    } else if of(io::ErrorKind::PermissionDenied) {
+        "name a port from 1024 on"
+    } else {
+        "name a free port, or port 0 for any"
+    }
 }
 
 /// The ways out of a run that has not begun.
@@ -298,6 +309,27 @@ impl Exporter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_nobody_can_listen_at_names_its_own_remedy() {
+        let said = |kind: io::ErrorKind| {
+            let at = SocketAddr::from(([192, 0, 2, 1], 9_100));
+            let why = io::Error::from(kind);
+            OpenError::Listen { at, why }.to_string()
+        };
+        for (kind, remedy) in [
+            (io::ErrorKind::AddrInUse, "name a free port"),
+            (
+                io::ErrorKind::AddrNotAvailable,
+                "name an address of this machine",
+            ),
+            (io::ErrorKind::PermissionDenied, "name a port from 1024 on"),
+        ] {
+            let said = said(kind);
+            assert!(said.starts_with("--metrics 192.0.2.1:9100: "), "{said}");
+            assert!(said.contains(remedy), "{said}");
+        }
+    }
 
     #[test]
     fn a_result_has_its_verdict_on_the_time_axis_however_many_events_there_are() {

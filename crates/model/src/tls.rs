@@ -55,6 +55,13 @@ impl TlsFailure {
                 }
                 keys => format!("; name a certificate in `{keys}.cert`"),
             },
+            Self::Alert(42..=46 | 48) => match keys {
+                "platform.tls" => {
+                    "; the server does not take the device's certificate: see `credential` of its fleet"
+                        .to_owned()
+                }
+                keys => format!("; the peer does not take our certificate: see `{keys}.cert`"),
+            },
             Self::BadCertificate | Self::Alert(_) | Self::OwnCredential => String::new(),
         }
     }
@@ -132,6 +139,9 @@ mod tests {
                 .remedy("platform.tls")
                 .contains("kind: certificate")
         );
+        let refused = TlsFailure::Alert(48);
+        assert!(remedy(refused).contains("`platform.backend.tls.cert`"));
+        assert!(refused.remedy("platform.tls").contains("`credential`"));
         assert_eq!(remedy(TlsFailure::Alert(40)), "");
     }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_model::percent::Part;
 use muster_plan::{ProvisionPlan, WebAddress};
-use muster_transport::{Pem, TransportError, crypto_provider, trusted};
+use muster_transport::{Pem, TransportError, crypto_provider, tls_failure_of, trusted};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::typestate::WithBody;
@@ -293,7 +294,12 @@ fn remedy(status: u16) -> &'static str {
 }
 
 fn silent(call: String, error: &ureq::Error) -> ProvisionError {
-    let why = error.to_string();
+    let of_tls = if let ureq::Error::Io(error) = error {
+        tls_failure_of(error)
+    } else {
+        None
+    };
+    let why = of_tls.map_or_else(|| error.to_string(), |(_, words)| words);
     let is_certificate = why.contains("certificate");
     let look = if is_certificate {
         "the management API is there (`provision.url`), and whom `tls.ca` trusts"
@@ -321,16 +327,13 @@ fn tls(plan: &ProvisionPlan) -> Result<TlsConfig, TransportError> {
     Ok(config.root_certs(roots).build())
 }
 
-/// An id as one segment of a path (RFC 3986 section 3.3).
+/// An id as one segment of a path. Of two dots alone the path would lose a segment (RFC 3986 section 5.2.4).
 pub(crate) fn segment(id: &str) -> String {
-    let mut out = String::new();
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte.into()),
-            b'.' if id.len() > 2 => out.push('.'),
-            _ => out += &format!("%{byte:02X}"),
-        }
+    if let "." | ".." = id {
+        return id.replace('.', "%2E");
     }
+    let mut out = String::new();
+    Part::Value.encode(id, &mut out);
     out
 }
 

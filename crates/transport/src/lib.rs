@@ -45,5 +45,5 @@ pub use dtls::{AwsLc, DtlsCertificates, GroupSecret, RecordKey};
 pub use throwaway::{Throwaway, throwaway};
 pub use tls::{
     Own, PeerIdentity, Pem, ServerSpec, ServerTls, Servers, Tls, TlsClient, TlsLinks, TlsServer,
-    TlsSpec, TransportError, Versions, common_name, crypto_provider, trusted,
+    TlsSpec, TransportError, Versions, common_name, crypto_provider, tls_failure_of, trusted,
 };

@@ -22,6 +22,7 @@ use rustls::unbuffered::{UnbufferedStatus, WriteTraffic};
 use muster_protocol::layer::{Ended, Fed, Layer, LayerError, Standing};
 
 pub use client::{TlsLinks, TlsSpec, Versions, provider as crypto_provider};
+pub use failure::of_io as tls_failure_of;
 pub use pem::{Own, Pem, TransportError};
 pub use server::{PeerIdentity, ServerSpec, ServerTls, Servers};
 pub use subject::common_name;
@@ -158,7 +159,7 @@ impl<C: Connection> Tls<C> {
     }
 
     fn fail(&mut self, error: &rustls::Error) -> Ended {
-        self.detail = Some(error.to_string().into());
+        self.detail = Some(failure::in_words(error).into());
         Ended::Failed(LayerError::Tls(failure::of(error)))
     }
 }

@@ -18,7 +18,9 @@ use fe2o3_amqp::transport::Error as Transport;
 use fe2o3_amqp::types::definitions::{Error, ErrorCondition};
 use fe2o3_amqp::types::primitives::Symbol;
 use muster_conduct::{RefusalCause, RefusalKind, Remedy};
+use muster_model::TlsFailure;
 use muster_platform::Amqp;
+use muster_transport::tls_failure_of;
 use tokio_rustls::rustls;
 
 /// Keys of a login.
@@ -158,14 +160,13 @@ pub(super) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
 /// The end of a handshake of TLS, as a peer reports it that refuses our certificate: over TLS 1.3 only after we took the
 /// handshake for complete.
 pub(super) fn of_tls(error: &io::Error) -> Loss {
-    let what = format!("the TLS handshake failed: {error}");
-    match of_tls_itself(error) {
-        Some(rustls::Error::InvalidMessage(_)) => {
-            let mut loss = Loss::other_protocol(what);
-            loss.is_mute = true;
-            loss
-        }
-        Some(_) | None => Loss::refused(what, Remedy::see(TLS_KEYS)),
+    let Some((failure, words)) = tls_failure_of(error) else {
+        return Loss::silent(format!("the TLS handshake failed: {error}")).mute();
+    };
+    let what = format!("the TLS handshake failed: {words}");
+    match failure == TlsFailure::Malformed {
+        true => Loss::other_protocol(what).mute(),
+        false => Loss::refused(what + &failure.remedy(TLS_KEYS), Remedy::see(TLS_KEYS)),
     }
 }
 

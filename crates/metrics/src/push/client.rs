@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_transport::{TransportError, crypto_provider, trusted};
+use muster_model::TlsFailure;
+use muster_transport::{TransportError, crypto_provider, tls_failure_of, trusted};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body, http};
 
@@ -45,7 +46,7 @@ impl Client {
         for (name, value) in headers {
             request = request.header(name, value.header());
         }
-        let answer = request.send(body).map_err(|error| error.to_string())?;
+        let answer = request.send(body).map_err(|error| unsent(&error))?;
         read(answer).map_err(|error| error.to_string())
     }
 
@@ -85,14 +86,28 @@ impl Call for Client {
             Ok((200..=299, _)) => Ok(()),
             Ok((status, text)) => Err(self.refused(status, &text)),
             Err(why) => Err(Failure {
-                why: format!(
-                    "{}; start it, or name the address where it listens",
-                    self.masked(why)
-                ),
+                why: self.masked(why),
                 is_of_body: false,
             }),
         }
     }
+}
+
+/// Words for a request without an answer, with the remedy.
+fn unsent(error: &ureq::Error) -> String {
+    let of_tls = if let ureq::Error::Io(error) = error {
+        tls_failure_of(error)
+    } else {
+        None
+    };
+    let Some((failure, words)) = of_tls else {
+        return format!("{error}; start it, or name the address where it listens");
+    };
+    let remedy = match failure == TlsFailure::UnknownIssuer {
+        true => "add its CA to those of this machine, or name the CA's file in SSL_CERT_FILE",
+        false => "name the host that its certificate is for, or mend the certificate",
+    };
+    format!("{words}; {remedy}")
 }
 
 fn read(mut answer: http::Response<Body>) -> Result<(u16, String), ureq::Error> {
