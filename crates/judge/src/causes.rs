@@ -1,9 +1,11 @@
 //! Links that never came up: the cause, and the key of the scenario to look at.
 
+mod messages;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use muster_measure::{Phase, ScopeSummary};
+use muster_measure::{Phase, ScopeSummary, TargetCounts};
 use muster_model::{Cause, ConnectFailure, FleetId, Reason, TlsFailure, figure};
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +14,21 @@ use crate::Evidence;
 /// Causes of one fleet that are named; the others are counted.
 const CAUSES_MAX: usize = 3;
 /// Bytes of the platform's own words that are quoted.
-const SAID_MAX: usize = 120;
+const SAID_MAX: usize = 200;
+/// Addresses that are named; the others are counted.
+const ADDRESSES_MAX: usize = 3;
 
-/// Links of one fleet or consumers of one backend that did not come up, or messages that were refused
-/// because of their sender.
+/// Links of one fleet or consumers of one backend that did not come up; or messages or requests that ended by a
+/// fault of an address or a credential, and not by the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCause {
     /// The fleet; empty for a backend.
     pub fleet: String,
-    /// The backend whose consumers did not come up; null for a fleet.
+    /// The backend whose consumers did not come up, or that took no request; null for a fleet.
     pub backend: Option<String>,
-    /// Links that are not up, messages refused, or consumers that are away.
+    /// Links that are not up, messages without success, consumers that are away, or requests refused.
     pub count: u64,
-    /// Links or consumers wanted, or messages sent.
+    /// Links or consumers wanted, messages sent, or requests.
     pub of: u64,
     /// The most frequent cause; see the table of causes.
     pub cause: String,
@@ -41,13 +45,15 @@ pub struct Hints {
     pub fleets: Vec<FleetHints>,
     /// The first device that was refused, with its place, by fleet and cause.
     pub first_refused: BTreeMap<(String, String), String>,
-    /// Reasons why consumers never came up, where that ended the run.
+    /// Reasons why consumers never came up, where that ended the run, or took none of the requests that came.
     pub consumers: Vec<LinkCause>,
 }
 
 /// Words for the links of a fleet, by the protocol of the addresses that they connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FleetHints {
+    /// The addresses, as the scenario has them.
+    pub addresses: Vec<String>,
     /// The likely reason why a peer hangs up in the handshake, as the end of a sentence.
     pub closed_in_handshake: String,
     /// The likely reason why a peer answers in another protocol, as the end of a sentence.
@@ -86,6 +92,28 @@ impl LinkEnd {
         }
     }
 
+    /// True if the address that a link connects to, or its server, may be to blame.
+    const fn is_of_address(self) -> bool {
+        matches!(
+            self,
+            Self::Failed(
+                ConnectFailure::Dns
+                    | ConnectFailure::Refused
+                    | ConnectFailure::Unreachable
+                    | ConnectFailure::TimedOut
+                    | ConnectFailure::Closed
+                    | ConnectFailure::Tls(_)
+                    | ConnectFailure::Malformed
+            ) | Self::Ended(
+                Cause::PeerClosed
+                    | Cause::Reset
+                    | Cause::Malformed
+                    | Cause::Tls(_)
+                    | Cause::AnswerCutOff
+            )
+        )
+    }
+
     /// The key of the scenario that decides over it.
     fn key(self, fleet: &str, hints: &FleetHints) -> String {
         match self {
@@ -110,7 +138,8 @@ impl LinkEnd {
                 | Cause::Unsendable
                 | Cause::BetweenRequests
                 | Cause::ClosedIdle
-                | Cause::Unanswered,
+                | Cause::Unanswered
+                | Cause::AnswerCutOff,
             ) => "platform.devices".to_owned(),
         }
     }
@@ -126,11 +155,11 @@ impl fmt::Display for LinkEnd {
 }
 
 /// A line for each backend without its consumers, for each fleet whose links were not all up when
-/// connecting ended, then one for each fleet whose messages were refused for who sent them.
+/// connecting ended, then one for each fault for which messages of a fleet found no success.
 pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
     let fleets = || evidence.summary.fleets.iter().enumerate();
     let links = fleets().filter_map(|(at, scope)| missing(at, scope, evidence));
-    let messages = fleets().filter_map(|(at, scope)| unauthorized(at, scope, evidence));
+    let messages = fleets().flat_map(|(at, scope)| messages::of(at, scope, evidence));
     let consumers = evidence.hints.consumers.iter().cloned();
     consumers.chain(links).chain(messages).collect()
 }
@@ -152,6 +181,10 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     let words = |end: LinkEnd| {
         let device = is_partly_up.then(|| first_device(end, &fleet, evidence));
         let device = device.flatten().unwrap_or_default();
+        let place = match end.is_of_address() {
+            true => place(&hints, evidence, |of| of.failed > 0 && of.connected == 0),
+            false => String::new(),
+        };
         let hint = match end {
             LinkEnd::Failed(ConnectFailure::TimedOut) if hints.is_refused_in_silence => {
                 ", as if the platform did not know the identity or the key"
@@ -159,10 +192,13 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
             // Where others came up, the port speaks the protocol.
             _ if is_partly_up => "",
             LinkEnd::Failed(ConnectFailure::Closed) => &hints.closed_in_handshake,
-            LinkEnd::Failed(ConnectFailure::Malformed) => &hints.other_protocol,
+            LinkEnd::Failed(ConnectFailure::Malformed) | LinkEnd::Ended(Cause::Malformed) => {
+                &hints.other_protocol
+            }
             LinkEnd::Failed(_) | LinkEnd::Ended(_) => "",
         };
-        let (words, see) = (said(end, evidence), end.key(&fleet, &hints));
+        let words = quoted(end.in_words() + &place, &end.to_string(), evidence);
+        let see = end.key(&fleet, &hints);
         format!("{words}{device}{hint}; see {see}")
     };
     let ended: u64 = causes.iter().map(|(_, count)| count).sum();
@@ -199,34 +235,38 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
     })
 }
 
-/// Messages that were refused for who sent them, where links need no credential (CoAP 4.01).
-fn unauthorized(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {
-    let uplink = &scope.uplink;
-    let codes = uplink.rejected_by_code.iter();
-    let codes = codes.chain(&uplink.refused_unawaited_by_code);
-    let codes = codes.filter_map(|(code, count)| Some((Reason::named(code)?, *count)));
-    let mut sums: BTreeMap<Reason, u64> = BTreeMap::new();
-    for (reason, count) in codes.filter(|(reason, _)| reason.is_of_credentials()) {
-        *sums.entry(reason).or_default() += count;
+/// The addresses at which links of a fleet are at fault, as the end of a phrase: those of several whose counts say
+/// so, or all.
+fn place(
+    hints: &FleetHints,
+    evidence: &Evidence<'_>,
+    is_at_fault: fn(&TargetCounts) -> bool,
+) -> String {
+    let targets = &evidence.summary.run.links.targets;
+    let at_fault = targets.iter().filter(|(_, of)| is_at_fault(of));
+    let at_fault: Vec<&str> = at_fault.map(|(address, _)| address.as_str()).collect();
+    // Counts by address are those of all fleets.
+    let mut others = evidence.hints.fleets.iter();
+    let is_shared = others.all(|of| of.addresses == hints.addresses);
+    if is_shared && !at_fault.is_empty() {
+        let (at, all) = (listed(&at_fault), targets.len());
+        return format!(", at {at} of {all} addresses");
     }
-    let (reason, count) = sums.into_iter().max_by_key(|(_, count)| *count)?;
-    let fleet = fleet_name(at, evidence);
-    let see = format!("fleet.{fleet}.credential");
-    let words = ConnectFailure::Rejected(reason).in_words();
-    let text = format!(
-        "{} of {} messages of fleet `{fleet}` {words}; see {see}",
-        figure::count(count),
-        figure::count(scope.uplink.sent)
-    );
-    Some(LinkCause {
-        fleet,
-        backend: None,
-        count,
-        of: scope.uplink.sent,
-        cause: reason.to_string(),
-        see,
-        text,
-    })
+    let all: Vec<&str> = hints.addresses.iter().map(String::as_str).collect();
+    match all.is_empty() {
+        true => String::new(),
+        false => format!(", at {}", listed(&all)),
+    }
+}
+
+/// The first addresses, and how many more there are.
+fn listed(addresses: &[&str]) -> String {
+    let shown = &addresses[..addresses.len().min(ADDRESSES_MAX)];
+    let more = match addresses.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// Reasons why tries of a fleet ended without a link while connecting, and why the platform ended
@@ -264,9 +304,8 @@ fn first_device(end: LinkEnd, fleet: &str, evidence: &Evidence<'_>) -> Option<St
 }
 
 /// The cause in words, with the platform's own where it has given any.
-fn said(end: LinkEnd, evidence: &Evidence<'_>) -> String {
-    let words = end.in_words();
-    match evidence.reason_strings.get(&end.to_string()) {
+fn quoted(words: String, cause: &str, evidence: &Evidence<'_>) -> String {
+    match evidence.reason_strings.get(cause) {
         Some(text) => format!("{words}, \"{}\"", cut(text)),
         None => words,
     }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
 use muster_judge::{FleetHints, Hints, LinkCause};
+use muster_measure::BackendLedger;
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_plan::{FleetPlan, Plan, Security};
+use muster_plan::{BackendPlan, FleetPlan, Plan, Security};
 use muster_report::Event;
 
-use crate::events::CONSUMER_REFUSED;
+use crate::events::{CONSUMER_REFUSED, PUSH_REFUSED};
 
 /// The event of a device whose link was refused.
 const DEVICE_REFUSED: &str = "device-refused";
@@ -23,15 +24,27 @@ pub(crate) fn hints(
     events: &[Event],
     refusals: &[ConsumerRefusal],
     ending: Option<Ending>,
+    backends: &[BackendLedger],
 ) -> Hints {
-    let consumers = match ending {
+    let mut consumers = match ending {
         Some(Ending::ConsumersUnreachable) => consumers(plan, refusals),
         Some(_) | None => Vec::new(),
     };
+    let each = plan.backends.iter().zip(backends);
+    consumers.extend(each.filter_map(|(backend, of)| pushes(backend, of.consumed, events)));
     let of_fleet = |fleet| {
         let scheme = plan.scheme_of(fleet);
         let security = Security::of_devices(scheme);
+        let endpoints = plan.platform.endpoints_of(fleet.client.protocol());
+        let mut addresses: Vec<String> = Vec::new();
+        for address in endpoints.map(ToString::to_string) {
+            // One with a weight stands there several times.
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
         FleetHints {
+            addresses,
             closed_in_handshake: security.hint_on_silence(),
             other_protocol: security.hint_on_nonsense(),
             is_refused_in_silence: scheme.is_dtls(),
@@ -144,6 +157,30 @@ fn consumers(plan: &Plan, refusals: &[ConsumerRefusal]) -> Vec<LinkCause> {
     causes.collect()
 }
 
+/// The most frequent reason why a webhook refused requests, if it refused more than it took copies.
+fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Option<LinkCause> {
+    backend.webhook()?;
+    let start = format!("backend `{}` at ", backend.name);
+    let refused = events.iter().filter(|event| event.kind == PUSH_REFUSED);
+    let refused = refused.filter_map(|event| {
+        let (_, what) = event.detail.strip_prefix(&start)?.split_once(": ")?;
+        // A pause is the scenario's own doing.
+        let is_paused = what.contains("platform.backend.pause");
+        let count = what.split(' ').next()?.replace(',', "");
+        Some((count.parse::<u64>().ok()?, &event.detail)).filter(|_| !is_paused)
+    });
+    let (count, detail) = refused.max_by_key(|(count, _)| *count)?;
+    (count > copies).then(|| LinkCause {
+        fleet: String::new(),
+        backend: Some(backend.name.clone()),
+        count,
+        of: count + copies,
+        cause: PUSH_REFUSED.to_owned(),
+        see: "platform.backend.webhook".to_owned(),
+        text: detail.replacen(" in all: ", ": ", 1),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use muster_conduct::{ConsumerName, RefusalCause, RefusalKind};
@@ -177,7 +214,7 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
             event(DEVICE_REFUSED, &format!("device `{name}`: {why}; {rest}"))
         };
         let events = [refused("b-00000002"), refused("b-00000001")];
-        let hints = hints(&plan(), &events, &[], Some(Ending::Planned));
+        let hints = hints(&plan(), &events, &[], Some(Ending::Planned), &[]);
         let key = ("b".to_owned(), "rejected-0x87".to_owned());
         let only = BTreeMap::from([(key, "`b-00000001`".to_owned())]);
         assert_eq!(hints.first_refused, only);
@@ -199,9 +236,14 @@ fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant:
             text,
         };
         let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
-        let fleets = hints(&plan, &[], &[], Some(Ending::Planned)).fleets;
+        let fleets = hints(&plan, &[], &[], Some(Ending::Planned), &[]).fleets;
         let silent: Vec<bool> = fleets.iter().map(|it| it.is_refused_in_silence).collect();
         assert_eq!(silent, [false, true]);
+        let addresses: Vec<&[String]> = fleets.iter().map(|it| &it.addresses[..]).collect();
+        assert_eq!(
+            addresses,
+            [["mqtts://127.0.0.1:0"], ["coaps://127.0.0.1:0"]]
+        );
         assert!(fleets[0].closed_in_handshake.contains("`mqtt://`"));
         assert_eq!(fleets[1].closed_in_handshake, "");
     }
@@ -225,7 +267,7 @@ fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant:
         let silent = refusal("no answer", Remedy::None);
         let of = |refusal: &ConsumerRefusal, ending| {
             let all = std::slice::from_ref(refusal);
-            hints(&plan(), &[], all, Some(ending)).consumers
+            hints(&plan(), &[], all, Some(ending), &[]).consumers
         };
         let [cause] = &of(&refused, Ending::ConsumersUnreachable)[..] else {
             panic!("one cause");
@@ -243,5 +285,47 @@ fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant:
             "{causes:?}"
         );
         assert_eq!(of(&refused, Ending::Planned), []);
+    }
+
+    #[test]
+    fn a_webhook_that_refuses_more_than_it_takes_is_a_cause() {
+        let text = "
+name: x
+platform: { kind: mqtt, devices: \"mqtt://127.0.0.1:1\", backend: { name: hook, webhook: { listen: \"http://127.0.0.1:1\" } } }
+fleet: [ { name: a, streams: [] } ]
+";
+        let source = Source {
+            name: "x.yaml",
+            text,
+        };
+        let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
+        let refused = |what: &str| {
+            let detail = format!("backend `hook` at http://127.0.0.1:1: {what}");
+            event(PUSH_REFUSED, &detail)
+        };
+        let events = [
+            refused("1 request was answered with 401: it shows another secret; see it"),
+            refused(
+                "1,200 requests were answered with 401 in all: it shows another secret; see it",
+            ),
+            refused(
+                "9,999 requests were answered with 503 in all: the backend is paused (platform.backend.pause)",
+            ),
+        ];
+        let causes = |consumed| {
+            let backend = BackendLedger {
+                consumed,
+                ..BackendLedger::default()
+            };
+            hints(&plan, &events, &[], Some(Ending::Planned), &[backend]).consumers
+        };
+        assert_eq!(causes(1_200), []);
+        let [cause] = &causes(800)[..] else {
+            panic!("one cause");
+        };
+        assert_eq!((cause.count, cause.of), (1_200, 2_000));
+        let text = "backend `hook` at http://127.0.0.1:1: 1,200 requests were answered with 401: it \
+                    shows another secret; see it";
+        assert_eq!(cause.text, text);
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_conduct::{Afterlife, Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{
-    Evidence, GeneratorHealth, StreamEvidence, StreamRole, Warning, WarningKind, holds, judge,
-    judge_step,
+    Evidence, GeneratorHealth, Hints, StreamEvidence, StreamRole, Warning, WarningKind, holds,
+    judge, judge_step,
 };
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
@@ -60,8 +60,7 @@ impl Archive {
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
-        let ending_of_run = self.footer.as_ref().map(|footer| footer.ending);
-        let hints = hints(plan, &self.events, &self.refusals, ending_of_run);
+        let hints = self.hints(&summary);
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
@@ -107,6 +106,12 @@ impl Archive {
             health: &health,
         };
         Ok(assembly.report())
+    }
+
+    fn hints(&self, summary: &Summary) -> Hints {
+        let ending = self.footer.as_ref().map(|footer| footer.ending);
+        let (plan, backends) = (&self.header.plan, &summary.backends);
+        hints(plan, &self.events, &self.refusals, ending, backends)
     }
 
     /// The steps that the plan has on the clock of the run.

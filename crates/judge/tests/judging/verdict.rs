@@ -5,7 +5,7 @@ use muster_judge::{
     Percentile, RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop,
     StopIf, StopTrigger, Unevaluated,
 };
-use muster_measure::{Phase, WindowDelta, WindowKey};
+use muster_measure::{Phase, Summary, TargetCounts, WindowDelta, WindowKey};
 use muster_model::{
     Cause, ConnectFailure, FleetId, Micros, Outcome, Reason, ShedCause, TlsFailure,
 };
@@ -384,6 +384,94 @@ fn a_share_that_was_refused_is_named_with_its_key_and_the_platforms_words() {
     let mut all_up = ended_without_a_link(&[(NOT_AUTHORIZED, 14)]);
     all_up.links.up_at_start = 100;
     assert_eq!(all_up.judged().causes, [], "they came up at last");
+}
+
+#[test]
+fn messages_that_no_other_load_would_save_are_a_cause_with_address_and_key() {
+    let redirect = Reason::Http(302).to_string();
+    let (other, cut_off) = (
+        Cause::Malformed.to_string(),
+        Cause::AnswerCutOff.to_string(),
+    );
+    let mut run = Run::healthy(100, 10);
+    run.hints.fleets.push(FleetHints {
+        addresses: vec!["http://a".to_owned(), "http://b".to_owned()],
+        other_protocol: "; is it TLS?".to_owned(),
+        ..FleetHints::default()
+    });
+    let said = |cause: &str, text: &str| (cause.to_owned(), text.to_owned());
+    run.reason_strings
+        .extend([said(&redirect, "it leads to b"), said(&other, "no HTTP")]);
+    let mut summary = run.summary();
+    let uplink = &mut summary.fleets[0].uplink;
+    uplink.sent = 5_000;
+    uplink
+        .rejected_by_code
+        .extend([(redirect, 1_200), ("http-404".to_owned(), 9)]);
+    uplink
+        .broken_by_cause
+        .extend([(other, 30), (cut_off, 4), ("reset".to_owned(), 50)]);
+    let texts = |summary: &Summary| {
+        let causes = run.judged_by(summary).causes.into_iter();
+        causes.map(|cause| cause.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        texts(&summary),
+        [
+            "1,200 of 5,000 messages of fleet `meters` redirected: http-302 (found elsewhere), at \
+             http://a, http://b, \"it leads to b\"; see platform.devices and fleet.meters.streams",
+            "30 of 5,000 messages of fleet `meters` ended with an unreadable answer (malformed), at \
+             http://a, http://b, \"no HTTP\"; is it TLS?; see platform.devices",
+            "4 of 5,000 messages of fleet `meters` ended with an answer without its end \
+             (answer-cut-off), at http://a, http://b; see platform.devices",
+        ]
+    );
+    // Of several addresses the counts show which one it is.
+    let targets = &mut summary.run.links.targets;
+    let good = TargetCounts {
+        accepted: 9,
+        ..TargetCounts::default()
+    };
+    let bad = TargetCounts {
+        rejected: 9,
+        ..TargetCounts::default()
+    };
+    targets.extend([
+        ("10.0.0.1:80".to_owned(), good),
+        ("10.0.0.2:80".to_owned(), bad),
+    ]);
+    let texts = texts(&summary);
+    assert!(
+        texts[0].contains(", at 10.0.0.2:80 of 2 addresses, "),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn links_that_come_up_at_no_more_than_some_of_several_addresses_name_the_others() {
+    let mut run = ended_without_a_link(&[(ConnectFailure::Refused, 14)]);
+    run.ending = Ending::Planned;
+    run.links.up_at_start = 99;
+    run.hints.fleets.push(FleetHints {
+        addresses: vec!["http://a".to_owned()],
+        ..FleetHints::default()
+    });
+    let text = |run: &Run| run.judged().causes.remove(0).text;
+    let words = "1 of 100 links turned away: nobody listens there (refused), at";
+    assert_eq!(
+        text(&run),
+        format!("{words} http://a; see platform.devices")
+    );
+    for at in 1..=5u64 {
+        let counts = TargetCounts {
+            failed: 7,
+            connected: u64::from(at == 1),
+            ..TargetCounts::default()
+        };
+        run.links.targets.insert(format!("10.0.0.{at}:80"), counts);
+    }
+    let dead = "10.0.0.2:80, 10.0.0.3:80, 10.0.0.4:80 and 1 more of 5 addresses";
+    assert_eq!(text(&run), format!("{words} {dead}; see platform.devices"));
 }
 
 #[test]
