@@ -38,7 +38,8 @@ pub(crate) enum Command {
     /// Parse a scenario, work out whether it can run here, and see whether the target answers.
     #[command(
         after_help = "At each address of devices and backends one session is opened and subscribes, \
-        as in the run, and is closed again: nothing is published.\n\n\
+        as in the run, and is closed again: nothing is published. Over HTTP no request is sent either, so that \
+        the credentials in it are tried by --loop alone.\n\n\
         Exit codes: 0 ready, 2 scenario error, or the target refuses what it says, such as a \
         password; 3 infeasible on this machine, 4 target silent (no address, no connection, no \
         answer in time).\n\n\
@@ -212,7 +213,8 @@ pub(crate) struct CheckArgs {
     #[arg(long = "loop", conflicts_with = "offline")]
     pub(crate) whole_loop: bool,
     /// Open each link of each fleet once, with its own credential, and close it again: as fast as
-    /// `connect` of the fleet allows, with at most 256 handshakes under way.
+    /// `connect` of the fleet allows, with at most 256 handshakes under way. Links over HTTP send
+    /// no request.
     #[arg(long, conflicts_with = "offline")]
     pub(crate) all_links: bool,
 }

@@ -65,12 +65,17 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         ..GatewayConfig::default()
     };
     let scheme = config.scheme();
+    let webhook = config.webhook.as_ref();
+    let webhook = webhook.map(|of| format!("http://{}{}/<topic>", of.host, of.path));
     let gateway = Gateway::start(config).context("start the gateway")?;
     outcome::say(&format!(
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
         gateway.addr()
     ));
     print_addresses(args.dialect, gateway.addresses());
+    if let Some(target) = webhook {
+        outcome::say(&format!("messages are pushed to {target}"));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for signals")?;
@@ -116,9 +121,10 @@ fn addresses(args: &GatewayArgs) -> Result<ListenAddresses> {
     ] {
         if address.is_some() && !args.dialect.speaks(protocol) {
             bail!(
-                "listen at --{scheme}: devices of {} do not speak {}; use --dialect hono",
+                "listen at --{scheme}: devices of {} do not speak {}; use --dialect {}",
                 args.dialect,
-                protocol.name
+                protocol.name,
+                dialects(|dialect| dialect.speaks(protocol))
             );
         }
         addresses = addresses.with(scheme, address);
@@ -130,6 +136,18 @@ fn addresses(args: &GatewayArgs) -> Result<ListenAddresses> {
 fn of_requests(dialect: Dialect) -> impl Iterator<Item = Protocol> {
     let protocols = Protocol::ALL.into_iter().filter(|protocol| protocol.asks);
     protocols.filter(move |protocol| dialect.speaks(*protocol))
+}
+
+/// True if devices of a dialect send requests.
+fn asks(dialect: Dialect) -> bool {
+    of_requests(dialect).next().is_some()
+}
+
+/// The names of the dialects that fit, as a choice.
+fn dialects(fits: impl Fn(Dialect) -> bool) -> String {
+    let fitting = Dialect::ALL.into_iter().filter(|dialect| fits(*dialect));
+    let names: Vec<&str> = fitting.map(|dialect| dialect.name).collect();
+    names.join(" or ")
 }
 
 /// The address for CoAP over DTLS, and its keys.
@@ -157,10 +175,11 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
     let Some(path) = &args.devices else {
         return Ok(None);
     };
-    if of_requests(args.dialect).next().is_none() {
+    if !asks(args.dialect) {
         bail!(
-            "read --devices: devices of {} send no requests; use --dialect hono",
-            args.dialect
+            "read --devices: devices of {} send no requests; use --dialect {}",
+            args.dialect,
+            dialects(asks)
         );
     }
     registered::read(path).map(Some)
@@ -169,11 +188,12 @@ fn registered(args: &GatewayArgs) -> Result<Option<Vec<KnownDevice>>> {
 /// The longest payload of a request; without the option it is the dialect's own.
 fn max_payload(args: &GatewayArgs) -> Result<Option<u32>> {
     if let Some(bytes) = args.max_payload
-        && of_requests(args.dialect).next().is_none()
+        && !asks(args.dialect)
     {
         bail!(
-            "limit --max-payload to {bytes} bytes: devices of {} send no requests; use --dialect hono",
-            args.dialect
+            "limit --max-payload to {bytes} bytes: devices of {} send no requests; use --dialect {}",
+            args.dialect,
+            dialects(asks)
         );
     }
     Ok(args.max_payload)
@@ -186,8 +206,9 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     };
     if args.dialect.server.rest.is_none() {
         bail!(
-            "serve --rest: {} has no management API; use --dialect sap-edge or thingsboard",
-            args.dialect
+            "serve --rest: {} has no management API; use --dialect {}",
+            args.dialect,
+            dialects(|dialect| dialect.server.rest.is_some())
         );
     }
     let token = args.rest_token.as_deref().map(one_line).transpose()?;

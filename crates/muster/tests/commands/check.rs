@@ -269,6 +269,28 @@ fn a_target_that_speaks_something_else_is_named_so() {
 }
 
 #[test]
+fn a_backend_of_amqp_that_speaks_something_else_is_named_so() {
+    let web = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("amqp://{}", web.local_addr().expect("its address"));
+    std::thread::spawn(move || {
+        for mut socket in web.incoming().flatten() {
+            let _ = socket.read(&mut [0; 256]);
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let gateway = Gateway::start::<&str>(&[]);
+    let folder = folder_with(&format!(
+        "name: odd\nplatform:\n  kind: mqtt\n  devices: [ \"{}\" ]\n  backend: {{ url: \"{url}\", addresses: [ q ] }}\n\
+         fleet: [ {{ streams: [ {{ rate: 1/s }} ] }} ]\nphases: {{ measure: 1s }}\n",
+        gateway.url
+    ));
+    let said = muster(folder.path(), &["check", "scenario.yaml"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let odd = format!("no AMQP {url}, backend `backend`: ");
+    assert!(said.out.contains(&odd), "{said:?}");
+}
+
+#[test]
 fn a_refusal_is_said_in_the_words_of_the_platform_too() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("mqtt://{}", listener.local_addr().expect("its address"));

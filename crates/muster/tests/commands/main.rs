@@ -10,6 +10,7 @@ mod credentials;
 mod damage;
 mod datagrams;
 mod downlink;
+mod http_devices;
 mod import;
 mod import_hono;
 mod interrupt;

@@ -116,6 +116,8 @@ fn what_is_wrong_with_an_option_is_told_of_the_option() {
         assert!(err.contains(option[0]), "{err}");
         assert!(err.contains("use --dialect hono"), "{err}");
     }
+    let err = said_of(&["gateway", "--http", "127.0.0.1:0"]);
+    assert!(err.contains("use --dialect hono or http"), "{err}");
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn a_command_that_did_not_come_and_one_that_nobody_asked_for_are_no_success() {
         (
             "behaviour: { reject: { code: 503, share: 100% } }",
             2,
-            "5.03",
+            "5.03 (service unavailable)",
             "no command was issued, as no query came to the backend",
         ),
     ] {

@@ -9,7 +9,7 @@ use muster_net::limits;
 use muster_plan::FleetPlan;
 use muster_scenario::needs;
 
-use super::connecting::{Connecting, names};
+use super::connecting::{Connecting, names, untried};
 use super::{Found, print};
 use crate::outcome;
 
@@ -77,7 +77,10 @@ impl Answers {
         };
         print(
             mark,
-            &format!("fleet `{name}`: {connected} of {all} links connected"),
+            &format!(
+                "fleet `{name}`: {connected} of {all} links connected{}",
+                untried(fleet)
+            ),
         );
         for ((mark, text), (_, names)) in &self.others {
             let listed: Vec<String> = names

@@ -12,7 +12,7 @@ use muster_conduct::{
 };
 use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
 use muster_net::Clock;
-use muster_plan::{BackendKind, FleetPlan, Plan, Scheme, Security};
+use muster_plan::{BackendKind, Credential, FleetPlan, Plan, Scheme, Security};
 
 use super::Found;
 use crate::outcome;
@@ -206,7 +206,7 @@ impl<'a> Links<'a> {
     pub(super) fn of(&self, fleet: &FleetPlan, link: LinkId, name: &str) -> Option<Found> {
         let failure = match self.answers.get(&link)? {
             Ok(took) => {
-                let text = format!("connected within {took}");
+                let text = format!("connected within {took}{}", untried(fleet));
                 return Some(Found::new(outcome::PASS, "ok", text));
             }
             Err(failure) => *failure,
@@ -259,7 +259,11 @@ impl<'a> Links<'a> {
             }
             (ConnectFailure::Closed, None) => {
                 let hint = security.hint_on_silence();
-                format!("the connection was closed before CONNACK came{hint}")
+                let awaited = match fleet.client.protocol().asks {
+                    true => "it was of use",
+                    false => "CONNACK came",
+                };
+                format!("the connection was closed before {awaited}{hint}")
             }
             (_, None) => failure.in_words(),
         }
@@ -314,6 +318,23 @@ fn kind(failure: ConnectFailure, scheme: Scheme) -> (u8, &'static str) {
         (outcome::SILENT, "no link")
     } else {
         (outcome::SILENT, "silent")
+    }
+}
+
+/// The part of a fleet's settings that no connection tries, as the end of a sentence. Over HTTP credentials go with
+/// each request, and a check sends none by itself: it could be a message of a device.
+pub(super) fn untried(fleet: &FleetPlan) -> &'static str {
+    if fleet.client.http().is_none() {
+        return "";
+    }
+    match &fleet.credential {
+        Credential::Password { .. } | Credential::Token { .. } => {
+            "; credentials go with each request over HTTP, and only --loop sends one"
+        }
+        Credential::Certificate { .. } => {
+            "; a server may refuse a certificate with the first request, and only --loop sends one"
+        }
+        Credential::None | Credential::Psk { .. } => "; only --loop sends a request",
     }
 }
 

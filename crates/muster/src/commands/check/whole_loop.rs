@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use muster_measure::Ledger;
-use muster_model::{CommandTarget, Micros};
+use muster_model::{CommandTarget, Micros, Reason};
 use muster_plan::{FleetPlan, Plan, ProvisionMode, StreamKind, StreamPlan};
 use muster_report::{LatencyFigures, LinkLedger, Report, StreamAccount};
 
@@ -86,7 +86,7 @@ fn of_streams(accounts: &Accounts, plan: &Plan) -> Vec<(String, Found)> {
     for (fleet, stream) in plan.streams() {
         let name = name(fleet, stream);
         if let Some(account) = accounts.get(&name) {
-            let said = of_stream(account, stream, taking(accounts, fleet).as_ref());
+            let said = of_stream(account, (fleet, stream), taking(accounts, fleet).as_ref());
             all.extend(said.into_iter().map(|said| (name.clone(), said)));
         }
     }
@@ -113,10 +113,14 @@ fn taking<'a>(accounts: &'a Accounts, fleet: &FleetPlan) -> Option<Taking<'a>> {
     })
 }
 
-fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_>>) -> Vec<Found> {
+fn of_stream(
+    account: &StreamAccount,
+    (fleet, of): (&FleetPlan, &StreamPlan),
+    taking: Option<&Taking<'_>>,
+) -> Vec<Found> {
     let mut all = Vec::new();
     if account.ledger.scheduled.unwrap_or(0) > 0 {
-        all.push(of_uplink(account));
+        all.push(of_uplink(account, fleet));
     }
     let of_commands = match of.kind {
         StreamKind::Command { .. } => taking.map(Taking::of_command),
@@ -133,7 +137,7 @@ fn of_stream(account: &StreamAccount, of: &StreamPlan, taking: Option<&Taking<'_
 }
 
 /// The line for a device's own message.
-fn of_uplink(account: &StreamAccount) -> Found {
+fn of_uplink(account: &StreamAccount, fleet: &FleetPlan) -> Found {
     let ledger = &account.ledger;
     if ledger.sent == 0 {
         let causes: Vec<&str> = ledger.shed_by_cause.keys().map(String::as_str).collect();
@@ -145,13 +149,33 @@ fn of_uplink(account: &StreamAccount) -> Found {
         );
     }
     if ledger.rejected > 0 {
-        let codes: Vec<&str> = ledger.rejected_by_code.keys().map(String::as_str).collect();
-        return Found::new(outcome::USAGE, "refused", codes.join(", "));
+        return Found::new(outcome::USAGE, "refused", refusals(ledger, fleet));
+    }
+    if ledger.broken > 0 {
+        let causes: Vec<&str> = ledger.broken_by_cause.keys().map(String::as_str).collect();
+        let text = format!("sent, and not answered ({})", causes.join(", "));
+        return Found::new(outcome::SILENT, "silent", text);
     }
     if ledger.accepted + ledger.unacknowledged == 0 {
         return Found::new(outcome::SILENT, "silent", "sent, and not answered");
     }
     arrival(account, ledger)
+}
+
+/// The codes of refusals in words, with the key to look at.
+fn refusals(ledger: &Ledger, fleet: &FleetPlan) -> String {
+    let codes = ledger.rejected_by_code.keys();
+    let in_words = |code: &String| match Reason::named(code) {
+        Some(reason) => reason.in_words(),
+        None => code.clone(),
+    };
+    let words: Vec<String> = codes.clone().map(in_words).collect();
+    let mut reasons = codes.filter_map(|code| Reason::named(code));
+    let see = match reasons.any(Reason::is_of_credentials) {
+        true => format!("; see `credential` of fleet `{}`", fleet.name),
+        false => String::new(),
+    };
+    words.join(", ") + &see
 }
 
 /// The line for an accepted message, which has to arrive at each backend.
