@@ -165,7 +165,10 @@ pub(super) fn of_tls(error: &io::Error) -> Loss {
     };
     let what = format!("the TLS handshake failed: {words}");
     match failure == TlsFailure::Malformed {
-        true => Loss::other_protocol(what).mute(),
+        true => Loss {
+            is_mute: true,
+            ..Loss::other_protocol(what)
+        },
         false => Loss::refused(what + &failure.remedy(TLS_KEYS), Remedy::see(TLS_KEYS)),
     }
 }
