@@ -158,8 +158,8 @@ impl Commander {
         self.peek(has_room).map(|(_, _, due)| due)
     }
 
-    /// Issues every due command for which the sender has room. One that has to wait holds back those of its stream
-    /// alone.
+    /// Issues every due command for which the sender has room. A command that has to wait holds back the later ones
+    /// of its stream alone, until the next turn.
     pub fn issue(
         &mut self,
         now: Micros,
@@ -176,7 +176,8 @@ impl Commander {
             }
         }
         while self.can_issue(sender) {
-            let next = self.peek(|stream| sender.has_room_for(stream.directory.tenant()));
+            let next = self
+                .peek(|stream| !stream.is_held && sender.has_room_for(stream.directory.tenant()));
             let Some((place, id, due)) = next.filter(|(_, _, due)| *due <= now) else {
                 return;
             };
@@ -185,7 +186,10 @@ impl Commander {
                     let account = sink.account.command(id.stream);
                     account.issued.add(digest(&id));
                 }
-                Err(Untaken::Yet) => return,
+                Err(Untaken::Yet) => {
+                    self.streams[place].is_held = true;
+                    continue;
+                }
                 Err(Untaken::Ever) => withhold(sink, (id, due), now, ShedCause::Unsendable),
             }
             self.streams[place].advance();
@@ -548,5 +552,68 @@ phases: { measure: 1s }
         }
         assert_eq!(commander.open(), ASKED_MAX as u64);
         assert_eq!(sink.0, [Delivery::Withheld(ShedCause::GeneratorLimit)]);
+    }
+
+    /// Has room for every tenant, and takes no command of `held`.
+    struct Holding {
+        held: &'static str,
+        taken: Vec<String>,
+    }
+
+    impl CommandSender for Holding {
+        fn is_connected(&self) -> bool {
+            true
+        }
+        fn has_room(&self) -> bool {
+            true
+        }
+        fn take(
+            &mut self,
+            _: Micros,
+            _: CommandToken,
+            command: &OutboundCommand<'_>,
+        ) -> Result<(), Untaken> {
+            if command.tenant == self.held {
+                return Err(Untaken::Yet);
+            }
+            self.taken.push(command.tenant.to_owned());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_taken_holds_back_its_stream_alone() {
+        let fleet = |tenant| {
+            let streams = "[ { name: r, rate: 1/s }, { kind: command } ]";
+            format!("{{ name: {tenant}, count: 1, tenant: {tenant}, streams: {streams} }}")
+        };
+        let text = format!(
+            "
+name: tenants
+platform: {{ kind: gateway, dialect: hono, devices: [ 'coap://127.0.0.1:0' ], backend: {{ url: 'amqp://127.0.0.1:0', commands: {{ rate: 1/s }} }} }}
+fleet: [ {}, {} ]
+phases: {{ measure: 10s }}
+",
+            fleet("t1"),
+            fleet("t2")
+        );
+        let (name, text) = ("tenants.yaml", text.as_str());
+        let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
+        let (run, schedules) = (RunId(1), crate::schedules(&plan).unwrap());
+        let mut commander = Commander::new(&plan, &schedules, run, 0).unwrap();
+        let mut account = Account::new(&crate::recorder_plan(&plan, run, &schedules));
+        commander.start(Micros::ZERO);
+        let (held, taken) = ("t1", Vec::new());
+        let mut sender = Holding { held, taken };
+        let mut turn = |second, sender: &mut Holding| {
+            let (account, sink) = (&mut account, &mut Ends::default());
+            let mut sink = CommandSink { account, sink };
+            commander.issue(Micros::from_secs(second), sender, &mut sink);
+        };
+        turn(3, &mut sender);
+        assert_eq!(sender.taken, ["t2"; 2]);
+        sender.held = "none";
+        turn(3, &mut sender);
+        assert_eq!(sender.taken[2..], ["t1"; 2]);
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Commanded {
     pub(super) queries: Vec<(StreamId, Vec<u32>)>,
     /// Queries that were received and have no command yet, with the instants at which they were.
     pub(super) asked: VecDeque<(DeviceId, Micros)>,
-    /// True if the sender had no room when it was last asked.
+    /// True if the sender had no room when it was last asked, or did not take the last command.
     pub(super) is_held: bool,
     /// Instant at which it had room again: commands that waited for it are not late.
     pub(super) held_until: Micros,
