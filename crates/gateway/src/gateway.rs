@@ -129,11 +129,8 @@ impl Gateway {
 
 fn amqp(shared: &Arc<Shared>, clock: Clock) -> Result<Option<Amqp>, StartError> {
     let exchange = shared.outlets.exchange.clone();
-    let applications = exchange.map(|exchange| Applications {
-        shared: Arc::clone(shared),
-        exchange,
-        clock,
-    });
+    let applications =
+        exchange.map(|exchange| Applications::new(Arc::clone(shared), exchange, clock));
     applications.map(Amqp::start).transpose()
 }
 

@@ -18,6 +18,7 @@ use muster_transport::PeerIdentity;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::address::Address;
@@ -27,13 +28,13 @@ use super::sending;
 use super::serving::{Attached, Place, serve};
 use crate::shared::Shared;
 
-/// Most connections of applications: a few consumers a process, and many processes.
+/// Most connections of applications, over all listeners: a few consumers a process, and many processes.
 const CONNECTIONS_MAX: usize = 1_000;
 /// Most links that one session has at a time: consumers have a handful.
 const LINKS_MAX: usize = 1_000;
 /// Links that may wait to be served by their address.
 const ATTACHED_MAX: usize = 16;
-/// Longest silence before a connection is open.
+/// Longest time of the handshake of TLS, and from there until a connection is open.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
 /// Milliseconds without a frame after which either side gives the other up.
 const IDLE_MS: u32 = 20_000;
@@ -44,9 +45,12 @@ const CONTAINER: &str = "muster-gateway";
 /// The parts that all connections share.
 #[derive(Debug, Clone)]
 pub(crate) struct Applications {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) exchange: Arc<Exchange>,
-    pub(crate) clock: Clock,
+    pub(super) shared: Arc<Shared>,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) clock: Clock,
+    /// A permit for each connection, of whatever listener.
+    connections: Arc<Semaphore>,
+    open_within: Duration,
 }
 
 /// Serves applications for as long as the gateway runs.
@@ -55,27 +59,38 @@ pub(super) async fn listen(
     tls: Option<TlsAcceptor>,
     applications: Applications,
 ) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    while let Ok(permit) = Arc::clone(&connections).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (applications, tls) = (applications.clone(), tls.clone());
-                tokio::spawn(async move {
-                    applications.serve(stream, tls).await;
-                    drop(permit);
-                });
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
-        }
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        // Only then, so that a listener without connections keeps no permit from the other.
+        let Ok(permit) = Arc::clone(&applications.connections).acquire_owned().await else {
+            return;
+        };
+        let (applications, tls) = (applications.clone(), tls.clone());
+        tokio::spawn(async move {
+            applications.serve(stream, tls).await;
+            drop(permit);
+        });
     }
 }
 
 impl Applications {
+    pub(crate) fn new(shared: Arc<Shared>, exchange: Arc<Exchange>, clock: Clock) -> Self {
+        Self {
+            shared,
+            exchange,
+            clock,
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            open_within: OPEN_WITHIN,
+        }
+    }
+
     async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         // Without it small frames only travel later.
         let _ = stream.set_nodelay(true);
-        let opened = tokio::time::timeout(OPEN_WITHIN, self.open(stream, tls)).await;
-        let Some(mut connection) = opened.ok().flatten() else {
+        let Some(mut connection) = self.open(stream, tls).await else {
             return;
         };
         let sessions = SessionAcceptor::new();
@@ -95,14 +110,18 @@ impl Applications {
             return self.admit(stream, None).await;
         };
         let account = &self.shared.account;
-        match tls.accept(stream).await {
-            Ok(stream) => {
+        match timeout(self.open_within, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
                 account.amqp().tls_handshakes.more();
                 let client = PeerIdentity::new(stream.get_ref().1);
                 self.admit(stream, client).await
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 account.handshake_failed(&error.to_string());
+                None
+            }
+            Err(_) => {
+                account.handshake_failed(&format!("it took more than {:?}", self.open_within));
                 None
             }
         }
@@ -123,12 +142,12 @@ impl Applications {
             .idle_time_out(IDLE_MS)
             .sasl_acceptor(Gate { shared, client })
             .build();
-        match acceptor.accept(stream).await {
-            Ok(connection) => return Some(connection),
-            Err(OpenError::SaslError { .. }) => {
+        match timeout(self.open_within, acceptor.accept(stream)).await {
+            Ok(Ok(connection)) => return Some(connection),
+            Ok(Err(OpenError::SaslError { .. })) => {
                 self.shared.account.refused(reason::BAD_USER_OR_PASSWORD);
             }
-            Err(_) => {}
+            Ok(Err(_)) | Err(_) => {}
         }
         None
     }
@@ -247,4 +266,88 @@ async fn refuse(link: LinkEndpoint, error: Error) {
         LinkEndpoint::Sender(link) => link.close_with_error(error).await,
         LinkEndpoint::Receiver(link) => link.close_with_error(error).await,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_platform::Dialect;
+    use muster_transport::{ServerSpec, ServerTls, Servers, throwaway};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    /// Far longer than a test takes, so that only what hangs meets it.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    /// The header of SASL, which each side sends first.
+    const HEADER: &[u8; 8] = b"AMQP\x03\x01\x00\x00";
+
+    fn applications() -> Applications {
+        let shared = Arc::new(Shared::new(GatewayConfig::default()));
+        let exchange = Arc::new(Exchange::new(Dialect::Hono));
+        Applications::new(shared, exchange, Clock::start())
+    }
+
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let done = runtime.block_on(async { timeout(PATIENCE, test).await });
+        done.expect("it hangs")
+    }
+
+    async fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("its address");
+        let client = TcpStream::connect(at).await.expect("it listens");
+        (client, listener.accept().await.expect("it connects").0)
+    }
+
+    #[test]
+    fn a_handshake_that_does_not_come_to_its_end_is_counted() {
+        let made = throwaway(&["127.0.0.1".to_owned()]).expect("a certificate");
+        let servers = Servers::new(&ServerSpec {
+            tls: Some(ServerTls::new(made.cert, made.key)),
+            is_websocket: false,
+        });
+        let tls = servers.expect("servers").tls().map(TlsAcceptor::from);
+        let applications = Applications {
+            open_within: Duration::from_millis(20),
+            ..applications()
+        };
+        let shared = Arc::clone(&applications.shared);
+        run(async {
+            let (_silent, server) = connection().await;
+            applications.serve(server, tls).await;
+        });
+        let failed = shared.account.read().handshakes_failed;
+        assert_eq!(failed, [("it took more than 20ms".to_owned(), 1)].into());
+    }
+
+    #[test]
+    fn the_bound_on_connections_is_that_of_all_listeners() {
+        let applications = Applications {
+            connections: Arc::new(Semaphore::new(1)),
+            ..applications()
+        };
+        run(async {
+            let mut addresses = Vec::new();
+            for _ in 0..2 {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+                addresses.push(listener.local_addr().expect("its address"));
+                tokio::spawn(listen(listener, None, applications.clone()));
+            }
+            let mut answer = [0; 8];
+            let mut first = TcpStream::connect(addresses[0]).await.expect("a listener");
+            first.write_all(HEADER).await.expect("it is sent");
+            first.read_exact(&mut answer).await.expect("an answer");
+            assert_eq!(applications.connections.available_permits(), 0);
+            let mut second = TcpStream::connect(addresses[1]).await.expect("a listener");
+            second.write_all(HEADER).await.expect("it is sent");
+            drop(first);
+            second.read_exact(&mut answer).await.expect("an answer");
+            assert_eq!(&answer, HEADER);
+            assert_eq!(applications.connections.available_permits(), 0);
+        });
+    }
 }
