@@ -38,6 +38,8 @@ pub struct BackendSpec {
     pub has_servers: bool,
     /// True if the embedded gateway has a listener for it alone, with the name of the scheme.
     pub has_gateway_listener: bool,
+    /// True if the outcome of a command is final; false if the platform may still send a notice about it.
+    pub outcome_is_final: bool,
 }
 
 static MQTT: BackendSpec = BackendSpec {
@@ -50,6 +52,7 @@ static MQTT: BackendSpec = BackendSpec {
     has_own_tls: true,
     has_servers: false,
     has_gateway_listener: false,
+    outcome_is_final: false,
 };
 
 static KAFKA: BackendSpec = BackendSpec {
@@ -62,6 +65,7 @@ static KAFKA: BackendSpec = BackendSpec {
     has_own_tls: false,
     has_servers: true,
     has_gateway_listener: false,
+    outcome_is_final: false,
 };
 
 static AMQP: BackendSpec = BackendSpec {
@@ -74,6 +78,7 @@ static AMQP: BackendSpec = BackendSpec {
     has_own_tls: true,
     has_servers: false,
     has_gateway_listener: true,
+    outcome_is_final: true,
 };
 
 static WEBHOOK: BackendSpec = BackendSpec {
@@ -86,6 +91,7 @@ static WEBHOOK: BackendSpec = BackendSpec {
     has_own_tls: false,
     has_servers: false,
     has_gateway_listener: false,
+    outcome_is_final: false,
 };
 
 impl BackendKind {

@@ -24,6 +24,7 @@ mod judging;
 mod platform;
 mod stream;
 
+pub(crate) use platform::BACKEND;
 pub(crate) use stream::STREAM;
 
 use muster_plan::{BackendKind, Scheme, SchemeSpec};

@@ -23,12 +23,12 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// The notices that the platform of a plan gives. Over AMQP 1.0 it gives none: the outcome of a command is final.
+    /// The notices that the platform of a plan gives: none if the outcome of a command is final.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut issuing = plan.backends.iter().filter(|it| it.issues_commands);
-        let is_amqp = issuing.any(|it| it.amqp().is_some());
+        let is_final = issuing.any(|it| it.kind().outcome_is_final);
         Self {
-            are_given: plan.platform.dialect().application.notices.is_some() && !is_amqp,
+            are_given: plan.platform.dialect().application.notices.is_some() && !is_final,
             tokens: FxHashMap::default(),
             idle: 0,
         }

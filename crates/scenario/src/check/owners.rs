@@ -7,7 +7,7 @@ use muster_platform::{Dialect, Protocol};
 use super::join;
 use crate::defaults::{address, backend_kind, default_protocol};
 use crate::endpoint;
-use crate::language::{Kind, Object, Owner};
+use crate::language::{BACKEND, Kind, Object, Owner};
 use crate::source::Sources;
 use crate::tree::{Node, Value};
 
@@ -47,11 +47,11 @@ impl Given {
 
     /// The settings within a map of keys.
     pub(crate) fn within(mut self, object: &'static Object, node: &Node) -> Self {
+        if std::ptr::eq(object, &BACKEND) {
+            self.backend = backend_kind(node);
+        }
         for key in object.keys {
             let text = node.get(key.name).and_then(Node::text).or(key.default);
-            if key.name == "webhook" {
-                self.backend = backend_kind(node);
-            }
             if key.name == "protocol" {
                 let own = text.and_then(Protocol::named);
                 self.devices = vec![own.unwrap_or(self.devices[0])];

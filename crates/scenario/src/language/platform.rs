@@ -158,7 +158,7 @@ object! { ABOUT:
     key("file", one(File), "A file that describes the target").required(),
 }
 
-object! { BACKEND:
+object! { pub(crate) BACKEND:
     key("name", one(Text), "Its name in the result"),
     key("url", Kind::Url(BACKEND_SCHEMES), "Address where the business application connects"),
     key("webhook", map(&WEBHOOK),
