@@ -87,6 +87,14 @@ pub enum AgentError {
     /// The consumers cannot be set up.
     #[error("start the consumers: {0}")]
     Consumers(#[from] ConsumersError),
+    /// This build lacks what a backend needs.
+    #[error("backend `{backend}`: {error}")]
+    Build {
+        /// The name of the backend.
+        backend: String,
+        /// Feature that is missing.
+        error: ConsumersError,
+    },
     /// The operating system gives no thread.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),

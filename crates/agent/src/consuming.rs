@@ -21,15 +21,6 @@ const LIBRARY_THREADS: [&str; 2] = ["rdk:", "amqp:"];
 /// Their numbers begin here, above those of the consumers' own threads.
 const LIBRARY_FIRST: u16 = 10_000;
 
-/// Returns true if the consumers of a kind share one thread of a process; false if each has one, in addition
-/// to those of its library.
-const fn share_a_thread(kind: BackendKind) -> bool {
-    match kind {
-        BackendKind::Mqtt | BackendKind::Webhook => true,
-        BackendKind::Kafka | BackendKind::Amqp => false,
-    }
-}
-
 impl Agent {
     pub(crate) fn start_consumers(
         &mut self,
@@ -42,10 +33,9 @@ impl Agent {
             let backend = |it: &ConsumerPlan| &spec.plan.backends[it.backend.index()];
             let of_kind = consumers.iter().filter(|it| backend(it).kind() == kind);
             let of_kind: Vec<ConsumerPlan> = of_kind.copied().collect();
-            let of_a_thread = if share_a_thread(kind) {
-                of_kind.len()
-            } else {
-                1
+            let of_a_thread = match kind.shares_a_thread {
+                true => of_kind.len(),
+                false => 1,
             };
             for consumers in of_kind.chunks(of_a_thread.max(1)) {
                 let spec = ConsumersSpec {
@@ -59,7 +49,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Starts a thread of consumers of one kind: the only match on what starts them.
+    /// Starts a thread of consumers of one kind. [`check_consumers`] makes the same choice without one.
     fn start_thread_of(
         &mut self,
         kind: BackendKind,
@@ -129,7 +119,7 @@ pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
     let kinds = kinds.map(|((backend, _), _)| backends[backend.index()].kind());
     let threads = BackendKind::ALL.map(|kind| {
         let consumers = kinds.clone().filter(|it| *it == kind).count();
-        match share_a_thread(kind) {
+        match kind.shares_a_thread {
             true => consumers.min(1),
             false => consumers,
         }
@@ -146,7 +136,10 @@ pub fn check_consumers(plan: &Plan, backend: &BackendPlan) -> Result<(), AgentEr
         BackendKind::Mqtt | BackendKind::Amqp => {
             consumer_layers(plan, backend, [0])?;
         }
-        BackendKind::Kafka => kafka_is_built(backend)?,
+        BackendKind::Kafka => kafka_is_built(backend).map_err(|error| {
+            let backend = backend.name.clone();
+            AgentError::Build { backend, error }
+        })?,
         BackendKind::Webhook => {
             webhook_layers(backend)?;
         }

@@ -34,6 +34,10 @@ pub struct BackendSpec {
     pub has_sasl: bool,
     /// True if its TLS is ours; false if it is a library's.
     pub has_own_tls: bool,
+    /// True if its consumers share one thread of a process; false if each has one, and a library's.
+    pub shares_a_thread: bool,
+    /// Hono's name of the messaging network that it receives from; none where Hono has no such network.
+    pub hono_network: Option<&'static str>,
     /// True if its address may name several servers.
     pub has_servers: bool,
     /// True if the embedded gateway has a listener for it alone, with the name of the scheme.
@@ -50,6 +54,8 @@ static MQTT: BackendSpec = BackendSpec {
     competes: false,
     has_sasl: false,
     has_own_tls: true,
+    shares_a_thread: true,
+    hono_network: None,
     has_servers: false,
     has_gateway_listener: false,
     outcome_is_final: false,
@@ -63,6 +69,8 @@ static KAFKA: BackendSpec = BackendSpec {
     competes: false,
     has_sasl: true,
     has_own_tls: false,
+    shares_a_thread: false,
+    hono_network: Some("kafka"),
     has_servers: true,
     has_gateway_listener: false,
     outcome_is_final: false,
@@ -76,6 +84,8 @@ static AMQP: BackendSpec = BackendSpec {
     competes: true,
     has_sasl: true,
     has_own_tls: true,
+    shares_a_thread: false,
+    hono_network: Some("amqp"),
     has_servers: false,
     has_gateway_listener: true,
     outcome_is_final: true,
@@ -89,6 +99,8 @@ static WEBHOOK: BackendSpec = BackendSpec {
     competes: false,
     has_sasl: false,
     has_own_tls: false,
+    shares_a_thread: true,
+    hono_network: None,
     has_servers: false,
     has_gateway_listener: false,
     outcome_is_final: false,

@@ -75,7 +75,7 @@ fn print(mark: &str, text: &str) {
 pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     link_drivers(plan, Slice::WHOLE, &|| None).context("set up the devices' links")?;
     for backend in &plan.backends {
-        check_consumers(plan, backend)?;
+        check_consumers(plan, backend).context("set up the backends")?;
     }
     Ok(())
 }

@@ -95,6 +95,29 @@ fn a_consumer_that_is_refused_is_no_success_either() {
 }
 
 #[test]
+fn a_backend_that_cannot_be_set_up_is_named_before_anything_connects() {
+    let bad = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let lacks_tls = !cfg!(feature = "kafka-tls");
+    for (keys, is_wrong) in [
+        ("mqtts://h\", filter: \"#\", tls: { ca: bad.pem }", true),
+        ("kafkas://h\", topics: { readings: 1 }", lacks_tls),
+    ] {
+        let scenario = SCENARIO
+            .replace("BACKEND\", filter: \"muster/#\"", keys)
+            .replace("DEVICES", "mqtt://h")
+            .replace("VERSION", "5");
+        let folder = folder_with(&scenario);
+        std::fs::write(folder.path().join("bad.pem"), bad).expect("it is written");
+        if is_wrong {
+            let said = muster(folder.path(), &["run", "scenario.yaml"]);
+            let start = "error: failed to set up the backends: backend `backend`: ";
+            assert!(said.err.starts_with(start), "{said:?}");
+            assert!(!said.err.contains("start the"), "{said:?}");
+        }
+    }
+}
+
+#[test]
 fn a_run_whose_consumer_is_refused_says_once_why_and_where_to_look() {
     let gateway = gateway("meter:meter-secret\napp:another\n");
     let scenario = SCENARIO

@@ -1,7 +1,7 @@
 //! Tenants, devices and credentials as the registry has them, and how they are recognized.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use muster_plan::{Northbound, PasswordHash, Plan};
+use muster_plan::{PasswordHash, Plan};
 use serde_json::{Value, json};
 
 use super::records::{Login, LoginKind, Record};
@@ -19,13 +19,8 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn new(plan: &Plan, password_hash: PasswordHash) -> Self {
         let mut backends = plan.backends.iter();
-        let messaging = backends.find_map(|backend| match backend.northbound {
-            Northbound::Kafka(_) => Some("kafka"),
-            Northbound::Amqp(_) => Some("amqp"),
-            Northbound::Mqtt(_) | Northbound::Webhook(_) => None,
-        });
         Self {
-            messaging,
+            messaging: backends.find_map(|backend| backend.kind().hono_network),
             password_hash,
         }
     }
