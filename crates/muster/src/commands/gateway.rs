@@ -14,7 +14,7 @@ use muster_gateway::{
 };
 use muster_model::Micros;
 use muster_model::behaviour::Behaviour;
-use muster_plan::PlatformKind;
+use muster_plan::{PlatformKind, Scheme};
 use muster_platform::{Dialect, Protocol, Rest};
 use muster_scenario::{NoFiles, Overrides, Source, parse};
 
@@ -88,14 +88,14 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
 
 /// Prints the addresses besides that for MQTT, one in each line.
 fn print_addresses(dialect: Dialect, at: &ListenAddresses) {
-    for scheme in ["coap", "coaps", "http", "https"] {
-        if let Some(address) = at.get(scheme) {
-            outcome::say(&format!("devices at {scheme}://{address}"));
-        }
-    }
-    for scheme in ["amqp", "amqps"] {
-        if let Some(address) = at.get(scheme) {
-            outcome::say(&format!("applications at {scheme}://{address}"));
+    for scheme in Scheme::ALL {
+        let who = match scheme.spec().devices {
+            Some(protocol) if protocol.is_applications => continue,
+            Some(_) => "devices",
+            None => "applications",
+        };
+        if let Some(address) = at.get(scheme.name()) {
+            outcome::say(&format!("{who} at {}://{address}", scheme.name()));
         }
     }
     if let Some(address) = at.get("management") {
@@ -110,24 +110,26 @@ fn print_addresses(dialect: Dialect, at: &ListenAddresses) {
 
 /// The addresses that options name, besides that of the management API.
 fn addresses(args: &GatewayArgs) -> Result<ListenAddresses> {
-    let mut addresses = ListenAddresses::new(args.listen)
-        .with("amqp", args.amqp)
-        .with("amqps", args.amqps);
-    for (scheme, protocol, address) in [
-        ("coap", Protocol::Coap, args.coap),
-        ("coaps", Protocol::Coap, args.coaps),
-        ("http", Protocol::Http, args.http),
-        ("https", Protocol::Http, args.https),
+    let mut addresses = ListenAddresses::new(args.listen);
+    for (scheme, address) in [
+        (Scheme::Coap, args.coap),
+        (Scheme::Coaps, args.coaps),
+        (Scheme::Http, args.http),
+        (Scheme::Https, args.https),
+        (Scheme::Amqp, args.amqp),
+        (Scheme::Amqps, args.amqps),
     ] {
-        if address.is_some() && !args.dialect.speaks(protocol) {
+        let devices = scheme.spec().devices.filter(|_| address.is_some());
+        if let Some(protocol) = devices.filter(|it| !args.dialect.speaks(*it)) {
             bail!(
-                "listen at --{scheme}: devices of {} do not speak {}; use --dialect {}",
+                "listen at --{}: devices of {} do not speak {}; use --dialect {}",
+                scheme.name(),
                 args.dialect,
                 protocol.name,
                 dialects(|dialect| dialect.speaks(protocol))
             );
         }
-        addresses = addresses.with(scheme, address);
+        addresses = addresses.with(scheme.name(), address);
     }
     Ok(addresses)
 }
