@@ -59,9 +59,9 @@ impl Dialect {
 
     /// True if its devices speak a protocol.
     pub const fn speaks(self, protocol: Protocol) -> bool {
-        match protocol.spec().asks {
-            true => self.asked(protocol).is_some(),
-            false => self.spec().mqtt.is_some(),
+        match protocol {
+            Protocol::Mqtt => self.spec().mqtt.is_some(),
+            Protocol::Coap | Protocol::Http => self.asked(protocol).is_some(),
         }
     }
 

@@ -142,6 +142,7 @@ pub(crate) static HONO: Spec = Spec {
 const COAP: Requests = Requests {
     limits: Some(RequestLimits {
         body: 2_048,
+        body_code: "4.13",
         body_key: "`maxPayloadSize` of the adapter",
         ttd: Micros::from_secs(60),
         ttd_key: "`max-ttd` of the adapter hono-coap in the tenant",

@@ -38,8 +38,6 @@ pub struct ProtocolSpec {
     pub has_logins: bool,
     /// True if messages have user properties.
     pub has_user_properties: bool,
-    /// True if media types travel as registered numbers, so that others cannot be sent.
-    pub numbers_media_types: bool,
 }
 
 static MQTT: ProtocolSpec = ProtocolSpec {
@@ -53,7 +51,6 @@ static MQTT: ProtocolSpec = ProtocolSpec {
     has_levels: true,
     has_logins: true,
     has_user_properties: true,
-    numbers_media_types: false,
 };
 
 static COAP: ProtocolSpec = ProtocolSpec {
@@ -67,7 +64,6 @@ static COAP: ProtocolSpec = ProtocolSpec {
     has_levels: false,
     has_logins: false,
     has_user_properties: false,
-    numbers_media_types: true,
 };
 
 static HTTP: ProtocolSpec = ProtocolSpec {
@@ -81,7 +77,6 @@ static HTTP: ProtocolSpec = ProtocolSpec {
     has_levels: true,
     has_logins: true,
     has_user_properties: false,
-    numbers_media_types: false,
 };
 
 impl Protocol {

@@ -22,6 +22,8 @@ const REPLY_SEGMENTS_MAX: usize = 8;
 pub struct RequestLimits {
     /// The longest body, in bytes; a longer one is refused.
     pub body: u32,
+    /// Code of that refusal, as the protocol writes it.
+    pub body_code: &'static str,
     /// Key of that limit in the platform's settings.
     pub body_key: &'static str,
     /// Longest time that a device may wait for a command.

@@ -71,13 +71,12 @@ fn property<'a>(name: &str, value: &'a str) -> AmqpValue<'a> {
 }
 
 fn origin(protocol: Protocol) -> Option<(&'static str, &'static str)> {
-    let adapters = [
-        (Protocol::Mqtt, "hono-mqtt"),
-        (Protocol::Coap, "hono-coap"),
-        (Protocol::Http, "hono-http"),
-    ];
-    let adapter = adapters.into_iter().find(|(of, _)| *of == protocol);
-    adapter.map(|(_, name)| (ADAPTER, name))
+    let adapter = match protocol {
+        Protocol::Mqtt => "hono-mqtt",
+        Protocol::Coap => "hono-coap",
+        Protocol::Http => "hono-http",
+    };
+    Some((ADAPTER, adapter))
 }
 
 /// A command names its device in `to`; one that wants a reply names an address for it, and an id.

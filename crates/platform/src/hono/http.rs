@@ -28,6 +28,7 @@ use crate::spec::Requests;
 pub(super) const REQUESTS: Requests = Requests {
     limits: Some(RequestLimits {
         body: 2_048,
+        body_code: "413",
         body_key: "`maxPayloadSize` of the adapter",
         ttd: Micros::from_secs(60),
         ttd_key: "`max-ttd` of the adapter hono-http in the tenant",

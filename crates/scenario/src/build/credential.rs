@@ -22,8 +22,9 @@ pub(super) fn credential(
         "psk" => psk(view, variables)?,
         _ => password(view, variables)?,
     };
-    if scheme.protocol() == Protocol::Http {
-        http::login(view, &credential, variables)?;
+    match scheme.protocol() {
+        Protocol::Http => http::login(view, &credential, variables)?,
+        Protocol::Mqtt | Protocol::Coap => {}
     }
     Some(credential)
 }

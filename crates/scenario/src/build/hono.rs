@@ -4,7 +4,7 @@ use muster_load::{Octets, Template};
 use muster_model::Micros;
 use muster_plan::{Credential, Scheme, StreamKind, StreamPlan};
 use muster_platform::{
-    ApplicationId, Carrier, Dialect, Endpoint, Identity, PropertyBag, Protocol, RequestLimits, Who,
+    ApplicationId, Carrier, Dialect, Endpoint, Identity, PropertyBag, RequestLimits, Who,
 };
 
 use super::body::Body;
@@ -214,13 +214,9 @@ pub(super) fn warn_of_large_bodies(class: &Class<'_>, view: &View<'_>, most: usi
             ),
         )
     };
-    let code = match class.context.scheme.protocol() == Protocol::Http {
-        true => "413",
-        false => "4.13",
-    };
     let what = format!(
-        "bodies of up to {most} bytes, and {who} refuses ({code}) what is above {}",
-        limits.body
+        "bodies of up to {most} bytes, and {who} refuses ({}) what is above {}",
+        limits.body_code, limits.body
     );
     if let Some(payload) = view.get("payload") {
         payload.warn(what, &help);

@@ -73,16 +73,18 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
             "write it as text",
         );
     }
-    if let Some(sasl) = view
-        .get("sasl")
-        .filter(|it| matches!(it.text(), "external" | "anonymous"))
-    {
-        let what = format!("`{}` is no mechanism of Kafka here", sasl.text());
-        return sasl.refuse(what, "plain, scram-sha-256 or scram-sha-512");
-    }
-    if let (None, Some(sasl)) = (view.get("user"), view.get("sasl")) {
-        return sasl.refuse("there is no password to prove", "add `user` and `password`");
-    }
+    let sasl = view.get("sasl").map_or(Some(Sasl::Plain), |named| {
+        let mut all = Sasl::ALL.into_iter();
+        let sasl = all.find(|sasl| sasl.mechanism().eq_ignore_ascii_case(named.text()));
+        if sasl.is_none() {
+            let what = format!("`{}` is no mechanism of Kafka here", named.text());
+            return named.refuse(what, "plain, scram-sha-256 or scram-sha-512");
+        }
+        if view.get("user").is_none() {
+            return named.refuse("there is no password to prove", "add `user` and `password`");
+        }
+        sasl
+    })?;
     if let Some(commands) = view
         .get("commands")
         .filter(|_| dialect.application.kafka.is_none())
@@ -93,15 +95,8 @@ fn kafka(view: &View<'_>, dialect: Dialect, fleets: &[FleetPlan]) -> Option<Kafk
     Some(KafkaNorthbound {
         servers: view.read("url", endpoint::servers)?,
         topics: topics(view, dialect, fleets)?,
-        sasl: sasl(view),
+        sasl,
     })
-}
-
-fn sasl(view: &View<'_>) -> Sasl {
-    let word = view.text_of("sasl");
-    let mut all = Sasl::ALL.into_iter();
-    let named = all.find(|sasl| sasl.mechanism().eq_ignore_ascii_case(word));
-    named.unwrap_or_default()
 }
 
 /// The topics of a backend. A dialect with known topics has its own names for them; otherwise the names are

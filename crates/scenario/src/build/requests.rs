@@ -79,31 +79,41 @@ pub(super) fn can_be_sent(
         let help = "`ack: transport`, or `confirmable: true`, or a smaller payload";
         return view.refuse_at("payload", what, help);
     }
-    let media_type = media_type_of(body).filter(|_| protocol.numbers_media_types);
-    if let Some(unknown) = media_type.filter(|it| content_format::of_media_type(it).is_none()) {
-        let what = format!(
-            "{} has no number for `{unknown}`, so that it cannot be sent",
-            protocol.name
-        );
-        let help =
-            "such as application/json, application/cbor, text/plain or application/octet-stream";
-        let payload = view.get("payload")?;
-        return payload.refuse_at("content-type", what, help);
+    let media_type = body.content_type.as_deref();
+    match protocol {
+        Protocol::Mqtt => Some(()),
+        Protocol::Coap => {
+            has_number(view, media_type)?;
+            is_path(class, view, topic)
+        }
+        Protocol::Http => is_in_header(view, media_type),
     }
-    if protocol == Protocol::Http {
-        let Some(stray) = media_type_of(body).filter(|it| !http::is_value(it)) else {
-            return Some(());
-        };
-        let what = format!(
-            "`{}` is no media type that a header carries",
-            stray.escape_debug()
-        );
-        let payload = view.get("payload")?;
-        return payload.refuse_at("content-type", what, "such as application/json");
-    }
-    if !protocol.asks {
+}
+
+/// Checks that CoAP has a number for a media type.
+fn has_number(view: &View<'_>, media_type: Option<&str>) -> Option<()> {
+    let unknown = media_type.filter(|it| content_format::of_media_type(it).is_none());
+    let Some(unknown) = unknown else {
         return Some(());
-    }
+    };
+    let what = format!("CoAP has no number for `{unknown}`, so that it cannot be sent");
+    let help = "such as application/json, application/cbor, text/plain or application/octet-stream";
+    view.get("payload")?.refuse_at("content-type", what, help)
+}
+
+/// Checks that a header can carry a media type.
+fn is_in_header(view: &View<'_>, media_type: Option<&str>) -> Option<()> {
+    let Some(stray) = media_type.filter(|it| !http::is_value(it)) else {
+        return Some(());
+    };
+    let stray = stray.escape_debug();
+    let what = format!("`{stray}` is no media type that a header carries");
+    view.get("payload")?
+        .refuse_at("content-type", what, "such as application/json")
+}
+
+/// Checks that the paths of a stream fit the options of a request.
+fn is_path(class: &Class<'_>, view: &View<'_>, topic: &Template) -> Option<()> {
     for device in class.variables.places(topic) {
         let path = class.variables.render(topic, device);
         let (segments, longest) = (path.split('/').count(), path.split('/').map(str::len).max());
@@ -114,10 +124,6 @@ pub(super) fn can_be_sent(
         }
     }
     Some(())
-}
-
-fn media_type_of(body: &Body) -> Option<&str> {
-    body.content_type.as_deref()
 }
 
 pub(super) fn is_confirmable(view: &View<'_>, what: &str) -> Option<()> {
