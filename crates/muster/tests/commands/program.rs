@@ -27,9 +27,6 @@ impl Said {
     }
 }
 
-/// A busy machine may send late: that its tests do not have to be punctual is said to each run.
-const MAY_BE_LATE: [&str; 2] = ["--set", "validity.lateness-p99=60s"];
-
 /// The program with arguments, to be run in a folder.
 pub(crate) fn program<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
@@ -37,9 +34,6 @@ pub(crate) fn program<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Comman
         .current_dir(folder)
         .args(arguments)
         .stdin(Stdio::null());
-    if arguments.first().is_some_and(|it| it.as_ref() == "run") {
-        command.args(MAY_BE_LATE);
-    }
     command
 }
 
