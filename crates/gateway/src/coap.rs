@@ -120,6 +120,9 @@ impl End for Coap {
 
     fn turn(&mut self, work: &mut Work<'_>, is_last: bool) {
         self.endpoint.count_datagrams(&mut work.ctx, is_last);
+        if is_last {
+            requests::give_up_queries(self, &work.ctx);
+        }
     }
 }
 

@@ -188,7 +188,7 @@ impl End for Http {
 
     fn turn(&mut self, work: &mut Work<'_>, is_last: bool) {
         if is_last {
-            return;
+            return requests::give_up_queries(self, &work.ctx);
         }
         let ctx = &mut work.ctx;
         for exhausted in self.links.flush(ctx) {

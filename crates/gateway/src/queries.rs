@@ -27,6 +27,11 @@ pub(crate) struct Query<R> {
 }
 
 impl<R> Query<R> {
+    /// True once its uplink was accepted.
+    fn is_waiting(&self) -> bool {
+        self.until < Micros::MAX
+    }
+
     /// The manner in which a command to a device is addressed.
     pub(crate) fn manner_towards(&self, device: &str) -> Manner {
         self.manner.towards(&self.device, device)
@@ -146,10 +151,16 @@ impl<R: Copy> Queries<R> {
             && let Some(ended) = self.end(ctx, query)
         {
             ctx.cancel_alarm(ended.alarm);
-            if ended.until < Micros::MAX {
+            if ended.is_waiting() {
                 ctx.counts().queries_abandoned.more();
             }
         }
+    }
+
+    /// The requests that wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = R> {
+        let waiting = self.all.values().filter(|query| query.is_waiting());
+        waiting.map(|query| query.request)
     }
 
     fn end(&mut self, ctx: &Ctx<'_>, of: QueryRef) -> Option<Query<R>> {

@@ -298,6 +298,13 @@ pub(crate) fn query_due<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, of: Query
     }
 }
 
+/// The gateway ends: requests that wait for a command have no answer any more.
+pub(crate) fn give_up_queries<E: RequestEnd>(end: &mut E, ctx: &Ctx<'_>) {
+    let waiting = end.queries().waiting();
+    let awaited = waiting.filter(|request| E::is_answered(*request)).count();
+    ctx.counts().unanswered.add(awaited as u64);
+}
+
 /// Puts a command into the answer to a request that waits for one; an error if it waits no more, or cannot be
 /// answered so.
 pub(crate) fn hand_over<E: RequestEnd>(

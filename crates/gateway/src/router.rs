@@ -28,6 +28,8 @@ pub(crate) struct Router {
     /// Uplinks that the next one of their sender and topic is to overtake.
     held: FxHashMap<Sender, Vec<Uplink>>,
     last_uplink: Micros,
+    /// Uplinks that are offered to receivers over AMQP, and whose senders wait for the answer.
+    offers_awaited: u64,
 }
 
 impl Router {
@@ -175,6 +177,7 @@ impl Router {
     /// Offers an uplink to the receivers over AMQP; its answer waits for them. If there are none, the answer is
     /// given at once.
     fn offer(&mut self, ctx: &mut Ctx<'_>, uplink: Uplink, response: Response) -> Option<Answer> {
+        self.offers_awaited += u64::from(uplink.origin.is_answered);
         let uplink = Box::new(uplink);
         let offer = Offer {
             shard: ctx.index(),
@@ -195,6 +198,7 @@ impl Router {
     ) -> Answer {
         let Offered { uplink, response } = offered;
         let (fault, origin) = (uplink.fault, &uplink.origin);
+        self.offers_awaited -= u64::from(origin.is_answered);
         if !is_taken {
             let answer = unavailable(ctx);
             let is_refused_anyway = matches!(response, Response::Reject(_));
@@ -214,6 +218,12 @@ impl Router {
             self.deliver(ctx, &uplink);
         }
         Answer { response, copies }
+    }
+
+    /// The gateway ends: what receivers over AMQP were offered has no answer any more.
+    pub(crate) fn give_up_offers(&mut self, ctx: &Ctx<'_>) {
+        let awaited = std::mem::take(&mut self.offers_awaited);
+        ctx.counts().unanswered.add(awaited);
     }
 
     /// Delivers, and then what this uplink was to overtake.

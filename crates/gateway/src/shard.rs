@@ -194,6 +194,7 @@ impl Handler for Shard {
         if work.ctx.shared.stopping.load(Ordering::Acquire) {
             work.each(|end, work| end.turn(work, true));
             work.ctx.give_up_answers();
+            work.router.give_up_offers(&work.ctx);
             work.ctx.io.stop();
         }
         self.inbox = inbox;

@@ -181,6 +181,27 @@ fn every_disposition_but_accepted_refuses_the_device() {
 }
 
 #[test]
+fn uplinks_without_a_disposition_when_the_gateway_stops_are_unanswered() {
+    let rig = Rig::new();
+    let (application, mut device) = (rig.application(), rig.device());
+    let receiver = application.receiver("telemetry/T1", 10);
+    // Answered, so that the account has both.
+    let accepted = device.ask(telemetry("d-1", b"1"));
+    receiver.take(1);
+    device.until("its answer", |it| it.answers.contains_key(&accepted));
+    for query in ["", "hono-ttd=20"] {
+        device.ask(Ask {
+            query,
+            ..telemetry("d-1", b"2")
+        });
+        receiver.next();
+    }
+    let counts = rig.account().counts;
+    assert_eq!((counts.received, counts.accepted), (3, 1));
+    assert_eq!((counts.rejected, counts.unanswered), (0, 2));
+}
+
+#[test]
 fn what_travels_at_most_once_needs_credit_and_no_disposition() {
     let rig = Rig::new();
     let (application, mut device) = (rig.application(), rig.device());

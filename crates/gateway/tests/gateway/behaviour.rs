@@ -271,6 +271,30 @@ fn uplinks_whose_answer_is_still_to_come_when_the_gateway_stops_are_unanswered()
 }
 
 #[test]
+fn requests_that_wait_for_a_command_when_the_gateway_stops_are_unanswered() {
+    let mut rig = Rig::new("coap");
+    let mut device = Device::new(rig.at);
+    for is_confirmable in [true, false] {
+        let put = Ask::put("telemetry/T1/dev-1", b"{}");
+        device.ask(Ask {
+            query: "hono-ttd=3600",
+            is_confirmable,
+            ..put
+        });
+    }
+    assert_eq!(rig.surfaced(2).len(), 2);
+    let counts = rig.account().counts;
+    assert_eq!((counts.queries, counts.accepted), (2, 0));
+    assert_eq!(counts.unanswered, 1);
+
+    let mut rig = Rig::new("http");
+    let mut device = Browser::new(rig.at);
+    device.ask("PUT /event/T1/dev-1?hono-ttd=3600", &[], "{}");
+    assert_eq!(rig.surfaced(1).len(), 1);
+    assert_eq!(rig.account().counts.unanswered, 1);
+}
+
+#[test]
 fn late_deliveries_are_late_by_what_was_asked() {
     let by = Micros::from_millis(200);
     let late = Delayed { count: 7, by };
