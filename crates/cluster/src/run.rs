@@ -408,6 +408,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        registers_refused: false,
         devices_receive: false,
     };
 

@@ -207,7 +207,9 @@ impl Conductor {
         }
         let all_tried = progress.links_wanted > 0 && progress.links_untried == 0;
         let no_link = self.timetable.has_links && progress.links_up == 0;
-        let hopeless = no_link && progress.links_failed > 0 && (all_tried || out_of_time);
+        let comes_back = self.timetable.registers_refused && progress.links_refused > 0;
+        let is_final = out_of_time || (all_tried && !comes_back);
+        let hopeless = no_link && progress.links_failed > 0 && is_final;
         // Nobody needs the consumers of a run without devices.
         if hopeless {
             return Some(self.give_up(match progress.links_refused {
@@ -291,6 +293,7 @@ mod tests {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        registers_refused: false,
         devices_receive: false,
     };
 
@@ -703,6 +706,33 @@ mod tests {
         };
         let ending = ended_at(10.0, up);
         assert_eq!(ending, Some(Ending::ConsumersUnreachable));
+    }
+
+    /// Law: a run whose links are registered once they are refused waits for them to come back, no longer than
+    /// its ramp may take, and not for a target that nobody hears.
+    #[test]
+    fn a_run_that_registers_the_refused_waits_for_them() {
+        let step = |at: f64, links_up, links_refused| {
+            let mut run = Conductor::new(Timetable {
+                registers_refused: true,
+                ..TIMETABLE
+            });
+            run.step(secs(0.0), &Progress::default(), &ALL);
+            let links = Progress {
+                links_up,
+                links_refused,
+                links_failed: 2,
+                ..up(secs(at))
+            };
+            (run.step(secs(at), &links, &ALL), run.ending())
+        };
+        assert_eq!(step(0.2, 0, 2), (None, Ending::Planned));
+        assert_eq!(step(0.4, 1, 2), (None, Ending::Planned), "one is back");
+        let (order, _) = step(0.6, 2, 2);
+        assert!(matches!(order, Some(Order::Start { .. })), "{order:?}");
+        let over = Some(Order::Finish);
+        assert_eq!(step(10.0, 0, 2), (over, Ending::Refused));
+        assert_eq!(step(0.2, 0, 0), (over, Ending::Unreachable));
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //!     agreed_origin: None,
 //!     is_part: false,
 //!     has_links: true,
+//!     registers_refused: false,
 //!     devices_receive: false,
 //! });
 //! assert_eq!(run.step(Micros::ZERO, &Progress::default(), &Delivery::default()), Some(Order::Connect));

@@ -27,6 +27,8 @@ pub struct Timetable {
     pub is_part: bool,
     /// True if there are links: a part that has the backend alone waits for none.
     pub has_links: bool,
+    /// True if links are registered once they are refused, and come back.
+    pub registers_refused: bool,
     /// True if devices receive: the plan has commands, or streams of kind `receive`.
     pub devices_receive: bool,
 }

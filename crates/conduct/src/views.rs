@@ -89,6 +89,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         agreed_origin: None,
         is_part: false,
         has_links: true,
+        registers_refused: plan.registers_refused,
         devices_receive: streams.any(|(_, stream)| !stream.is_uplink()),
     }
 }
