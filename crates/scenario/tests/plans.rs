@@ -573,6 +573,27 @@ fn links_that_may_not_ask_for_devices_are_warned_of() {
 }
 
 #[test]
+fn hashes_that_the_generator_has_no_time_for_are_warned_of() {
+    let warned = |keys: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ kind: hono, devices: [ 'http://h' ] }}\n\
+             provision: {{ url: 'http://127.0.0.1'{keys} }}\nfleet: [ {{ streams: [] }} ]\n"
+        );
+        let warnings = plan(&text).warnings.into_iter();
+        let about = warnings.filter(|warning| warning.path == "provision.password-hash");
+        about.map(|warning| warning.what).collect::<Vec<_>>()
+    };
+    let bcrypt = ", password-hash: bcrypt";
+    assert_eq!(warned(bcrypt), [""; 0]);
+    assert_eq!(warned(", mode: on-refusal"), [""; 0]);
+    let both = warned(&format!("{bcrypt}, mode: on-refusal"));
+    assert!(
+        both.len() == 1 && both[0].contains("takes the generator's time"),
+        "{both:?}"
+    );
+}
+
+#[test]
 fn messages_that_thingsboard_never_takes_are_warned_of() {
     let of = |platform: &str, template: &str| {
         let stream =

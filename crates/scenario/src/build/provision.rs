@@ -130,7 +130,7 @@ fn registry(view: &View<'_>) -> RegistryApi {
 }
 
 /// Reads the hash of passwords, with platforms that are sent hashes.
-fn password_hash(view: &View<'_>) -> Option<PasswordHash> {
+fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
     if view.text_of("password-hash") != "bcrypt" {
         let help = "add `password-hash: bcrypt`, or remove it";
         has_none(view, &["bcrypt-cost"], ("the hash is sha-512", help))?;
@@ -138,6 +138,10 @@ fn password_hash(view: &View<'_>) -> Option<PasswordHash> {
     }
     let cost = view.optional("bcrypt-cost", |_| view.whole("bcrypt-cost"))?;
     let cost = cost.unwrap_or(PasswordHash::BCRYPT_COST);
+    if let (ProvisionMode::OnRefusal, Some(hash)) = (mode, view.get("password-hash")) {
+        let what = "a hash by bcrypt takes the generator's time while the run goes on, with `mode: on-refusal`";
+        hash.warn(what, "`mode: auto` hashes before the run; or use `sha-512`");
+    }
     Some(PasswordHash::Bcrypt { cost })
 }
 
@@ -157,7 +161,7 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         ca: None,
         insecure: false,
         gateway: gateway.to_owned(),
-        password_hash: password_hash(view)?,
+        password_hash: password_hash(view, mode)?,
         rate,
         pending: view.whole("pending")?,
         timeout,
