@@ -238,18 +238,16 @@ impl Mongo {
             Ok(wanting) => wanting,
             Err((key, how)) => return self.differs(Some(how), DEVICE, &key),
         };
+        let credentials = self.writer.all_credentials(&wanting.bare, work.watch)?;
         journal.note_all(Did::Refused, DEVICE, without_ids(&wanting.others))?;
         self.clear(&wanting, work)?;
         let devices = wanting.new.iter().map(|it| self.writer.device(it));
         let devices: Vec<Document> = devices.collect();
         let made = things(wanting.new.iter().map(|record| record.key()), &devices);
         self.make((DEVICE, &made), (DEVICES, devices), journal, work.watch)?;
-        let credentials = wanting.bare.iter();
-        let credentials = credentials.map(|record| self.writer.credentials(record));
-        let credentials: Result<Vec<Document>, _> = credentials.collect();
-        if let credentials @ [_, ..] = &*credentials? {
+        if !credentials.is_empty() {
             self.pacer.wait(work.watch)?;
-            let inserted = self.insert(CREDENTIALS, credentials);
+            let inserted = self.insert(CREDENTIALS, &credentials);
             inserted.map_err(|error| self.failed("insert", CREDENTIALS, &error))?;
         }
         journal.note_all(Did::Created, DEVICE, with_ids(&wanting.begun))?;

@@ -3,10 +3,10 @@
 use mongodb::bson::{DateTime, Document, deserialize_from_document, doc, serialize_to_bson};
 use serde_json::{Value, json};
 
-use crate::ProvisionError;
 use crate::hono::model::{self, Model};
 use crate::hono::records::{LoginKind, Record};
 use crate::hono::secrets::Unique;
+use crate::{ProvisionError, Watch};
 
 /// Writes documents as the registry does: with a version that nothing else has, and the instant of their
 /// creation as text.
@@ -46,6 +46,22 @@ impl Writer {
         device.insert("auto-provisioning-notification-sent", false);
         device.insert("device", document(&model::device(record)));
         device
+    }
+
+    /// The credentials of devices, each a hash that may take long. Between two of them the user may end it.
+    ///
+    /// # Errors
+    /// As [`Writer::credentials`], and [`ProvisionError::Interrupted`].
+    pub(super) fn all_credentials(
+        &self,
+        records: &[&Record],
+        watch: &dyn Watch,
+    ) -> Result<Vec<Document>, ProvisionError> {
+        let all = records.iter().map(|record| match watch.is_over() {
+            true => Err(ProvisionError::Interrupted),
+            false => self.credentials(record),
+        });
+        all.collect()
     }
 
     /// # Errors
@@ -146,6 +162,8 @@ pub(super) fn are_wanted(record: &Record, credentials: &Document) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::hono::records::Login;
 
@@ -237,6 +255,32 @@ mod tests {
             without.as_deref(),
             Some("it has no document of credentials")
         );
+    }
+
+    /// The user ends it after some credentials.
+    struct After(AtomicUsize);
+
+    impl Watch for After {
+        fn progress(&self, _done: u64, _of: u64) {}
+
+        fn is_over(&self) -> bool {
+            let left = self.0.load(Ordering::Relaxed);
+            self.0.store(left.saturating_sub(1), Ordering::Relaxed);
+            left == 0
+        }
+    }
+
+    #[test]
+    fn the_user_may_end_it_between_two_hashes() {
+        let writer = Writer::new(Model::default()).expect("random bytes");
+        let record = record(psk("hono-secret"));
+        let three = [&record; 3];
+        let all = |looks| writer.all_credentials(&three, &After(AtomicUsize::new(looks)));
+        assert_eq!(all(3).expect("it is not ended").len(), 3);
+        for looks in 0..3 {
+            let ended = all(looks);
+            assert!(matches!(ended, Err(ProvisionError::Interrupted)), "{looks}");
+        }
     }
 
     #[test]
