@@ -271,10 +271,9 @@ mod tests {
         };
         with_worker(bounds, async |listener| {
             let mut slow = pushed(&listener).await;
-            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n";
-            slow.write_all(head).await.expect("it is sent");
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
             let trickle = async {
-                while slow.write_all(b"x").await.is_ok() {
+                while slow.write_all(interim).await.is_ok() {
                     tokio::task::yield_now().await;
                 }
             };
