@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use muster_conduct::LostCopy;
-use muster_load::{PayloadError, StreamSchedule};
+use muster_load::{Cursor, PayloadError, StreamSchedule};
 use muster_measure::RecorderPlan;
-use muster_model::{BackendId, ConsumerId, RunId};
+use muster_model::{BackendId, ConsumerId, Micros, RunId};
 use muster_net::{Clock, LoopError};
 use muster_plan::Plan;
 
@@ -29,6 +29,18 @@ pub struct ConsumersSpec {
     pub gateways: Vec<u32>,
     /// Point at which we lose one copy ourselves, which only tests set.
     pub lost_copy: Option<LostCopy>,
+}
+
+impl ConsumersSpec {
+    /// Returns the due instant of the first message of a device, from the begin of the run.
+    pub(crate) fn first_due(&self) -> Option<Micros> {
+        let uplinks = self.plan.streams().filter(|(_, it)| it.is_uplink());
+        let first = uplinks.filter_map(|(_, stream)| {
+            let schedule = &self.schedules[stream.id.index()];
+            Cursor::new(Arc::clone(schedule), schedule.devices()).peek()
+        });
+        first.map(|first| first.due).min()
+    }
 }
 
 /// One consumer: its backend, its number within the run, and its address.

@@ -24,7 +24,7 @@ use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 const CONNECTIONS_MAX: usize = 4_096;
 /// Least bound on a body, so that a batch of messages has room.
 const BODY_LEAST: u32 = 1 << 20;
-/// Time of the run after which a webhook without a single request is reported.
+/// Time after the first message is due after which a webhook without a single request is reported.
 const SILENCE: Micros = Micros::from_secs(10);
 /// Key of a scenario with the address.
 const LISTEN_KEY: &str = "platform.backend.webhook.listen";
@@ -39,6 +39,8 @@ pub struct Webhooks {
     open: usize,
     bounds: Bounds,
     body_max: u32,
+    /// Due instant of the first message, from the begin of the run; none if no message is due.
+    first_due: Option<Micros>,
     out: Vec<u8>,
     /// Further fields of a reply.
     fields: Vec<u8>,
@@ -113,6 +115,7 @@ pub fn webhooks_loop(
         open: 0,
         bounds: ends.bounds,
         body_max: spec.plan.receive_limit().max(BODY_LEAST),
+        first_due: spec.first_due(),
         out: Vec::new(),
         fields: Vec::new(),
     };
@@ -334,9 +337,12 @@ impl Webhooks {
         cx.io.finish(key);
     }
 
-    /// Reports each webhook that nobody has spoken to for this time of the run, once.
+    /// Reports each webhook that nobody has spoken to this long after the first message was due, once.
     fn report_silence(&mut self, cx: &mut Context<'_>, within: Micros) {
-        if !cx.core.has_begun(cx.io.now() - within) {
+        let now = cx.io.now();
+        let is_due =
+            |first: Micros| now >= first + within && cx.core.has_begun(now - first - within);
+        if !self.first_due.is_some_and(is_due) {
             return;
         }
         for (at, door) in self.doors.iter_mut().enumerate() {

@@ -100,14 +100,9 @@ impl Refusals {
     /// Reports how many there were of each cause, at the end of the run.
     pub(super) fn finish(&mut self, consumer: &mut Consumer) {
         // A pause is the scenario's own doing.
-        let failed = self
-            .by_cause
-            .iter()
-            .filter(|(cause, _)| **cause != Cause::Paused);
-        let total: u64 = failed.map(|(_, count)| count).sum();
-        if total > 0 && !self.has_accepted {
-            let total = figure::count(total);
-            let what = format!("no push was accepted, and {total} failed; the causes follow");
+        let has_failed = self.by_cause.keys().any(|cause| *cause != Cause::Paused);
+        if has_failed && !self.has_accepted {
+            let what = "no push was accepted; see the other events `push-refused` for the causes";
             consumer.report_of_backend(Diagnostic::PushRefused, what);
         }
         for (cause, count) in std::mem::take(&mut self.by_cause) {
