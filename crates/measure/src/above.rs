@@ -2,50 +2,71 @@
 
 use muster_model::Micros;
 
-use crate::{Latency, StreamTrack};
+use crate::{Bounds, Latency, StreamTrack};
 
-/// The registered bounds of a stream, as the counters of a window lie.
+/// The registered bounds of a stream, as the counters of a window lie ([`Bounds::place`]).
 #[derive(Debug, Default)]
 pub(crate) struct BoundTable {
-    response: Vec<Micros>,
-    service: Vec<Micros>,
-    lateness: Vec<Micros>,
-    held: Vec<Micros>,
+    response: Placed,
+    service: Placed,
+    lateness: Placed,
+    held: Placed,
+}
+
+/// The bounds of one latency, and the place of their first counter.
+#[derive(Debug, Default)]
+struct Placed {
+    first: usize,
+    bounds: Vec<Micros>,
+}
+
+impl Placed {
+    fn of(bounds: &Bounds, latency: Latency) -> Self {
+        Self {
+            first: bounds.first_place(latency),
+            bounds: bounds.sorted(latency),
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.first + self.bounds.len()
+    }
 }
 
 impl BoundTable {
     /// The bounds of a stream.
     pub(crate) fn of(track: &StreamTrack) -> Self {
+        let placed = |latency| Placed::of(&track.bounds, latency);
         Self {
-            response: track.bounds.sorted(Latency::Response),
-            service: track.bounds.sorted(Latency::Service),
-            lateness: track.bounds.sorted(Latency::Lateness),
-            held: track.bounds.sorted(Latency::Held),
+            response: placed(Latency::Response),
+            service: placed(Latency::Service),
+            lateness: placed(Latency::Lateness),
+            held: placed(Latency::Held),
         }
     }
 
     /// Number of counters that the bounds take.
     pub(crate) fn len(&self) -> usize {
-        self.response.len() + self.service.len() + self.lateness.len() + self.held.len()
+        self.held.end()
     }
 
     /// Counts the lower time of a response or a service. The counters have the places of those for
     /// upper times; no other latency has a lower time.
     pub(crate) fn count_lower(&self, above: &mut Vec<u64>, latency: Latency, lower: Micros) {
-        above.resize(self.response.len() + self.service.len(), 0);
+        above.resize(self.service.end(), 0);
         self.count(above, latency, lower);
     }
 
     /// Counts a time that it took in the counters of all bounds.
     pub(crate) fn count(&self, above: &mut [u64], latency: Latency, took: Micros) {
-        let (start, bounds) = match latency {
-            Latency::Response => (0, &self.response),
-            Latency::Service => (self.response.len(), &self.service),
-            Latency::Lateness => (self.response.len() + self.service.len(), &self.lateness),
-            Latency::Held => (self.len() - self.held.len(), &self.held),
+        let placed = match latency {
+            Latency::Response => &self.response,
+            Latency::Service => &self.service,
+            Latency::Lateness => &self.lateness,
+            Latency::Held => &self.held,
             Latency::EndToEnd | Latency::Connect => return,
         };
-        for (bound, above) in bounds.iter().zip(&mut above[start..]) {
+        for (bound, above) in placed.bounds.iter().zip(&mut above[placed.first..]) {
             *above += u64::from(took > *bound);
         }
     }

@@ -235,17 +235,23 @@ impl Bounds {
     }
 
     /// Place of a bound's counter in [`crate::UplinkWindow::above`], or for end-to-end in
-    /// [`crate::ArrivalWindow::above`]; none if the bound is not registered.
+    /// [`crate::ArrivalWindow::above`]; none if the bound is not registered. Counters of lower times
+    /// have the same places.
     pub fn place(&self, latency: Latency, bound: Micros) -> Option<usize> {
+        let mut own = self.sorted(latency).into_iter();
+        let at = own.position(|known| known == bound)?;
+        Some(self.first_place(latency) + at)
+    }
+
+    /// Place of the first counter of a latency, which those of further bounds follow.
+    pub(crate) fn first_place(&self, latency: Latency) -> usize {
         let before: &[Latency] = match latency {
             Latency::Response | Latency::EndToEnd | Latency::Connect => &[],
             Latency::Service => &[Latency::Response],
             Latency::Lateness => &[Latency::Response, Latency::Service],
             Latency::Held => &[Latency::Response, Latency::Service, Latency::Lateness],
         };
-        let before: usize = before.iter().map(|of| self.sorted(*of).len()).sum();
-        let mut own = self.sorted(latency).into_iter();
-        own.position(|known| known == bound).map(|at| before + at)
+        before.iter().map(|of| self.sorted(*of).len()).sum()
     }
 
     /// The bounds on one latency in ascending order, each once: as counters are kept.
