@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use muster_conduct::registered_bounds;
 use muster_judge::{Latency, StopLatency, StopTrigger};
-use muster_measure::{Outcomes, Phase, State, WindowDelta};
+use muster_measure::{Latency as Kept, Outcomes, Phase, State, WindowDelta};
 use muster_model::{Micros, StreamId};
 use muster_plan::{Ack, Plan};
 
-/// The latencies of `stop-if` in the steps that go on; a run without steps is one.
+/// The latencies of `stop-if` in the step that goes on; a run without steps is one. A time that exceeds
+/// a bound only by our own delay does not count against the target.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWatch {
     conditions: Vec<Condition>,
@@ -15,9 +17,14 @@ pub(crate) struct LatencyWatch {
     starts: Vec<u32>,
     /// The second in which the measured phase began.
     measure: u32,
-    /// By step, one count for each condition. Steps that are over are forgotten.
-    counted: BTreeMap<usize, Vec<Count>>,
-    first_step: usize,
+    /// The step that goes on.
+    step: usize,
+    /// The first second that is not decided.
+    next: u32,
+    /// Counts of the decided seconds of the step, one for each condition.
+    decided: Vec<Count>,
+    /// The same by each second of the measured phase that is not decided.
+    undecided: BTreeMap<u32, Vec<Count>>,
 }
 
 #[derive(Debug)]
@@ -47,8 +54,10 @@ impl LatencyWatch {
             StopTrigger::FailureRatioAbove(_) | StopTrigger::ConnectedBelow(_) => None,
         });
         let steps = plan.steps(Micros::ZERO);
+        let conditions: Vec<Condition> = conditions.collect();
         Self {
-            conditions: conditions.collect(),
+            decided: vec![Count::default(); conditions.len()],
+            conditions,
             starts: steps.iter().map(|step| step.from.second()).collect(),
             ..Self::default()
         }
@@ -69,7 +78,7 @@ impl LatencyWatch {
                 let unanswered = unanswered(&window.outcomes);
                 let n = window.outcomes.finals() - window.outcomes.shed_own();
                 let count = |place: usize| Count {
-                    above: unanswered + window.above.get(place).copied().unwrap_or(0),
+                    above: unanswered + window.above_lower.get(place).copied().unwrap_or(0),
                     n,
                 };
                 self.count((Latency::Response, *stream), key.second, count);
@@ -78,7 +87,7 @@ impl LatencyWatch {
         for ((_, stream, key), window) in &delta.arrivals {
             if key.phase == Phase::Measure {
                 let count = |place: usize| Count {
-                    above: window.above.get(place).copied().unwrap_or(0),
+                    above: window.above_lower.get(place).copied().unwrap_or(0),
                     n: window.arrived_due,
                 };
                 self.count((Latency::EndToEnd, *stream), key.second, count);
@@ -92,29 +101,39 @@ impl LatencyWatch {
         second: u32,
         count: impl Fn(usize) -> Count,
     ) {
-        let step = self.step_of(second);
-        if step < self.first_step {
+        let sums = if second >= self.next {
+            let none = || vec![Count::default(); self.conditions.len()];
+            self.undecided.entry(second).or_insert_with(none)
+        } else if self.step_of(second) == self.step {
+            &mut self.decided
+        } else {
             return;
-        }
-        let counts = self.counted.entry(step).or_default();
-        counts.resize(self.conditions.len(), Count::default());
-        for (sum, condition) in counts.iter_mut().zip(&self.conditions) {
+        };
+        for (sum, condition) in sums.iter_mut().zip(&self.conditions) {
             let place = condition.places.get(stream.index()).copied().flatten();
             if let Some(place) = place.filter(|_| condition.of == of) {
-                let Count { above, n } = count(place);
-                sum.above += above;
-                sum.n += n;
+                sum.add(count(place));
             }
         }
     }
 
-    /// The counts of the step that a second lies in.
-    pub(crate) fn of_second(&mut self, second: u32) -> Vec<StopLatency> {
-        self.first_step = self.step_of(second);
-        let first = self.first_step;
-        self.counted.retain(|step, _| *step >= first);
-        let counts = self.counted.get(&first).map_or(&[][..], Vec::as_slice);
-        let counts = self.conditions.iter().zip(counts);
+    /// The counts of a second's step until its end. Seconds are decided in their order; those that
+    /// follow wait for their own decision.
+    pub(crate) fn decide(&mut self, second: u32) -> Vec<StopLatency> {
+        let step = self.step_of(second);
+        if step != self.step {
+            self.step = step;
+            self.decided.fill(Count::default());
+        }
+        self.next = second + 1;
+        let later = self.undecided.split_off(&self.next);
+        for (due, counts) in std::mem::replace(&mut self.undecided, later) {
+            if self.step_of(due) == step {
+                let sums = self.decided.iter_mut().zip(counts);
+                sums.for_each(|(sum, count)| sum.add(count));
+            }
+        }
+        let counts = self.conditions.iter().zip(&self.decided);
         let counts = counts.map(|(condition, count)| StopLatency {
             of: condition.of,
             bound: condition.bound,
@@ -136,16 +155,23 @@ impl LatencyWatch {
     }
 }
 
-/// Places of a bound's counters: those of response and of end-to-end come first in their windows.
+impl Count {
+    fn add(&mut self, more: Self) {
+        self.above += more.above;
+        self.n += more.n;
+    }
+}
+
+/// Places of a bound's counters in the windows of each stream.
 fn places(plan: &Plan, of: Latency, bound: Micros) -> Vec<Option<usize>> {
     let streams = plan.streams().map(|(fleet, stream)| {
         let is_answered = stream.ack != Ack::None && !stream.is_query();
-        let has_it = of != Latency::Response || is_answered;
-        let bounds = plan.rules.thresholds(of, fleet.id, stream.id);
-        let mut bounds = bounds.iter();
-        bounds
-            .position(|known| *known == bound)
-            .filter(|_| stream.is_uplink() && has_it)
+        let kept = match of == Latency::Response {
+            true => is_answered.then_some(Kept::Response),
+            false => Some(Kept::EndToEnd),
+        }?;
+        let bounds = registered_bounds(&plan.rules, fleet.id, stream.id);
+        bounds.place(kept, bound).filter(|_| stream.is_uplink())
     });
     streams.collect()
 }
@@ -159,8 +185,9 @@ fn unanswered(outcomes: &Outcomes) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use muster_measure::{UplinkWindow, WindowKey};
-    use muster_model::Outcome;
+    use muster_conduct::{recorder_plan, schedules};
+    use muster_measure::Recorder;
+    use muster_model::{Attempt, DeviceId, MessageId, Outcome, RunId};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
@@ -173,56 +200,112 @@ fleet:
       - name: a
         qos: 1
         shape: { stages: [ { to: 100/s, hold: 10s }, { to: 200/s, hold: 20s } ] }
-        slo: { response: { p99: 1s } }
+        slo: { response: { p99: 100ms }, service: { p99: 700ms } }
       - { name: b, qos: 0, rate: 10/s, ack: none }
 phases: { measure: 30s }
 stop-if: { response: 'p99 > 500ms for 5s' }
 ";
+    const MEASURE: u32 = 100;
 
-    fn plan() -> Plan {
-        let source = Source {
-            name: "steps.yaml",
-            text: TEXT,
-        };
-        parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
+    /// The watch of a run, beside the recorder that its windows come from.
+    struct Watched {
+        watch: LatencyWatch,
+        recorder: Recorder,
+        ended: u32,
     }
 
-    fn second(second: u32, above: u64) -> WindowDelta {
-        let mut window = UplinkWindow::default();
-        for _ in 0..9 {
-            window.outcomes.count(&Outcome::Accepted);
+    impl Watched {
+        fn new() -> Self {
+            let source = Source {
+                name: "steps.yaml",
+                text: TEXT,
+            };
+            let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
+            let mut watch = LatencyWatch::new(&plan);
+            watch.begin(MEASURE);
+            let schedules = schedules(&plan).expect("possible schedules");
+            let mut recorder = Recorder::new(recorder_plan(&plan, RunId(1), &schedules));
+            recorder.start(Micros::from_secs(u64::from(MEASURE)) - plan.phases.warm_up);
+            Self {
+                watch,
+                recorder,
+                ended: 0,
+            }
         }
-        window.outcomes.count(&Outcome::TimedOut);
-        // The bound of the stop comes before that of the SLO.
-        window.above = vec![above, 0];
-        let key = WindowKey {
-            second,
-            phase: Phase::Measure,
-            cold: false,
-        };
-        let unanswered = (StreamId(1), key);
-        WindowDelta {
-            uplinks: [((StreamId(0), key), window.clone()), (unanswered, window)].into(),
-            ..WindowDelta::default()
+
+        /// Ten messages due in a second, one without an answer and some that took 600 ms, with a part
+        /// of our own.
+        fn second(&mut self, second: u32, slow: u32, own_ms: u64) {
+            for place in 0..10 {
+                let (outcome, took_ms) = match place {
+                    9 => (Outcome::TimedOut, 5_000),
+                    _ if place < slow => (Outcome::Accepted, 600),
+                    _ => (Outcome::Accepted, 200),
+                };
+                let due = Micros::from_secs(u64::from(second));
+                for stream in [StreamId(0), StreamId(1)] {
+                    let id = MessageId {
+                        run: RunId(1),
+                        device: DeviceId(place),
+                        stream,
+                        seq: self.ended,
+                    };
+                    self.recorder.attempt(&Attempt {
+                        id,
+                        due,
+                        taken: Some(due),
+                        sent: Some(due),
+                        ended: due + Micros::from_millis(took_ms),
+                        outcome,
+                        resent: false,
+                        own: Micros::from_millis(own_ms),
+                    });
+                }
+            }
+            self.ended += 1;
+            let delta = self.recorder.flush(Micros::from_secs(200));
+            self.watch.add(&delta);
+        }
+
+        fn decide(&mut self, second: u32) -> (u64, u64) {
+            let all = self.watch.decide(second);
+            assert_eq!(all.len(), 1, "{all:?}");
+            (all[0].above, all[0].n)
         }
     }
 
     #[test]
     fn a_latency_is_counted_by_the_step_in_which_its_messages_were_due() {
-        let mut watch = LatencyWatch::new(&plan());
-        watch.begin(100);
-        watch.add(&second(109, 3));
-        watch.add(&second(110, 5));
-        watch.add(&second(100, 1));
-        let counts = |watch: &mut LatencyWatch, second| {
-            let all = watch.of_second(second);
-            all.iter().map(|it| (it.above, it.n)).collect::<Vec<_>>()
-        };
-        assert_eq!(counts(&mut watch, 105), [(3 + 1 + 2, 20)]);
-        assert_eq!(counts(&mut watch, 112), [(5 + 1, 10)]);
-        watch.add(&second(104, 9));
-        assert_eq!(counts(&mut watch, 112), [(5 + 1, 10)], "that step is over");
-        let begins = [100, 105, 110, 111].map(|second| watch.begins_step(second));
+        let mut run = Watched::new();
+        run.second(109, 3, 0);
+        run.second(110, 5, 0);
+        run.second(100, 1, 0);
+        assert_eq!(run.decide(109), (3 + 1 + 2, 20));
+        assert_eq!(run.decide(110), (5 + 1, 10));
+        run.second(104, 9, 0);
+        assert_eq!(run.decide(111), (5 + 1, 10), "that step is over");
+        let begins = [100, 105, 110, 111].map(|second| run.watch.begins_step(second));
         assert_eq!(begins, [true, false, true, false]);
+    }
+
+    #[test]
+    fn seconds_that_come_in_together_are_decided_one_after_the_other() {
+        let mut run = Watched::new();
+        for (second, slow) in [(100, 0), (101, 0), (102, 9)] {
+            run.second(second, slow, 0);
+        }
+        assert_eq!(run.decide(100), (1, 10));
+        assert_eq!(run.decide(101), (2, 20));
+        run.second(100, 4, 0);
+        assert_eq!(run.decide(102), (2 + 10 + 5, 40), "one of them ended late");
+    }
+
+    #[test]
+    fn a_time_above_the_bound_by_our_own_delay_is_nothing_of_the_target() {
+        let mut run = Watched::new();
+        run.second(100, 9, 150);
+        assert_eq!(run.decide(100), (1, 10), "only the one without an answer");
+        run.second(101, 9, 50);
+        assert_eq!(run.decide(101), (1 + 10, 20));
     }
 }

@@ -143,7 +143,7 @@ impl SecondWatch {
                 return None;
             }
             let (flow, shed_own) = recent.flow_of(self.next);
-            let latencies = self.latencies.of_second(self.next);
+            let latencies = self.latencies.decide(self.next);
             let window = StopWindow {
                 from: Micros::from_secs(second),
                 until,

@@ -60,4 +60,4 @@ pub use rendering::{directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing};
 pub use timetable::Timetable;
 pub use trial::{LostCopy, Trial};
-pub use views::{PlanCalendar, recorder_plan, schedules, timetable};
+pub use views::{PlanCalendar, recorder_plan, registered_bounds, schedules, timetable};

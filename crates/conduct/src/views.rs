@@ -225,7 +225,6 @@ fn track(
     stream: &StreamPlan,
     schedule: &StreamSchedule,
 ) -> StreamTrack {
-    let bounds = |latency| rules.thresholds(latency, fleet.id, stream.id);
     StreamTrack {
         fleet: fleet.id,
         first_device: fleet.first_device,
@@ -241,18 +240,24 @@ fn track(
         closed: (stream.policy == Policy::Closed).then(|| schedule.spec().shortest_period()),
         by_order: stream.carrier == Carrier::Order,
         deadline: stream.deadline,
-        bounds: Bounds {
-            response: bounds(Latency::Response),
-            service: bounds(Latency::Service),
-            lateness: bounds(Latency::Lateness),
-            held: Vec::new(),
-            end_to_end: bounds(Latency::EndToEnd),
-            legs: [
-                bounds(Latency::CommandRequest),
-                bounds(Latency::CommandResponse),
-                bounds(Latency::CommandLoop),
-            ],
-        },
+        bounds: registered_bounds(rules, fleet.id, stream.id),
+    }
+}
+
+/// The bounds that the windows of a stream have counters for.
+pub fn registered_bounds(rules: &Rules, fleet: FleetId, stream: StreamId) -> Bounds {
+    let bounds = |latency| rules.thresholds(latency, fleet, stream);
+    Bounds {
+        response: bounds(Latency::Response),
+        service: bounds(Latency::Service),
+        lateness: bounds(Latency::Lateness),
+        held: Vec::new(),
+        end_to_end: bounds(Latency::EndToEnd),
+        legs: [
+            bounds(Latency::CommandRequest),
+            bounds(Latency::CommandResponse),
+            bounds(Latency::CommandLoop),
+        ],
     }
 }
 
