@@ -22,8 +22,11 @@ pub struct StepVerdict {
 }
 
 /// Judges one step of a run, whose measured phase is the step. Rules that only a whole run has are
-/// left out (docs/semantics.md#steps).
-pub fn judge_step(rules: &Rules, run: &Evidence<'_>, step: &Summary) -> StepVerdict {
+/// left out (docs/semantics.md#steps). None if nothing was due in it: a pause says nothing of the platform.
+pub fn judge_step(rules: &Rules, run: &Evidence<'_>, step: &Summary) -> Option<StepVerdict> {
+    if step.run.measured.scheduled == Some(0) {
+        return None;
+    }
     let (from, until) = (step.timeline.measure, step.timeline.settle);
     let health = health_of(run.health, (from, until));
     let streams = run.streams.iter();
@@ -58,10 +61,10 @@ pub fn judge_step(rules: &Rules, run: &Evidence<'_>, step: &Summary) -> StepVerd
         true => RunResult::Invalid,
         false => target_result(&results),
     };
-    StepVerdict {
+    Some(StepVerdict {
         result,
         rules: results,
-    }
+    })
 }
 
 /// Returns whether messages and links of one step can break a rule.

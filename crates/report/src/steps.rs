@@ -19,7 +19,7 @@ pub struct Step {
     pub rate: f64,
     /// Rate that they state at its end; another one if the rate changes within the step.
     pub rate_until: f64,
-    /// Its result; null if the rate changes within the step, or if nothing of the run is judged.
+    /// Its result; null if the rate changes within the step, if nothing was due in it, or if nothing of the run is judged.
     pub result: Option<RunResult>,
     /// The rates of the step, over all streams.
     pub rates: Rates,

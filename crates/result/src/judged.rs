@@ -180,7 +180,8 @@ impl Archive {
             rate_until: planned.rate_until,
             summary: step,
             verdict: (planned.is_hold && has_verdict)
-                .then(|| judge_step(&self.header.plan.rules, run, step)),
+                .then(|| judge_step(&self.header.plan.rules, run, step))
+                .flatten(),
         });
         Step::all(&judged.collect::<Vec<_>>())
     }

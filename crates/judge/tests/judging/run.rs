@@ -196,7 +196,7 @@ impl Run {
     }
 
     /// The verdict on a step of one stream of the fleet.
-    pub(crate) fn judged_step(&self, whole: &Summary, step: &Summary) -> StepVerdict {
+    pub(crate) fn judged_step(&self, whole: &Summary, step: &Summary) -> Option<StepVerdict> {
         let roles = [(FleetId(0), StreamRole::Uplink)];
         self.with_evidence(whole, &roles, |run| judge_step(&self.rules, run, step))
     }

@@ -36,7 +36,9 @@ fn run(seconds: std::ops::Range<u64>, change: impl Fn(&mut Message)) -> Run {
 fn judged(run: &Run) -> Vec<StepVerdict> {
     let (whole, steps) = recorded_in_steps(run, &STARTS);
     let steps = steps.iter().map(|step| run.judged_step(&whole, step));
-    steps.collect()
+    steps
+        .map(|step| step.expect("messages are due in it"))
+        .collect()
 }
 
 fn results(run: &Run) -> Vec<RunResult> {
@@ -127,6 +129,17 @@ fn a_named_rule_with_too_few_messages_leaves_its_step_undecided() {
         })
     };
     assert!(few(&steps[1]));
+}
+
+#[test]
+fn a_step_without_anything_due_is_not_judged() {
+    let mut run = run(0..0, |_| {});
+    run.messages
+        .retain(|message| !(24_000_000..44_000_000).contains(&message.due));
+    let (whole, steps) = recorded_in_steps(&run, &STARTS);
+    let steps = steps.iter().map(|step| run.judged_step(&whole, step));
+    let results: Vec<_> = steps.map(|step| step.map(|it| it.result)).collect();
+    assert_eq!(results, [Some(PASS), None, Some(PASS)]);
 }
 
 #[test]
