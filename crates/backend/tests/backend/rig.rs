@@ -215,10 +215,13 @@ pub(crate) fn said(diagnostics: &[Diagnostic], part: &str) -> bool {
 
 /// The first refusal of the consumer, as it is printed.
 pub(crate) fn refusal(diagnostics: &[Diagnostic]) -> Option<String> {
-    diagnostics.iter().find_map(|it| match it {
-        Diagnostic::ConsumerRefused(refusal) => Some(refusal.to_string()),
-        _ => None,
-    })
+    let of = |it: &Diagnostic| {
+        let Diagnostic::ConsumerRefused(refusal) = it else {
+            return None;
+        };
+        Some(refusal.to_string())
+    };
+    diagnostics.iter().find_map(of)
 }
 
 /// Numbers of commands by their end, of the second stream.

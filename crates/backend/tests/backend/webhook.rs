@@ -99,13 +99,17 @@ fn start(plan: &Plan, servers: Servers, bounds: WebhookBounds) -> Rig {
 /// Finishes, and returns the account and the words of all reports.
 fn finish(rig: Rig) -> (Box<Handover>, Vec<String>) {
     let (handover, diagnostics) = rig.finish();
-    let words = diagnostics.into_iter().map(|it| match it {
-        Diagnostic::PushRefused(text)
+    let words = diagnostics.iter().map(|it| {
+        if let Diagnostic::PushRefused(text)
         | Diagnostic::PushAbsent(text)
-        | Diagnostic::PushConfirmation(text) => text,
-        other => refusal(std::slice::from_ref(&other)).unwrap_or_else(|| format!("{other:?}")),
+        | Diagnostic::PushConfirmation(text) = it
+        {
+            return text.clone();
+        }
+        refusal(std::slice::from_ref(it)).unwrap_or_else(|| format!("{it:?}"))
     });
-    (handover, words.collect())
+    let words = words.collect();
+    (handover, words)
 }
 
 /// A free address for a webhook.
