@@ -273,20 +273,12 @@ fn constant_pieces(
             (*at, *at + *lasts, *to),
             (*at + *lasts, measure, rate),
         ],
-        Shape::Stages(stages) => {
-            let mut now = Micros::ZERO;
-            let mut pieces = Vec::with_capacity(stages.len());
-            for (place, stage) in stages.iter().enumerate() {
-                let from = now + stage.over;
-                now = from + stage.hold;
-                let is_last = place + 1 == stages.len();
-                pieces.push((
-                    from,
-                    if is_last { measure } else { now.min(measure) },
-                    stage.to,
-                ));
-            }
-            pieces
+        Shape::Stages(_) => {
+            let stretches = shape.stretches(measure).into_iter();
+            let holds = stretches.filter(|it| it.is_hold);
+            holds
+                .map(|it| (it.from, it.until.min(measure), it.rate))
+                .collect()
         }
         Shape::Burst { n, every } => burst_rate(*n, *every, devices)
             .map(|rate| (Micros::ZERO, measure, rate))

@@ -9,7 +9,7 @@
 
 use muster_model::{Micros, Rate};
 
-use crate::shape::{ScheduleSpec, Shape, Stage};
+use crate::shape::{ScheduleSpec, Shape};
 
 /// Units of position per message.
 pub(crate) const UNITS: u64 = 1_000_000;
@@ -64,7 +64,7 @@ impl Profile {
         match &spec.shape {
             Shape::Constant => path.line(horizon, rate, rate),
             Shape::Ramp { from, over } => path.ramp(spec, *from, *over),
-            Shape::Stages(stages) => path.stages(spec, stages),
+            Shape::Stages(_) => path.stages(spec),
             Shape::Spike { to, at, lasts } => {
                 path.line((spec.warm_up + *at).get(), rate, rate);
                 path.line(lasts.get(), to.get(), to.get());
@@ -329,31 +329,13 @@ impl Path {
         self.line(spec.horizon().get().saturating_sub(self.end), rate, rate);
     }
 
-    fn stages(&mut self, spec: &ScheduleSpec, stages: &[Stage]) {
-        let first = first_value(stages);
+    fn stages(&mut self, spec: &ScheduleSpec) {
+        let stretches = spec.shape.stretches(spec.measure);
+        let first = stretches.first().map_or(0.0, |it| it.rate.get());
         self.line(spec.warm_up.get(), first, first);
-        let mut here = 0.0;
-        for stage in stages {
-            let to = stage.to.get();
-            self.line(stage.over.get(), here, to);
-            self.line(stage.hold.get(), to, to);
-            here = to;
-        }
-        self.line(spec.horizon().get().saturating_sub(self.end), here, here);
-    }
-}
-
-/// The rate just after the first stage begins: stages that take no time at all are passed over.
-fn first_value(stages: &[Stage]) -> f64 {
-    let mut here = 0.0;
-    for stage in stages {
-        if stage.over > Micros::ZERO {
-            return here;
-        }
-        here = stage.to.get();
-        if stage.hold > Micros::ZERO {
-            return here;
+        for it in stretches {
+            let length = it.until.get() - it.from.get();
+            self.line(length, it.rate.get(), it.rate_until.get());
         }
     }
-    here
 }

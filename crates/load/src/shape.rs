@@ -70,6 +70,46 @@ impl Shape {
             | Self::Replay(_) => 1,
         }
     }
+
+    /// The stretches of stages, one after the other without a gap; the last hold goes on to `end` at least.
+    /// A stretch without any time is left out. Empty for other shapes.
+    pub fn stretches(&self, end: Micros) -> Vec<Stretch> {
+        let stages = match self {
+            Self::Stages(stages) => stages.as_slice(),
+            Self::Constant
+            | Self::Ramp { .. }
+            | Self::Spike { .. }
+            | Self::Sine { .. }
+            | Self::Burst { .. }
+            | Self::Replay(_) => &[],
+        };
+        let (mut now, mut rate) = (Micros::ZERO, Rate::ZERO);
+        let mut stretches = Vec::with_capacity(2 * stages.len());
+        for (place, stage) in stages.iter().enumerate() {
+            let line = Stretch {
+                stage: place,
+                is_hold: false,
+                from: now,
+                until: now + stage.over,
+                rate,
+                rate_until: stage.to,
+            };
+            let held_until = line.until + stage.hold;
+            let hold = Stretch {
+                is_hold: true,
+                from: line.until,
+                until: match place + 1 == stages.len() {
+                    true => held_until.max(end),
+                    false => held_until,
+                },
+                rate: stage.to,
+                ..line
+            };
+            (now, rate) = (hold.until, stage.to);
+            stretches.extend([line, hold].into_iter().filter(|it| it.from < it.until));
+        }
+        stretches
+    }
 }
 
 /// One line and one hold of [`Shape::Stages`].
@@ -81,6 +121,32 @@ pub struct Stage {
     pub over: Micros,
     /// Time for which the rate then stays constant.
     pub hold: Micros,
+}
+
+/// The line or the hold of one stage, with instants that count from the end of warm-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// The stage that it is a part of, from 0.
+    pub stage: usize,
+    /// True for the hold, false for the line before it.
+    pub is_hold: bool,
+    /// Its begin.
+    pub from: Micros,
+    /// Its end, which is later.
+    pub until: Micros,
+    /// The rate at its begin.
+    pub rate: Rate,
+    /// The rate at its end.
+    pub rate_until: Rate,
+}
+
+impl Stretch {
+    /// The rate per second at an instant of the stretch, its begin and end included.
+    pub fn rate_at(&self, at: Micros) -> f64 {
+        let (rate, rate_until) = (self.rate.get(), self.rate_until.get());
+        let share = (at - self.from).as_secs_f64() / (self.until - self.from).as_secs_f64();
+        rate + (rate_until - rate) * share
+    }
 }
 
 /// Phases of the devices of a class.
@@ -140,15 +206,91 @@ impl ScheduleSpec {
         }
     }
 
-    /// The highest rate of the class.
+    /// The highest rate of the class before the horizon.
     pub fn peak(&self) -> f64 {
         let rate = self.rate.get();
         match &self.shape {
             Shape::Constant | Shape::Burst { .. } | Shape::Replay(_) => rate,
             Shape::Ramp { from, .. } => rate.max(from.get()),
-            Shape::Stages(stages) => stages.iter().map(|it| it.to.get()).fold(0.0, f64::max),
+            Shape::Stages(_) => {
+                let stretches = self.shape.stretches(self.measure).into_iter();
+                let reached = stretches.filter(|it| it.from < self.measure);
+                let rates =
+                    reached.flat_map(|it| [it.rate.get(), it.rate_at(it.until.min(self.measure))]);
+                rates.fold(0.0, f64::max)
+            }
             Shape::Spike { to, .. } => rate.max(to.get()),
             Shape::Sine { from, to, .. } => from.get().max(to.get()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(stages: &[(f64, u64, u64)]) -> Shape {
+        let stages = stages.iter().map(|(to, over, hold)| Stage {
+            to: Rate::per_second(*to).expect("a rate"),
+            over: Micros::from_secs(*over),
+            hold: Micros::from_secs(*hold),
+        });
+        Shape::Stages(stages.collect())
+    }
+
+    /// Stretches as (stage, is a hold, from, until, rate, rate at the end), in seconds.
+    fn stretches(shape: &Shape, end: u64) -> Vec<(usize, bool, f64, f64, f64, f64)> {
+        let stretches = shape.stretches(Micros::from_secs(end)).into_iter();
+        let in_seconds = stretches.map(|it| {
+            let (from, until) = (it.from.as_secs_f64(), it.until.as_secs_f64());
+            let (rate, rate_until) = (it.rate.get(), it.rate_until.get());
+            (it.stage, it.is_hold, from, until, rate, rate_until)
+        });
+        in_seconds.collect()
+    }
+
+    #[test]
+    fn stages_are_lines_and_holds_the_last_of_which_goes_on() {
+        let shape = stages(&[(100.0, 0, 10), (200.0, 4, 0), (50.0, 0, 5)]);
+        let mut expected = [
+            (0, true, 0.0, 10.0, 100.0, 100.0),
+            (1, false, 10.0, 14.0, 100.0, 200.0),
+            (2, true, 14.0, 30.0, 50.0, 50.0),
+        ];
+        assert_eq!(stretches(&shape, 30), expected);
+        expected[2].3 = 19.0;
+        assert_eq!(stretches(&shape, 12), expected);
+        assert_eq!(stretches(&Shape::Constant, 30), []);
+    }
+
+    #[test]
+    fn a_stretch_is_a_straight_line() {
+        let line = stages(&[(100.0, 4, 0)]).stretches(Micros::ZERO)[0];
+        let at = |ms| line.rate_at(Micros::from_millis(ms));
+        assert_eq!([at(0), at(1_000), at(4_000)], [0.0, 25.0, 100.0]);
+    }
+
+    #[test]
+    fn a_stage_after_the_horizon_is_no_peak() {
+        let peak = |shape, measure| {
+            ScheduleSpec {
+                shape,
+                rate: Rate::ZERO,
+                phase: Phase::Even,
+                poisson: false,
+                first_device: DeviceId(0),
+                devices: 1,
+                limit_per_device: None,
+                warm_up: Micros::from_secs(30),
+                measure: Micros::from_secs(measure),
+                seed: 1,
+            }
+            .peak()
+        };
+        let shape = || stages(&[(20.0, 0, 1), (50.0, 0, 60), (90.0, 10, 0)]);
+        assert_eq!(peak(shape(), 1), 20.0);
+        assert_eq!(peak(shape(), 4), 50.0);
+        assert_eq!(peak(shape(), 66), 70.0, "half of the last line");
+        assert_eq!(peak(shape(), 90), 90.0);
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of a run whose rate changes by stages.
 
-use muster_load::{Shape, Stage};
+use muster_load::Stretch;
 use muster_model::Micros;
 
 use crate::Plan;
@@ -32,22 +32,19 @@ impl Plan {
     /// no stage divides it. They divide it without a gap. All but the first one begin with a whole
     /// second, as windows do: a second in which a rate changes belongs to no hold.
     pub fn steps(&self, measure: Micros) -> Vec<StepPlan> {
-        let end = measure + self.phases.measure;
-        let shapes = self
-            .uplinks()
-            .filter_map(|(_, stream)| match &stream.schedule.shape {
-                Shape::Stages(stages) => Some(stages.as_slice()),
-                Shape::Constant
-                | Shape::Ramp { .. }
-                | Shape::Spike { .. }
-                | Shape::Sine { .. }
-                | Shape::Burst { .. }
-                | Shape::Replay(_) => None,
-            });
-        let shapes: Vec<&[Stage]> = shapes.collect();
-        let holds = shapes
-            .iter()
-            .map(|stages| constants(stages, (measure, end)));
+        let lasts = self.phases.measure;
+        let end = measure + lasts;
+        let shapes = self.uplinks().map(|(_, stream)| &stream.schedule.shape);
+        let shapes = shapes.map(|shape| shape.stretches(lasts));
+        let shapes: Vec<Vec<Stretch>> = shapes.filter(|all| !all.is_empty()).collect();
+        let hold = |it: &Stretch| Constant {
+            from: measure + it.from,
+            until: (measure + it.until).min(end),
+        };
+        let holds = shapes.iter().map(|stretches| {
+            let holds = stretches.iter().filter(|it| it.is_hold && it.from < lasts);
+            holds.map(hold).collect()
+        });
         let holds: Vec<Vec<Constant>> = holds.collect();
         let inner = holds
             .iter()
@@ -63,7 +60,7 @@ impl Plan {
         let sum = |at: Micros, side: Side| -> f64 {
             shapes
                 .iter()
-                .map(|stages| rate_at(stages, at - measure, side))
+                .map(|stretches| rate_at(stretches, at - measure, side))
                 .sum()
         };
         let steps = borders.windows(2).map(|pair| {
@@ -81,47 +78,20 @@ impl Plan {
     }
 }
 
-/// The holds of stages within a phase; the last one goes on.
-fn constants(stages: &[Stage], (begin, end): (Micros, Micros)) -> Vec<Constant> {
-    let mut now = begin;
-    let mut holds = Vec::with_capacity(stages.len());
-    for (place, stage) in stages.iter().enumerate() {
-        let from = now + stage.over;
-        now = from + stage.hold;
-        let until = match place + 1 == stages.len() {
-            true => end,
-            false => now.min(end),
-        };
-        if from < until {
-            holds.push(Constant { from, until });
-        }
-    }
-    holds
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Before,
     After,
 }
 
-/// The rate just before or after an instant of the shape.
-fn rate_at(stages: &[Stage], at: Micros, side: Side) -> f64 {
-    let is_within = |end: Micros| at < end || (at == end && side == Side::Before);
-    let (mut now, mut rate) = (Micros::ZERO, 0.0);
-    for stage in stages {
-        let (line_end, to) = (now + stage.over, stage.to.get());
-        if stage.over > Micros::ZERO && is_within(line_end) {
-            let share = (at - now).as_secs_f64() / stage.over.as_secs_f64();
-            return rate + (to - rate) * share;
-        }
-        now = line_end + stage.hold;
-        rate = to;
-        if stage.hold > Micros::ZERO && is_within(now) {
-            break;
-        }
-    }
-    rate
+/// The rate just before or after an instant of a shape.
+fn rate_at(stretches: &[Stretch], at: Micros, side: Side) -> f64 {
+    let mut all = stretches.iter();
+    let stretch = match side {
+        Side::Before => all.find(|it| at <= it.until),
+        Side::After => all.rfind(|it| it.from <= at),
+    };
+    stretch.map_or(0.0, |it| it.rate_at(at))
 }
 
 const SECOND: u64 = 1_000_000;
@@ -138,6 +108,7 @@ fn ceil(at: Micros) -> Micros {
 
 #[cfg(test)]
 mod tests {
+    use muster_load::{Shape, Stage};
     use muster_model::Rate;
 
     use super::*;
@@ -157,6 +128,7 @@ mod tests {
             stage(200.0, 0, 5_000),
             stage(400.0, 2_000, 0),
         ];
+        let stages = Shape::Stages(stages.to_vec()).stretches(Micros::from_secs(60));
         let at = |ms, side| rate_at(&stages, Micros::from_millis(ms), side);
         for (ms, before, after) in [
             (5_000, 100.0, 100.0),
