@@ -216,7 +216,7 @@ function stepTable() {
   const all = report.steps || [];
   if (all.length === 0) return null;
   const due = (leg, p) => ({ text: leg ? headline(leg, p).join("\u00a0") : DASH, n: true });
-  const stated = (step) => (step.rate === step.rate_until ? rate(step.rate) : `${rate(step.rate)} \u2192 ${rate(step.rate_until)}`);
+  const stated = (step) => (step.is_hold ? rate(step.rate) : `${rate(step.rate)} \u2192 ${rate(step.rate_until)}`);
   const broken = (step) => step.rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${rule.rule} [${rule.scope}]: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
   const mark = (step) => el("span", { class: `mark tone-${tone(step.result)}` }, icon(step.result || "none"), step.result || "not judged");
   const rows = all.map((step) => [String(step.step), `${clock(step.from_s)}\u2013${clock(step.until_s)}`, { text: stated(step), n: true }, { text: rate(step.rates.issued), n: true }, due(step.latency.response, "p50_us"), due(step.latency.response, "p99_us"), due(step.latency.end_to_end, "p99_us"),

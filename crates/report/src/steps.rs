@@ -19,6 +19,8 @@ pub struct Step {
     pub rate: f64,
     /// Rate that they state at its end; another one if the rate changes within the step.
     pub rate_until: f64,
+    /// True if no stage changes its rate within the step.
+    pub is_hold: bool,
     /// Its result; null if the rate changes within the step, if nothing was due in it, or if nothing of the run is judged.
     pub result: Option<RunResult>,
     /// The rates of the step, over all streams.
@@ -34,11 +36,6 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns whether the stages hold one rate throughout.
-    pub fn is_hold(&self) -> bool {
-        self.rate.to_bits() == self.rate_until.to_bits()
-    }
-
     /// The rules that decided the result against a pass, those that make it invalid first.
     pub fn broken(&self) -> impl Iterator<Item = &Rule> {
         use crate::Consequence::{Fails, Invalidates};

@@ -178,6 +178,7 @@ impl Archive {
         let judged = steps.iter().zip(planned).map(|(step, planned)| JudgedStep {
             rate: planned.rate,
             rate_until: planned.rate_until,
+            is_hold: planned.is_hold,
             summary: step,
             verdict: (planned.is_hold && has_verdict)
                 .then(|| judge_step(&self.header.plan.rules, run, step))

@@ -12,6 +12,8 @@ pub struct JudgedStep<'a> {
     pub rate: f64,
     /// Rate that they state at its end, per second.
     pub rate_until: f64,
+    /// True if no stage changes its rate within the step.
+    pub is_hold: bool,
     /// Its figures: those of a run whose measured phase is the step.
     pub summary: &'a Summary,
     /// Its verdict; none if it is not judged.
@@ -36,6 +38,7 @@ fn of(number: u64, step: &JudgedStep<'_>) -> Step {
         until_s: timeline.settle.as_secs_f64(),
         rate: step.rate,
         rate_until: step.rate_until,
+        is_hold: step.is_hold,
         result: verdict.map(|verdict| verdict.result),
         rates: run.rates,
         ledger: run.measured.clone(),

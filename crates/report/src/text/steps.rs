@@ -39,7 +39,7 @@ impl Screen {
 fn row(step: &Step) -> String {
     let at = |seconds: f64| clock(Micros::from_secs_f64(seconds));
     let span = format!("{}-{}", at(step.from_s), at(step.until_s));
-    let stated = match step.is_hold() {
+    let stated = match step.is_hold {
         true => rate(step.rate),
         false => format!("{} > {}", rate(step.rate), rate(step.rate_until)),
     };

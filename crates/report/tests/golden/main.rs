@@ -149,6 +149,13 @@ fn each_step_has_a_line_and_a_row() {
 }
 
 #[test]
+fn a_step_is_a_change_of_rate_even_if_it_begins_and_ends_with_the_same_rate() {
+    let mut report = sample::staircase();
+    report.steps[1].rate_until = report.steps[1].rate;
+    assert!(text(&report, 80).contains("1,000 > 1,000"));
+}
+
+#[test]
 fn each_of_several_backends_has_a_line() {
     insta::assert_snapshot!(text(&sample::two_backends(), 100));
 }

@@ -253,6 +253,7 @@ pub(crate) fn staircase() -> Report {
             until_s: due.end as f64 / 1e6,
             rate: 1_000.0,
             rate_until,
+            is_hold: rate_until.to_bits() == 1_000.0f64.to_bits(),
             result: Some(RunResult::Pass),
             rates: Rates {
                 offered: per_second,
