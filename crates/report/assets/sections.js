@@ -217,12 +217,17 @@ function stepTable() {
   if (all.length === 0) return null;
   const due = (leg, p) => ({ text: leg ? headline(leg, p).join("\u00a0") : DASH, n: true });
   const stated = (step) => (step.is_hold ? rate(step.rate) : `${rate(step.rate)} \u2192 ${rate(step.rate_until)}`);
+  const shown = ["response p50", "response p99", "end-to-end p99"];
+  const label = (rule) => (rule.scope === "run" ? rule.rule : `${rule.rule} [${rule.scope}]`);
+  const isFurther = (rule) => rule.kind === "slo" && isKnown(rule.bound) && isKnown(rule.bound.us) && !shown.includes(label(rule));
+  const further = [...new Set(all.flatMap((step) => step.rules.filter(isFurther).map(label)))];
+  const named = (step) => further.map((name) => step.rules.find((rule) => isFurther(rule) && label(rule) === name)).map((rule) => ({ text: rule && isKnown(rule.observed) ? observed(rule) : DASH, n: true }));
   const broken = (step) => step.rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${rule.rule} [${rule.scope}]: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
   const mark = (step) => el("span", { class: `mark tone-${tone(step.result)}` }, icon(step.result || "none"), step.result || "not judged");
-  const rows = all.map((step) => [String(step.step), `${clock(step.from_s)}\u2013${clock(step.until_s)}`, { text: stated(step), n: true }, { text: rate(step.rates.issued), n: true }, due(step.latency.response, "p50_us"), due(step.latency.response, "p99_us"), due(step.latency.end_to_end, "p99_us"),
+  const rows = all.map((step) => [String(step.step), `${clock(step.from_s)}\u2013${clock(step.until_s)}`, { text: stated(step), n: true }, { text: rate(step.rates.issued), n: true }, due(step.latency.response, "p50_us"), due(step.latency.response, "p99_us"), due(step.latency.end_to_end, "p99_us"), ...named(step),
     n(step.ledger.failed, step.ledger.failed > 0), n(step.ledger.lost, step.ledger.lost > 0), el("div", {}, mark(step), broken(step))]);
   return card("Steps", el("span", { class: "hint" }, "a message belongs to the step in which it was due; percentiles are of all due"),
-    table(["", "", ["stated /s", "n"], ["issued /s", "n"], ["response p50", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ["failed", "n"], ["lost", "n"], "result"], rows));
+    table(["", "", ["stated /s", "n"], ["issued /s", "n"], ["response p50", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ...further.map((name) => [name, "n"]), ["failed", "n"], ["lost", "n"], "result"], rows));
 }
 
 function twoColumns() {

@@ -3,7 +3,7 @@
 use muster_measure::Ledger;
 use serde::{Deserialize, Serialize};
 
-use crate::{Latencies, Rates, Report, Rule, RunResult};
+use crate::{Figure, Latencies, Rates, Report, Rule, RuleKind, RunResult};
 
 /// One step of a run whose rate changes by stages: a hold, or a change of rate. A message belongs to the
 /// step in which it was due (docs/semantics.md#steps).
@@ -45,6 +45,69 @@ impl Step {
         };
         of(Invalidates).chain(of(Fails))
     }
+
+    /// The rules on percentiles that a table with columns for `shown`, rules of the whole run, lacks.
+    pub(crate) fn percentiles_besides<'a>(
+        &'a self,
+        shown: &'a [&'a str],
+    ) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(|rule| {
+            let is_percentile =
+                rule.kind == RuleKind::Slo && rule.bound.is_some_and(Figure::is_time);
+            let is_shown = rule.scope == "run" && shown.contains(&rule.rule.as_str());
+            is_percentile && !is_shown
+        })
+    }
+}
+
+/// The rules of the whole run that have a column by themselves.
+const SHOWN: [&str; 4] = [
+    "response p50",
+    "response p99",
+    "end-to-end p50",
+    "end-to-end p99",
+];
+
+/// The name of the column of a percentile that a rule names: `response_p90_us`, or with its scope
+/// `response_p90_us [meters/telemetry]`.
+fn column(rule: &Rule) -> String {
+    let name = rule.rule.replace([' ', '-', '.'], "_");
+    match rule.scope.as_str() {
+        "run" => format!("{name}_us"),
+        scope => format!("{name}_us [{scope}]"),
+    }
+}
+
+/// The columns of all percentiles that rules name besides those with a column by themselves.
+fn further_columns(steps: &[Step]) -> Vec<String> {
+    let mut columns = Vec::new();
+    for rule in steps
+        .iter()
+        .flat_map(|step| step.percentiles_besides(&SHOWN))
+    {
+        let column = column(rule);
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    columns
+}
+
+/// A step's cells for further columns, and at the end the names of those that are lower bounds.
+fn further_cells(step: &Step, columns: &[String]) -> Vec<String> {
+    let rule_of = |name: &String| {
+        let mut rules = step.percentiles_besides(&SHOWN);
+        rules.find(|rule| column(rule) == *name)
+    };
+    let observed = |name: &String| rule_of(name).and_then(|rule| rule.observed);
+    let us = |name: &String| match observed(name) {
+        Some(Figure::Time { us, .. }) => us.to_string(),
+        _ => String::new(),
+    };
+    let is_at_least = |name: &&String| observed(name).is_some_and(Figure::is_at_least);
+    let at_least = columns.iter().filter(is_at_least).map(String::as_str);
+    let at_least = at_least.collect::<Vec<_>>().join("; ");
+    columns.iter().map(us).chain([at_least]).collect()
 }
 
 /// A step's cells in order, each with the name of its column. A new column comes last.
@@ -97,16 +160,27 @@ fn known(value: Option<impl ToString>) -> String {
 }
 
 /// The steps as comma-separated values, with a heading; none if the run has no steps. Percentiles are of
-/// all due.
+/// all due. Each percentile that a rule names has a column.
 pub fn steps_csv(report: &Report) -> Option<String> {
-    let rows: Vec<Vec<(&str, String)>> = report.steps.iter().map(cells).collect();
-    let heading: Vec<&str> = rows.first()?.iter().map(|(name, _)| *name).collect();
-    let mut table = heading.join(",") + "\n";
-    for row in rows {
-        let row: Vec<String> = row.into_iter().map(|(_, cell)| quoted(cell)).collect();
-        table += &(row.join(",") + "\n");
+    let further = further_columns(&report.steps);
+    let first = cells(report.steps.first()?).into_iter();
+    let mut heading: Vec<String> = first.map(|(name, _)| name.to_owned()).collect();
+    if !further.is_empty() {
+        heading.extend(further.iter().cloned());
+        heading.push("rules_at_least".to_owned());
     }
-    Some(table)
+    let rows = report.steps.iter().map(|step| {
+        let mut row: Vec<String> = cells(step).into_iter().map(|(_, cell)| cell).collect();
+        if !further.is_empty() {
+            row.extend(further_cells(step, &further));
+        }
+        row
+    });
+    let lines = std::iter::once(heading).chain(rows).map(|row| {
+        let row: Vec<String> = row.into_iter().map(quoted).collect();
+        row.join(",") + "\n"
+    });
+    Some(lines.collect())
 }
 
 /// A cell as RFC 4180 wants it.

@@ -7,13 +7,16 @@ use super::Screen;
 use super::reasons::reason;
 use crate::figures::in_words;
 use crate::number::{known, per_second};
-use crate::{LatencyFigures, Report, Step};
+use crate::{LatencyFigures, Report, RuleResult, Step};
 
 /// Steps that the summary shows; more are counted, and stand in the other forms of the report.
 const STEPS: usize = 40;
 
+/// The rules of the whole run whose percentiles are columns.
+const SHOWN: [&str; 3] = ["response p50", "response p99", "end-to-end p99"];
+
 impl Screen {
-    /// One line a step; below it the rules that it breaks.
+    /// One line a step; below it the rules that it breaks, and those that hold whose percentile is no column.
     pub(super) fn steps(&mut self, report: &Report) {
         if report.steps.is_empty() {
             return;
@@ -25,6 +28,10 @@ impl Screen {
         for step in report.steps.iter().take(STEPS) {
             self.line(&row(step));
             for rule in step.broken() {
+                self.line(&format!("      {}", reason(rule)));
+            }
+            let further = step.percentiles_besides(&SHOWN);
+            for rule in further.filter(|rule| rule.result == RuleResult::Pass) {
                 self.line(&format!("      {}", reason(rule)));
             }
         }

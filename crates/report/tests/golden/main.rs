@@ -12,7 +12,8 @@ use std::path::Path;
 
 use muster_judge::{Warning, WarningKind};
 use muster_report::{
-    Consequence, Report, Rule, RuleKind, RuleResult, RunResult, csv, html, junit, steps_csv, text,
+    Consequence, Figure, Report, Rule, RuleKind, RuleResult, RunResult, csv, html, junit,
+    steps_csv, text,
 };
 
 /// Compares with a file of the folder `golden` of the workspace, or writes it when blessing.
@@ -153,6 +154,44 @@ fn a_step_is_a_change_of_rate_even_if_it_begins_and_ends_with_the_same_rate() {
     let mut report = sample::staircase();
     report.steps[1].rate_until = report.steps[1].rate;
     assert!(text(&report, 80).contains("1,000 > 1,000"));
+}
+
+#[test]
+fn a_percentile_that_a_rule_names_is_seen_in_each_step() {
+    let mut report = sample::staircase();
+    let p90 = |scope: &str, us, at_least| Rule {
+        scope: scope.to_owned(),
+        observed: Some(Figure::Time { us, at_least }),
+        bound: Some(Figure::time(20_000)),
+        ..rules::rule(RuleKind::Slo, "response p90", RuleResult::Pass)
+    };
+    for (step, us) in report.steps.iter_mut().zip([5_000, 0, 7_000]) {
+        step.rules = match us {
+            0 => Vec::new(),
+            us => vec![p90("run", us, us > 6_000), p90("a/b", 2 * us, false)],
+        };
+    }
+    let summary = text(&report, 80);
+    assert!(
+        summary.contains("\n      response p90 [run] 5 ms (at most 20 ms)\n"),
+        "{summary}"
+    );
+    let table = steps_csv(&report).expect("a table");
+    let ends: Vec<&str> = table
+        .lines()
+        .map(|line| {
+            line.rsplitn(4, ',')
+                .nth(3)
+                .map_or("", |cut| &line[cut.len()..])
+        })
+        .collect();
+    let expected = [
+        ",response_p90_us,response_p90_us [a/b],rules_at_least",
+        ",5000,10000,",
+        ",,,",
+        ",7000,14000,response_p90_us",
+    ];
+    assert_eq!(ends, expected);
 }
 
 #[test]
