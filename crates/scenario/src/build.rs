@@ -116,6 +116,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     }
     target::warn_of_large_misbehaviour(&platform_view, &plan);
     target::tls_is_used(&platform_view, &plan);
+    rules::warn_of_idle_stops(root, &plan);
     Some(plan)
 }
 

@@ -1001,6 +1001,64 @@ fn streams_with_stages_have_their_steps_in_common() {
     assert_eq!(steps(&[one, "rate: 7/s", other], "10s"), expected);
 }
 
+/// Warnings as (path, line, problem).
+fn warnings(text: &str) -> Vec<(String, u32, String)> {
+    let warnings = plan(text).warnings.into_iter();
+    warnings.map(|of| (of.path, of.line, of.what)).collect()
+}
+
+#[test]
+fn stages_that_the_run_does_not_reach_are_warned_of() {
+    let warned = |measure: &str, stages: &str| {
+        let mut found = warnings(&format!(
+            "name: t\nphases: {{ measure: {measure} }}\nfleet:\n- streams:\n  - shape:\n      stages:\n{stages}"
+        ));
+        found.retain(|(path, ..)| path.contains("stages"));
+        found
+    };
+    let stages = "      - { to: 20/s, hold: 1s }\n      - { to: 50/s, over: 2s, hold: 60s }\n      \
+                  - { to: 90/s, hold: 1s }\n";
+    let at = |stage: usize, what: &str| {
+        let path = format!("fleet[0].streams[0].shape.stages[{stage}]");
+        (path, stage as u32 + 7, what.to_owned())
+    };
+    let late = "this stage begins 63 s after the warm-up, and the measured phase lasts 4 s";
+    assert_eq!(warned("4s", stages), [at(2, late)]);
+    let late =
+        "the hold of this stage begins 3 s after the warm-up, and the measured phase lasts 2 s";
+    assert_eq!(warned("2s", stages), [at(1, late)]);
+    let late = "this stage begins 1 s after the warm-up, and the measured phase lasts 1 s";
+    assert_eq!(warned("1s", stages), [at(1, late)]);
+    assert_eq!(warned("64s", stages), []);
+    let longer = "the last stage holds for 7 s, to the end of the measured phase";
+    assert_eq!(warned("70s", stages), [at(2, longer)]);
+    let open = "      - { to: 20/s, over: 1s }\n";
+    assert_eq!(warned("70s", open), [], "nothing is said of a hold");
+}
+
+#[test]
+fn a_condition_that_the_run_is_too_short_for_is_warned_of() {
+    let warned = |measure: &str, stop: &str| {
+        let found = warnings(&format!(
+            "name: t\nphases: {{ measure: {measure} }}\nstop-if: {{ {stop} }}\nfleet:\n- streams:\n  \
+             - {{ qos: 1, shape: {{ stages: [ {{ to: 10/s, hold: 10s }}, {{ to: 20/s, hold: 20s }} ] }} }}\n"
+        ));
+        let found = found.into_iter();
+        let about = found.filter(|(path, ..)| path.starts_with("stop-if"));
+        about
+            .map(|(_, line, what)| (line, what))
+            .collect::<Vec<_>>()
+    };
+    let failures = |lasting: u32| format!("failure-ratio: '> 20% for {lasting}s'");
+    let slow = |lasting: u32| format!("response: 'p99 > 500ms for {lasting}s'");
+    assert_eq!(warned("30s", &failures(30)), []);
+    let what = "this condition ends no run: it needs 31 s, and the measured phase has 30 s";
+    assert_eq!(warned("30s", &failures(31)), [(3, what.to_owned())]);
+    assert_eq!(warned("30s", &slow(20)), []);
+    let what = "this condition ends no run: it needs 21 s, and the longest step has 20 s";
+    assert_eq!(warned("30s", &slow(21)), [(3, what.to_owned())]);
+}
+
 #[test]
 fn a_latency_that_stops_a_run_is_counted_exactly() {
     let text = |stop: &str| {

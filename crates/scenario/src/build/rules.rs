@@ -4,7 +4,8 @@ use muster_judge::{
     Latency, RuleName, Rules, RulesBuilder, Scope, SloBound, StabilityBounds, StopIf, StopTrigger,
     ValidityBounds,
 };
-use muster_plan::{Ack, BackendPlan, FleetPlan, Phases, StreamKind, StreamPlan};
+use muster_model::Micros;
+use muster_plan::{Ack, BackendPlan, FleetPlan, Phases, Plan, StreamKind, StreamPlan};
 use muster_platform::Dialect;
 
 mod commands;
@@ -46,6 +47,38 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
     let rules = builder.build();
     warn_of_rules_without_object(&rules, &scopes, judged.fleets);
     Some(rules)
+}
+
+/// Warns of conditions that stop no run because it is too short for them.
+pub(super) fn warn_of_idle_stops(root: &View<'_>, plan: &Plan) {
+    let measure = plan.phases.measure;
+    let steps = plan.steps(Micros::ZERO).into_iter();
+    let longest = steps.map(|step| step.until - step.from).max();
+    for StopIf { trigger, lasting } in &plan.rules.stop_if {
+        let (key, step) = match trigger {
+            StopTrigger::FailureRatioAbove(_) => ("failure-ratio", None),
+            StopTrigger::ConnectedBelow(_) => ("connected", None),
+            StopTrigger::LatencyAbove { of, .. } => (of.name(), longest),
+        };
+        let (span, there_is, help) = match step {
+            Some(step) => (
+                step,
+                "the longest step has",
+                "a shorter time, or longer holds",
+            ),
+            None => (
+                measure,
+                "the measured phase has",
+                "a shorter time, or a longer `phases.measure`",
+            ),
+        };
+        let view = root.get("stop-if").and_then(|view| view.get(key));
+        if let Some(view) = view.filter(|_| *lasting > span) {
+            let what =
+                format!("this condition ends no run: it needs {lasting}, and {there_is} {span}");
+            view.warn(what, help);
+        }
+    }
 }
 
 pub(super) fn streams(fleets: &[FleetPlan]) -> impl Iterator<Item = (&FleetPlan, &StreamPlan)> {

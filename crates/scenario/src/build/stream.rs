@@ -1,7 +1,7 @@
 //! A stream: when and how it is sent.
 
 use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
-use muster_model::{DeviceId, mix};
+use muster_model::{DeviceId, Micros, mix};
 use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{ApplicationId, Carrier, Dialect, Who};
 use muster_protocol::mqtt::{Qos, Version};
@@ -313,6 +313,7 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
             } else if schedule.spec().limit_per_device.is_none() {
                 warn_of_late_instants(view, &schedule);
             }
+            warn_of_stages(view, schedule.spec());
             Some(schedule.spec().clone())
         }
         Err(error) => view.refuse(
@@ -335,6 +336,43 @@ fn warn_of_late_instants(view: &View<'_>, schedule: &StreamSchedule) {
             schedule.spec().measure
         );
         view.warn(what, "a longer `phases.measure`, or a shorter file");
+    }
+}
+
+/// Says so where the end of the run leaves out stages, and where it makes the last hold longer than it states.
+fn warn_of_stages(view: &View<'_>, spec: &ScheduleSpec) {
+    let measure = spec.measure;
+    let stretches = spec.shape.stretches(measure);
+    let Some(last) = stretches.last() else {
+        return;
+    };
+    let shape = view.get("shape");
+    let stages = shape.map_or_else(Vec::new, |shape| shape.list("stages"));
+    if let Some(late) = stretches.iter().find(|it| it.from >= measure)
+        && let Some(view) = stages.get(late.stage)
+    {
+        let mut reached = stretches.iter().filter(|it| it.from < measure);
+        let what = match reached.any(|it| it.stage == late.stage) {
+            true => "the hold of this stage begins",
+            false => "this stage begins",
+        };
+        let what = format!(
+            "{what} {} after the warm-up, and the measured phase lasts {measure}",
+            late.from
+        );
+        let help =
+            "what lies behind the end is left out: a longer `phases.measure`, or shorter stages";
+        view.warn(what, help);
+    }
+    let stated = stages.last().and_then(|stage| stage.time("hold"));
+    let held = last.until - last.from;
+    if let (Some(stated), Some(view)) = (stated, stages.last())
+        && last.is_hold
+        && stated > Micros::ZERO
+        && stated < held
+    {
+        let what = format!("the last stage holds for {held}, to the end of the measured phase");
+        view.warn(what, "a longer `hold`, or a shorter `phases.measure`");
     }
 }
 
