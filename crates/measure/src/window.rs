@@ -204,14 +204,15 @@ pub struct LinksSecond {
     pub second: u32,
     /// Links that came up in it.
     pub connected: u64,
-    /// Links that ended in it.
-    pub ended: u64,
+    /// Links that were lost in it: those that ended and need a connection before a message is due, and those
+    /// that needed none and could not connect.
+    pub lost: u64,
     /// Links that were up at its end, or needed no connection until a message is due.
     pub up: u64,
 }
 
 impl WindowDelta {
-    /// Counts of links at each second in which one came up or ended, in order.
+    /// Counts of links at each second in which one came up, ended or failed to come up again, in order.
     pub fn links_by_second(&self) -> Vec<LinksSecond> {
         let mut changes: BTreeMap<u32, LinkCounts> = BTreeMap::new();
         for ((_, key), window) in &self.links {
@@ -219,13 +220,15 @@ impl WindowDelta {
         }
         let mut sum = LinkCounts::default();
         let seconds = changes.into_iter().filter_map(|(second, change)| {
+            let before = sum.usable();
             sum.merge(&change);
-            let (connected, ended) = (change.connected, change.disconnects.total());
-            let up = sum.usable();
-            (connected + ended > 0).then_some(LinksSecond {
+            let (connected, up) = (change.connected, sum.usable());
+            let changed = connected + change.disconnects.total() + change.woken;
+            let ended = change.disconnects.only(|cause| !cause.rests()).total();
+            (changed > 0).then_some(LinksSecond {
                 second,
                 connected,
-                ended,
+                lost: ended.max(before.saturating_sub(up)),
                 up,
             })
         });
@@ -302,4 +305,51 @@ merge_fields! {
         finals, sent, expected, arrived, last_arrival, commands, has_subscribers, last_reception,
     }
     WindowDelta { until, uplinks, arrivals, copies, links, commands, receptions, progress }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_model::Cause;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_rests_between_requests_is_not_lost() {
+        let counts = |connected, woken, rested, ended: &[Cause]| {
+            let mut counts = LinkCounts {
+                connected,
+                woken,
+                rested,
+                ..LinkCounts::default()
+            };
+            for cause in ended {
+                counts.disconnects.add(*cause, 1);
+            }
+            counts
+        };
+        let seconds = [
+            counts(2, 0, 2, &[Cause::BetweenRequests; 2]),
+            counts(2, 2, 2, &[Cause::BetweenRequests, Cause::ClosedIdle]),
+            counts(1, 1, 0, &[Cause::Reset]),
+            counts(0, 1, 0, &[]),
+        ];
+        let links = (0..).zip(seconds).map(|(second, counts)| {
+            let key = WindowKey {
+                second,
+                ..WindowKey::FIRST
+            };
+            let window = LinkWindow {
+                counts,
+                ..LinkWindow::default()
+            };
+            ((FleetId(0), key), window)
+        });
+        let delta = WindowDelta {
+            links: links.collect(),
+            ..WindowDelta::default()
+        };
+        let seconds = delta.links_by_second().into_iter();
+        let found: Vec<(u64, u64)> = seconds.map(|at| (at.lost, at.up)).collect();
+        assert_eq!(found, [(0, 2), (0, 2), (1, 1), (1, 0)]);
+    }
 }

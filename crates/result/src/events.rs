@@ -247,8 +247,8 @@ fn links_down(seconds: &[LinksSecond], wanted: u64) -> Vec<Event> {
     let mut full = 0u64;
     for at in seconds {
         full = full.max(at.up).max(at.connected.min(wanted));
-        if at.ended > 0 {
-            lost += at.ended;
+        if at.lost > 0 {
+            lost += at.lost;
             since.get_or_insert(at.second);
         }
         if at.up >= full
@@ -343,7 +343,7 @@ mod tests {
             LinksSecond {
                 second,
                 connected: *connected,
-                ended: *ended,
+                lost: *ended,
                 up,
             }
         });
