@@ -248,6 +248,14 @@ fn named<'a>(
     if let Some(at) = items.iter().position(|item| name(item) == Some(key)) {
         return Ok(&mut items[at]);
     }
+    if key.parse::<usize>().is_ok() {
+        let list = path.strip_suffix(key).unwrap_or(path);
+        let help = format!(
+            "write the place of an item in brackets: {}[{key}]",
+            list.trim_end_matches('.')
+        );
+        return Err((format!("`{path}`: nothing here is named `{key}`"), help));
+    }
     if items.len() == 1 && items[0].form() == Form::Map {
         return child(&mut items[0], key, path, place);
     }
@@ -330,6 +338,18 @@ mod tests {
         let root = set("phases.settle={ at-most: 5s }").unwrap();
         let settle = root.get("phases").unwrap().get("settle").unwrap();
         assert_eq!(settle.get("at-most").unwrap().text(), Some("5s"));
+    }
+
+    #[test]
+    fn a_place_behind_a_dot_is_answered_with_the_form_that_is_read() {
+        for (argument, form) in [
+            ("fleet.0.streams.0.rate=1/s", "fleet[0]"),
+            ("fleet[0].streams.0.rate=1/s", "fleet[0].streams[0]"),
+        ] {
+            let problem = set(argument).unwrap_err();
+            let help = format!("write the place of an item in brackets: {form}");
+            assert_eq!(problem.help, help, "{argument}");
+        }
     }
 
     #[test]
