@@ -180,6 +180,15 @@ impl Template {
         &self.source
     }
 
+    /// The text with `filling` in place of each variable.
+    pub fn filled_with(&self, filling: &str) -> String {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Literal(text) => &**text,
+            Part::Variable { .. } => filling,
+        });
+        parts.collect()
+    }
+
     /// Returns true if it has a `${stamp}`.
     pub fn has_stamp(&self) -> bool {
         self.variables()

@@ -59,13 +59,14 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
         what: format!("`{}` {what}", shown(url)),
         help: help.to_owned(),
     };
-    let help = "such as mqtt://broker.example:1883";
     let parts = url.split_once("://");
     let parts = parts.and_then(|(name, rest)| Some((Scheme::named(name)?, rest)));
-    let (scheme, rest) = parts.ok_or_else(|| bad("is no address", help))?;
+    let (scheme, rest) = parts.ok_or_else(|| bad("is no address", &example(Scheme::Mqtt)))?;
+    let help = &example(scheme);
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        let help = "use the keys for user name and password";
+        let help = "remove it: a device logs in by `credential` of its fleet, a consumer by `user` and \
+                    `password` of its backend";
         return Err(bad("holds a user name", help));
     }
     let path = path_of(scheme, path).map_err(|(what, help)| bad(what, help))?;
@@ -89,6 +90,16 @@ fn one(url: &str) -> Result<Endpoint, Unreadable> {
         port,
         path,
     })
+}
+
+/// An address of this scheme.
+fn example(scheme: Scheme) -> String {
+    let host = match scheme.spec().path {
+        PathUse::Prefix => "api.example",
+        PathUse::None(_) | PathUse::Resource => "broker.example",
+    };
+    let (name, port) = (scheme.name(), scheme.default_port());
+    format!("such as {name}://{host}:{port}")
 }
 
 /// An IPv6 address as it stands between brackets, its zone behind `%25` (RFC 6874); what is wrong with
@@ -193,6 +204,18 @@ mod tests {
         assert_eq!(endpoint.host, "fe80::1%eth0");
         assert_eq!(endpoint.authority_without_zone(), "[fe80::1]:80");
         assert_eq!(endpoint.socket_authority(), "[fe80::1%eth0]:80");
+    }
+
+    #[test]
+    fn a_wrong_address_is_answered_with_one_of_its_scheme() {
+        for (url, help) in [
+            ("http://127.0.0.1:99999", "such as http://api.example:80"),
+            ("mqtts://h:x", "such as mqtts://broker.example:8883"),
+        ] {
+            assert_eq!(read(url).unwrap_err().help, help);
+        }
+        let help = read("http://me:hunter2@h").unwrap_err().help;
+        assert!(help.contains("`credential` of its fleet"), "{help}");
     }
 
     #[test]

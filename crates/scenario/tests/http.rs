@@ -8,7 +8,7 @@ use muster_plan::{
 };
 use muster_platform::{Carrier, Dialect, Protocol};
 use muster_protocol::mqtt::Qos;
-use muster_scenario::{Overrides, Reader, Source, needs, parse};
+use muster_scenario::{Overrides, Problems, Reader, Source, needs, parse};
 
 /// Files and variables in memory.
 struct World;
@@ -145,6 +145,51 @@ fn the_embedded_gateway_serves_an_api_and_a_broker_beside_it() {
     let backend = &plan.backends[0];
     assert_eq!(backend.endpoint.to_string(), "mqtt://127.0.0.1:0");
     assert_eq!(backend.mqtt().unwrap().filter, "v1/#");
+}
+
+#[test]
+fn every_fault_of_headers_and_codes_is_reported() {
+    let text = format!(
+        "name: t\nplatform: {{ {API} }}\nfleet:\n- streams:\n  - rate: 1/s\n    path: /x\n    \
+         headers: {{ \"a b\": \"1\", host: h, x-site: y }}\n    success: [ 20, 201, 2xx, soon ]\n"
+    );
+    let source = Source {
+        name: "test.yaml",
+        text: &text,
+    };
+    let Problems(problems) = parse(source, &Overrides::new(), &World).unwrap_err();
+    let found: Vec<(&str, u32)> = problems
+        .iter()
+        .map(|it| (it.path.as_str(), it.line))
+        .collect();
+    let stream = "fleet[0].streams[0]";
+    let at = |key: &str| format!("{stream}.{key}");
+    let expected = [
+        (at("headers.a b"), 7),
+        (at("headers.host"), 7),
+        (at("success[0]"), 8),
+        (at("success[2]"), 8),
+        (at("success[3]"), 8),
+    ];
+    let expected: Vec<(&str, u32)> = expected
+        .iter()
+        .map(|(path, line)| (path.as_str(), *line))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_fault_in_the_text_of_a_path_is_no_devices() {
+    let text = format!(
+        "name: t\nplatform: {{ {API} }}\nfleet: [ {{ count: 10, streams: [ {{ rate: 1/s, path: '/a b/${{id}}' }} ] }} ]\n"
+    );
+    let source = Source {
+        name: "test.yaml",
+        text: &text,
+    };
+    let Problems(problems) = parse(source, &Overrides::new(), &World).unwrap_err();
+    let what = "the path `/a b/${id}` has the character ' ', which no path of a request has";
+    assert_eq!(problems[0].what, what);
 }
 
 #[test]

@@ -358,6 +358,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_text_without_its_variables_keeps_its_literals() {
+        let template = crate::Template::parse("/a b/${id}/$${x}/${index:08}").expect("a template");
+        assert_eq!(template.filled_with("0"), "/a b/0/${x}/0");
+    }
+
+    #[test]
     fn every_variable_that_an_error_names_has_a_meaning() {
         let named: Vec<&str> = ALL.split(", ").take(VARIABLES.len()).collect();
         assert_eq!(named, VARIABLES.map(|(name, _)| name));

@@ -113,6 +113,13 @@ fn target(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
         );
         return view.refuse(what, "such as /v1/devices/${id}/readings");
     };
+    let help =
+        "percent-encoding, such as `%20` for a space and `%25` for `%` (RFC 3986 section 2.1)";
+    // A fault of the text itself is no device's; a variable may be the digits of an escape.
+    if let Some(fault) = stray(&template.filled_with("00")) {
+        let what = format!("the path `{}` {fault}", view.text().escape_debug());
+        return view.refuse(what, help);
+    }
     for place in variables.places(&template) {
         let text = variables.render(&template, place);
         let fault = match text.len() > TARGET_MAX {
@@ -122,7 +129,7 @@ fn target(view: &View<'_>, variables: &Variables<'_>) -> Option<Template> {
         if let Some(fault) = fault {
             let owner = variables.owner(Some(&template), place);
             let what = format!("the path `{}`{owner} {fault}", text.escape_debug());
-            return view.refuse(what, "percent-encoding, such as `%20` for a space and `%25` for `%` (RFC 3986 section 2.1)");
+            return view.refuse(what, help);
         }
     }
     Template::parse(rest).ok()
@@ -176,31 +183,41 @@ const OWN_HEADERS: [(&str, &str); 8] = [
 type Header = (String, Secret<Template>);
 
 fn all_headers(class: &Class<'_>, view: &View<'_>) -> Option<Vec<Header>> {
-    let mut headers: Vec<Header> = Vec::new();
-    for (name, value) in view.entries() {
-        if !is_token(name) {
-            let what = format!("`{}` is no name of a header", name.escape_debug());
-            let help = "letters, digits and `-`, such as x-api-key (RFC 9110 section 5.6.2)";
-            return value.refuse(what, help);
-        }
-        let is_same = |other: &str| other.eq_ignore_ascii_case(name);
-        if let Some((_, from)) = OWN_HEADERS.iter().find(|(own, _)| is_same(own)) {
-            let what = format!("the value of `{name}` comes from {from}");
-            return value.refuse(what, "remove it");
-        }
-        if headers.iter().any(|(other, _)| is_same(other)) {
-            let what = format!("`{name}` stands here twice, in letters of another case");
-            return value.refuse(what, "remove one");
-        }
-        let credential = class.view.get("credential")?;
-        let kind = credential.text_of("kind");
-        if is_same("authorization") && matches!(kind, "password" | "token") {
-            let what = format!("`credential` of kind {kind} is sent as this header");
-            return value.refuse(what, "remove one of both");
-        }
-        headers.push((name.to_owned(), header(class.variables, name, &value)?));
+    let mut before: Vec<&str> = Vec::new();
+    let headers = view.entries().map(|(name, value)| {
+        let header = is_name(class, &before, name, &value)
+            .and_then(|()| header(class.variables, name, &value));
+        before.push(name);
+        Some((name.to_owned(), header?))
+    });
+    // Each is read, so that each fault is reported.
+    let headers: Vec<Option<Header>> = headers.collect();
+    headers.into_iter().collect()
+}
+
+/// Checks that a header can have this name, which differs from those before it.
+fn is_name(class: &Class<'_>, before: &[&str], name: &str, value: &View<'_>) -> Option<()> {
+    if !is_token(name) {
+        let what = format!("`{}` is no name of a header", name.escape_debug());
+        let help = "letters, digits and `-`, such as x-api-key (RFC 9110 section 5.6.2)";
+        return value.refuse(what, help);
     }
-    Some(headers)
+    let is_same = |other: &str| other.eq_ignore_ascii_case(name);
+    if let Some((_, from)) = OWN_HEADERS.iter().find(|(own, _)| is_same(own)) {
+        let what = format!("the value of `{name}` comes from {from}");
+        return value.refuse(what, "remove it");
+    }
+    if before.iter().any(|other| is_same(other)) {
+        let what = format!("`{name}` stands here twice, in letters of another case");
+        return value.refuse(what, "remove one");
+    }
+    let credential = class.view.get("credential")?;
+    let kind = credential.text_of("kind");
+    if is_same("authorization") && matches!(kind, "password" | "token") {
+        let what = format!("`credential` of kind {kind} is sent as this header");
+        return value.refuse(what, "remove one of both");
+    }
+    Some(())
 }
 
 /// Reads the value of a header, which has to be one for every device and message. It is not shown: it may be
@@ -250,18 +267,20 @@ fn success(view: &View<'_>) -> Option<Vec<(u16, u16)>> {
         return all.refuse("no code accepts a message", "such as [ 200, 202 ], or 2xx");
     }
     let mut ranges: Vec<(u16, u16)> = Vec::new();
+    let mut are_right = Some(());
     for item in items {
         let Some((first, last)) = range(item.text()) else {
             let what = format!("`{}` is no status code of an answer", item.text());
-            return item.refuse(what, "such as 201, 200-204 or 2xx, from 200 to 599");
+            are_right = item.refuse(what, "such as 201, 200-204 or 2xx, from 200 to 599");
+            continue;
         };
         if ranges.iter().any(|of| of.0 <= last && first <= of.1) {
             let what = format!("`{}` has codes that stand here already", item.text());
-            return item.refuse(what, "keep one of both");
+            are_right = item.refuse(what, "keep one of both");
         }
         ranges.push((first, last));
     }
-    Some(ranges)
+    are_right.map(|()| ranges)
 }
 
 /// The first and the last code of `201`, `200-204` or `2xx`.
