@@ -204,12 +204,7 @@ impl Target {
             max_payload,
         } = plan.platform.kind.clone()
         else {
-            let endpoints: Vec<String> = plan
-                .platform
-                .endpoints
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let endpoints = Endpoint::each_once(plan.platform.endpoints.iter());
             let gateways = Vec::new();
             return Ok(Self {
                 addresses,

@@ -21,6 +21,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Addresses in words, each once: one with a weight stands there several times.
+    pub fn each_once<'a>(endpoints: impl Iterator<Item = &'a Self>) -> Vec<String> {
+        let mut addresses: Vec<String> = Vec::new();
+        for address in endpoints.map(ToString::to_string) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
     /// Host and port as a URL writes them, with a zone as RFC 6874 has it.
     pub fn authority(&self) -> String {
         self.with_port(&self.host.replace('%', "%25"))
@@ -132,5 +143,23 @@ impl TlsPlan {
     /// much memory again.
     pub fn resumes(&self, scheme: Scheme) -> bool {
         self.resumption.unwrap_or(!scheme.is_dtls())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_a_weight_is_listed_once() {
+        let at = |host: &str| Endpoint {
+            scheme: Scheme::Http,
+            host: host.to_owned(),
+            port: 80,
+            path: String::new(),
+        };
+        let weighted = [at("a"), at("b"), at("a"), at("a")];
+        let listed = ["http://a:80", "http://b:80"];
+        assert_eq!(Endpoint::each_once(weighted.iter()), listed);
     }
 }

@@ -7,7 +7,7 @@ use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
 use muster_judge::{FleetHints, Hints, LinkCause};
 use muster_measure::BackendLedger;
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_plan::{BackendPlan, FleetPlan, Plan, Security};
+use muster_plan::{BackendPlan, Endpoint, FleetPlan, Plan, Security};
 use muster_report::Event;
 
 use crate::events::{CONSUMER_REFUSED, PUSH_REFUSED};
@@ -31,20 +31,13 @@ pub(crate) fn hints(
         Some(_) | None => Vec::new(),
     };
     let each = plan.backends.iter().zip(backends);
-    consumers.extend(each.filter_map(|(backend, of)| pushes(backend, of.consumed, events)));
+    consumers.extend(each.flat_map(|(backend, of)| pushes(backend, of.consumed, events)));
     let of_fleet = |fleet| {
         let scheme = plan.scheme_of(fleet);
         let security = Security::of_devices(scheme);
         let endpoints = plan.platform.endpoints_of(fleet.client.protocol());
-        let mut addresses: Vec<String> = Vec::new();
-        for address in endpoints.map(ToString::to_string) {
-            // One with a weight stands there several times.
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
         FleetHints {
-            addresses,
+            addresses: Endpoint::each_once(endpoints),
             closed_in_handshake: security.hint_on_silence(),
             other_protocol: security.hint_on_nonsense(),
             is_refused_in_silence: scheme.is_dtls(),
@@ -157,9 +150,11 @@ fn consumers(plan: &Plan, refusals: &[ConsumerRefusal]) -> Vec<LinkCause> {
     causes.collect()
 }
 
-/// The most frequent reason why a webhook refused requests, if it refused more than it took copies.
-fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Option<LinkCause> {
-    backend.webhook()?;
+/// The most frequent reasons why a webhook refused requests, if it refused more than it took copies.
+fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Vec<LinkCause> {
+    if backend.webhook().is_none() {
+        return Vec::new();
+    }
     let start = format!("backend `{}` at ", backend.name);
     let refused = events.iter().filter(|event| event.kind == PUSH_REFUSED);
     let refused = refused.filter_map(|event| {
@@ -169,8 +164,12 @@ fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Option<LinkCa
         let count = what.split(' ').next()?.replace(',', "");
         Some((count.parse::<u64>().ok()?, &event.detail)).filter(|_| !is_paused)
     });
-    let (count, detail) = refused.max_by_key(|(count, _)| *count)?;
-    (count > copies).then(|| LinkCause {
+    let refused: Vec<(u64, &String)> = refused.collect();
+    let most = refused.iter().map(|(count, _)| *count).max().unwrap_or(0);
+    let causes = refused
+        .into_iter()
+        .filter(|(count, _)| *count == most && most > copies);
+    let cause = |(count, detail): (u64, &String)| LinkCause {
         fleet: String::new(),
         backend: Some(backend.name.clone()),
         count,
@@ -178,7 +177,8 @@ fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Option<LinkCa
         cause: PUSH_REFUSED.to_owned(),
         see: "platform.backend.webhook".to_owned(),
         text: detail.replacen(" in all: ", ": ", 1),
-    })
+    };
+    causes.map(cause).collect()
 }
 
 #[cfg(test)]
@@ -327,5 +327,10 @@ fleet: [ { name: a, streams: [] } ]
         let text = "backend `hook` at http://127.0.0.1:1: 1,200 requests were answered with 401: it \
                     shows another secret; see it";
         assert_eq!(cause.text, text);
+        let one = refused("1 request was answered with 401: it shows another secret");
+        let other = refused("1 request was answered with 404: it is sent to another path");
+        let backend = [BackendLedger::default()];
+        let tied = hints(&plan, &[one, other], &[], Some(Ending::Planned), &backend).consumers;
+        assert_eq!(tied.len(), 2, "{tied:?}");
     }
 }

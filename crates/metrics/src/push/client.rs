@@ -103,11 +103,24 @@ fn unsent(error: &ureq::Error) -> String {
     let Some((failure, words)) = of_tls else {
         return format!("{error}; start it, or name the address where it listens");
     };
-    let remedy = match failure == TlsFailure::UnknownIssuer {
-        true => "add its CA to those of this machine, or name the CA's file in SSL_CERT_FILE",
-        false => "name the host that its certificate is for, or mend the certificate",
-    };
-    format!("{words}; {remedy}")
+    words + remedy(failure)
+}
+
+/// The remedy as the end of a sentence; empty where the words for the failure have one, or none is known.
+const fn remedy(failure: TlsFailure) -> &'static str {
+    match failure {
+        TlsFailure::UnknownIssuer => {
+            "; add its CA to those of this machine, or name the CA's file in SSL_CERT_FILE"
+        }
+        TlsFailure::WrongName => "; name the host that its certificate is for",
+        TlsFailure::Expired => "; renew the certificate",
+        TlsFailure::NotYetValid => "; compare the clocks of both machines",
+        TlsFailure::Malformed => "; does this port speak TLS? If not, write http://",
+        TlsFailure::BadCertificate
+        | TlsFailure::NothingInCommon
+        | TlsFailure::Alert(_)
+        | TlsFailure::OwnCredential => "",
+    }
 }
 
 fn read(mut answer: http::Response<Body>) -> Result<(u16, String), ureq::Error> {
@@ -193,6 +206,12 @@ mod tests {
             headers: Vec::new(),
             remedies: &[(404, "create it")],
         })
+    }
+
+    #[test]
+    fn a_certificate_that_names_its_remedy_gets_no_second_one() {
+        assert_eq!(remedy(TlsFailure::BadCertificate), "");
+        assert!(remedy(TlsFailure::WrongName).contains("the host that its certificate is for"));
     }
 
     #[test]
