@@ -270,6 +270,58 @@ fn a_response_that_is_broken_is_malformed() {
 }
 
 #[test]
+fn bytes_behind_an_answer_are_not_called_another_protocol() {
+    let behind = |first: &str, malformed| {
+        let seen = answers(1, &[format!("{first}hello").as_bytes()]);
+        assert_eq!(seen.last(), Some(&Seen::Malformed(malformed)), "{first}");
+        assert_eq!(seen.len(), 2, "the answer before them is read");
+    };
+    for status in [204, 304] {
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\n");
+        behind(&head, Malformed::NoBody);
+        // It may come once the next request is open.
+        let mut client = client(2);
+        let text = format!("{head}hello");
+        let seen = in_pieces(&[text.as_bytes()], |input| {
+            client.poll(input).map(of_client)
+        });
+        assert_eq!(seen.last(), Some(&Seen::Malformed(Malformed::NoBody)));
+    }
+    behind(
+        "HTTP/1.1 200 X\r\nContent-Length: 1\r\n\r\nx",
+        Malformed::Surplus,
+    );
+    let text = b"HTTP/1.1 204 X\r\n\r\nHTTP/1.1 200 X\r\nno colon\r\n\r\n";
+    let seen = answers(1, &[text]);
+    assert_eq!(seen.last(), Some(&Seen::Malformed(Malformed::Head)));
+    let mut client = client(1);
+    let mut first = &b"HTTP/1.1 204 X\r\n\r\n"[..];
+    assert!(client.poll(&mut first).is_some());
+    client.reopen();
+    let event = client.poll(&mut &b"hello"[..]).map(of_client);
+    assert_eq!(event, Some(Seen::Malformed(Malformed::Head)), "anew");
+}
+
+#[test]
+fn a_response_has_begun_with_its_first_byte() {
+    for (text, is_begun) in [
+        ("", false),
+        ("H", true),
+        ("HTTP/1.1 200 X\r\nContent-Length: 1\r\n\r\n", true),
+        ("HTTP/1.1 200 X\r\nContent-Length: 0\r\n\r\n", false),
+        ("HTTP/1.1 200 X\r\n\r\n", true),
+    ] {
+        let mut client = client(1);
+        in_pieces(&[text.as_bytes()], |input| {
+            client.poll(input).map(of_client)
+        });
+        assert_eq!(client.is_begun(), is_begun, "{text}");
+        client.reopen();
+        assert!(!client.is_begun());
+    }
+}
+
+#[test]
 fn every_part_of_a_response_has_a_bound() {
     let long = "x".repeat(20_000);
     let head = Malformed::HeadTooLong(16_384);

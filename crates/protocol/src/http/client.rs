@@ -210,6 +210,10 @@ pub struct Client {
     waiting: Waiting,
     window: u16,
     is_closing: bool,
+    /// True if a part of a head came, and not its end.
+    is_in_head: bool,
+    /// The status of the last answer on the connection; 0 before the first.
+    last: u16,
 }
 
 impl Client {
@@ -224,6 +228,8 @@ impl Client {
             },
             window,
             is_closing: false,
+            is_in_head: false,
+            last: 0,
         }
     }
 
@@ -231,7 +237,7 @@ impl Client {
     pub fn reopen(&mut self) {
         self.reader.reset();
         self.waiting.clear();
-        self.is_closing = false;
+        (self.is_closing, self.is_in_head, self.last) = (false, false, 0);
     }
 
     /// The number of requests that may be written now.
@@ -280,10 +286,14 @@ impl Client {
     pub fn poll<'a>(&mut self, input: &mut &'a [u8]) -> Option<ClientEvent<'a>> {
         loop {
             let message = match self.reader.poll(input, |_| {}) {
-                Ok(message) => message?,
+                Ok(Some(message)) => message,
+                Ok(None) => {
+                    self.is_in_head = !input.is_empty();
+                    return None;
+                }
                 Err(malformed) => {
                     self.is_closing = true;
-                    return Some(ClientEvent::Malformed(malformed));
+                    return Some(ClientEvent::Malformed(self.blamed(malformed, input)));
                 }
             };
             match message.start.status {
@@ -304,6 +314,21 @@ impl Client {
         Some(self.answered(message))
     }
 
+    /// The fault of bytes that cannot be read: those behind an answer may be too much of its body.
+    fn blamed(&self, malformed: Malformed, bytes: &[u8]) -> Malformed {
+        let is_other = malformed == Malformed::Head && !bytes.starts_with(b"HTTP/");
+        match self.last {
+            204 | 304 if is_other => Malformed::NoBody,
+            1.. if is_other && self.waiting.first.is_none() => Malformed::Surplus,
+            _ => malformed,
+        }
+    }
+
+    /// True if a response has begun that is not complete: a part of its head came, or of its body.
+    pub const fn is_begun(&self) -> bool {
+        self.is_in_head || self.is_inside()
+    }
+
     /// True if a response has begun whose body is not complete.
     pub const fn is_inside(&self) -> bool {
         self.reader.is_inside()
@@ -311,6 +336,7 @@ impl Client {
 
     fn answered<'a>(&mut self, message: Message<'a>) -> ClientEvent<'a> {
         let ticket = self.waiting.pop();
+        (self.is_in_head, self.last) = (false, message.start.status);
         self.is_closing |= !message.start.persists || ticket.is_none();
         let response = Response {
             status: message.start.status,

@@ -8,6 +8,12 @@ pub enum Malformed {
     /// The start line or a field is not HTTP (sections 3 to 5).
     #[error("not an HTTP/1.1 message: is this the right port?")]
     Head,
+    /// Bytes came behind an answer whose status allows no body (section 6.3).
+    #[error("bytes behind an answer that has no body: 204 and 304 end with their head")]
+    NoBody,
+    /// Bytes came behind the end of an answer, and they begin no other one.
+    #[error("bytes behind the end of an answer, as its head gives it")]
+    Surplus,
     /// A line of a request ends in LF alone (section 2.2).
     #[error("a line ends without CR")]
     BareLineFeed,
@@ -49,6 +55,8 @@ impl Malformed {
             Self::BodyTooLong(_) => 413,
             Self::Coding => 501,
             Self::Head
+            | Self::NoBody
+            | Self::Surplus
             | Self::BareLineFeed
             | Self::TwoLengths
             | Self::Length
