@@ -74,7 +74,11 @@ impl Refusals {
     /// A message was rejected; `text` is asked for once a code.
     pub(crate) fn note_rejected(&mut self, code: Reason, text: impl FnOnce() -> String) {
         self.once(Topic::Code(code), || {
-            Note::Rejecting(format!("code {code}: {}", text()))
+            let text = text();
+            Note::Rejecting(match text.is_empty() {
+                true => format!("code {code}, without a text"),
+                false => format!("code {code}: {text}"),
+            })
         });
     }
 
@@ -183,7 +187,9 @@ mod tests {
         assert!(noted[1].starts_with("code 500: ") && noted[1].len() < 1_000);
         refusals.note(application(404), b"x");
         assert!(texts(&mut refusals).is_empty());
+        refusals.note(application(503), b"");
+        assert_eq!(texts(&mut refusals), ["code 503, without a text"]);
         (0..100).for_each(|code| refusals.note(application(code), b""));
-        assert_eq!(texts(&mut refusals).len(), OF_KIND_MAX - 2);
+        assert_eq!(texts(&mut refusals).len(), OF_KIND_MAX - 3);
     }
 }

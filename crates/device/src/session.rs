@@ -12,7 +12,7 @@ use std::cell::OnceCell;
 use std::fmt::{Debug, Display};
 
 use muster_measure::LinkAccount;
-use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, StreamId};
+use muster_model::{Cause, ConnectFailure, LinkId, Micros, Outcome, Reason, ShedCause, StreamId};
 use muster_plan::ClientPlan;
 use muster_platform::{CommandCopy, Protocol};
 use muster_protocol::mqtt::Topic;
@@ -50,6 +50,8 @@ pub trait Session: Debug + Default {
     const PROTOCOL: Protocol;
     /// The carrier of the bytes.
     const TRANSPORT: Transport;
+    /// The cause for which messages are shed while the platform asks a link for silence.
+    const SILENCE: ShedCause = ShedCause::BackOff;
 
     /// The settings of a fleet's sessions; none if the fleet speaks another protocol.
     fn settings(client: &ClientPlan) -> Option<&Self::Settings>;

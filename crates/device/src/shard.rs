@@ -214,7 +214,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Reason for which a message that waits on a link cannot go now.
     fn obstacle(&self, at: u32, now: Micros) -> ShedCause {
         match self.links.get(at).state() {
-            State::Down | State::Resting if self.silent_until(at) > now => ShedCause::BackOff,
+            State::Down | State::Resting if self.silent_until(at) > now => P::SILENCE,
             State::Down | State::Resting | State::Opening(_) | State::Handshaking => {
                 ShedCause::Offline
             }
@@ -224,7 +224,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 ShedCause::SocketFull
             }
             State::Up if self.is_leaving(at, now) => ShedCause::Offline,
-            State::Up if self.silent_until(at) > now => ShedCause::BackOff,
+            State::Up if self.silent_until(at) > now => P::SILENCE,
             State::Up if self.window_free(at) == 0 => ShedCause::Window,
             State::Up => ShedCause::InFlight,
         }

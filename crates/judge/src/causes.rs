@@ -139,7 +139,8 @@ impl LinkEnd {
                 | Cause::BetweenRequests
                 | Cause::ClosedIdle
                 | Cause::Unanswered
-                | Cause::AnswerCutOff,
+                | Cause::AnswerCutOff
+                | Cause::AnswerUnfinished,
             ) => "platform.devices".to_owned(),
         }
     }

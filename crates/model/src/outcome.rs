@@ -66,6 +66,8 @@ pub enum Cause {
     Unanswered,
     /// The connection ended within the body of an answer: before its length was reached, or its last chunk.
     AnswerCutOff,
+    /// We closed a connection of HTTP on which an answer had begun and did not end in time.
+    AnswerUnfinished,
 }
 
 /// Reason that a message was never sent.
@@ -79,6 +81,8 @@ pub enum ShedCause {
     Offline,
     /// The platform asked the device to wait, or the device had decided to.
     BackOff,
+    /// The platform asked the device to wait, by `Retry-After` of HTTP.
+    RetryAfter,
     /// The device's queue was at its bound.
     QueueFull,
     /// A query was outstanding.
@@ -107,7 +111,7 @@ impl Cause {
     pub const fn rests(self) -> bool {
         matches!(
             self,
-            Self::BetweenRequests | Self::ClosedIdle | Self::Unanswered
+            Self::BetweenRequests | Self::ClosedIdle | Self::Unanswered | Self::AnswerUnfinished
         )
     }
 
@@ -131,18 +135,20 @@ impl Cause {
             | Self::Unsendable
             | Self::BetweenRequests
             | Self::ClosedIdle
-            | Self::Unanswered => false,
+            | Self::Unanswered
+            | Self::AnswerUnfinished => false,
         }
     }
 }
 
 impl ShedCause {
     /// Every cause, in the order of the report.
-    pub const ALL: [ShedCause; 11] = [
+    pub const ALL: [ShedCause; 12] = [
         ShedCause::InFlight,
         ShedCause::Window,
         ShedCause::Offline,
         ShedCause::BackOff,
+        ShedCause::RetryAfter,
         ShedCause::QueueFull,
         ShedCause::Busy,
         ShedCause::SocketFull,
@@ -167,6 +173,7 @@ impl ShedCause {
             Self::Window => "window",
             Self::Offline => "offline",
             Self::BackOff => "back-off",
+            Self::RetryAfter => "retry-after",
             Self::QueueFull => "queue-full",
             Self::Busy => "busy",
             Self::SocketFull => "socket-full",
@@ -204,6 +211,7 @@ impl fmt::Display for Cause {
             Self::ClosedIdle => f.write_str("closed-while-idle"),
             Self::Unanswered => f.write_str("request-unanswered"),
             Self::AnswerCutOff => f.write_str("answer-cut-off"),
+            Self::AnswerUnfinished => f.write_str("answer-unfinished"),
         }
     }
 }
@@ -352,6 +360,7 @@ mod tests {
             Cause::Lifetime,
             Cause::Offline,
             Cause::Unanswered,
+            Cause::AnswerUnfinished,
         ] {
             assert!(!ours.is_of_platform(), "{ours}");
         }

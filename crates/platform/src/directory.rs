@@ -48,6 +48,11 @@ impl Directory {
         self.spec.devices
     }
 
+    /// Wall-clock milliseconds since the Unix epoch at an instant of the run.
+    pub fn wall_ms(&self, at: Micros) -> u64 {
+        self.spec.wall_ms_at_t0 + at.get() / 1_000
+    }
+
     /// `${tenant}`.
     pub fn tenant(&self) -> &str {
         &self.spec.tenant

@@ -1,7 +1,7 @@
 //! Requests whose form the scenario gives, and the answers that accept them.
 
 use muster_load::Template;
-use muster_model::{Outcome, Reason};
+use muster_model::{Micros, Outcome, Reason};
 use muster_plan::{AnswerId, HttpCall, HttpSettings, Plan, Secret};
 
 use crate::world::{World, plan, says, status};
@@ -103,4 +103,19 @@ fn a_success_without_the_id_that_it_has_to_name_is_a_refusal_of_its_own() {
             told.outcomes()
         );
     }
+}
+
+#[test]
+fn a_success_of_http_that_the_scenario_does_not_name_is_reported_with_the_remedy() {
+    let mut world = World::new(&calling(call(), "v1"), |asked| match asked.number {
+        0 => says("HTTP/1.1 205 X\r\nContent-Length: 5\r\n\r\nhello"),
+        _ => status(204),
+    });
+    world.start();
+    world.run_until(Micros::from_secs(20));
+    let notes = format!("{:?}", world.shard.recording().refusals().take());
+    assert!(
+        notes.contains("code http-205: `success` does not name"),
+        "{notes}"
+    );
 }

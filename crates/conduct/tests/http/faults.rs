@@ -96,6 +96,33 @@ fn a_redirect_is_told_with_its_target_and_not_followed() {
     assert!(world.end().all_ended_as(redirected));
 }
 
+#[test]
+fn an_answer_that_begins_and_does_not_end_in_time_is_not_like_none() {
+    let drip = || (0..1_000).map(|_| Step::Says(Micros::from_millis(100), b"x".to_vec()));
+    for (head, cause) in [
+        ("HTTP/1.1 200 OK\r\nA: ", Cause::AnswerUnfinished),
+        ("HTTP/1.1 202 OK\r\n\r\n", Cause::AnswerUnfinished),
+        (
+            "HTTP/1.1 202 OK\r\nContent-Length: 5000\r\n\r\n",
+            Cause::AnswerUnfinished,
+        ),
+        ("", Cause::Unanswered),
+    ] {
+        let mut world = World::new(&plan("", "", &KEPT), move |_| match head {
+            "" => Vec::new(),
+            _ => says(head).into_iter().chain(drip()).collect(),
+        });
+        world.start();
+        world.run_until(Micros::from_secs(300));
+        let notes = format!("{:?}", world.shard.recording().refusals().take());
+        let is_begun = cause == Cause::AnswerUnfinished;
+        assert_eq!(notes.contains("did not end in time"), is_begun, "{notes}");
+        let told = world.end();
+        assert!(told.all_ended_as(Outcome::TimedOut), "{head}");
+        assert!(told.ends().iter().all(|end| *end == cause), "{head}");
+    }
+}
+
 /// A head, a body or a trailer that never ends meets a bound; one that comes byte by byte meets the time-out.
 #[test]
 fn an_endless_answer_ends_its_message() {

@@ -181,6 +181,32 @@ fn retry_after_may_be_a_date_of_the_servers_clock() {
 }
 
 #[test]
+fn a_silence_that_is_longer_than_the_run_or_cannot_be_read_is_reported() {
+    for (value, note) in [
+        ("100000", Some("86,400 s of silence, longer than")),
+        ("soon", Some("`soon` is neither a number")),
+        ("2", None),
+    ] {
+        for obeys_retry_after in [true, false] {
+            let settings = HttpSettings {
+                obeys_retry_after,
+                ..KEPT
+            };
+            let mut world = World::new(&plan("", "", &settings), move |_| {
+                let retry = format!("Retry-After: {value}\r\nContent-Length: 0");
+                says(&format!("HTTP/1.1 429 X\r\n{retry}\r\n\r\n"))
+            });
+            world.start();
+            world.run_until(Micros::from_secs(20));
+            let notes = format!("{:?}", world.shard.recording().refusals().take());
+            let note = note.filter(|_| obeys_retry_after);
+            assert_eq!(notes.contains("ReasonString"), note.is_some(), "{notes}");
+            assert!(notes.contains(note.unwrap_or_default()), "{notes}");
+        }
+    }
+}
+
+#[test]
 fn another_refusal_asks_for_no_silence() {
     let (told, _) = World::run(&KEPT, "", |_| {
         says("HTTP/1.1 500 X\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
@@ -199,7 +225,7 @@ fn a_message_that_may_not_wait_is_shed_while_the_platform_asks_for_silence() {
             _ => status(202),
         },
     );
-    let shed = Outcome::Shed(ShedCause::BackOff);
+    let shed = Outcome::Shed(ShedCause::RetryAfter);
     let of = |outcome| told.outcomes().iter().filter(|it| **it == outcome).count();
     assert_eq!(
         (of(shed), of(Outcome::Accepted)),

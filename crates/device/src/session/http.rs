@@ -10,7 +10,7 @@ mod requesting;
 use std::fmt;
 
 use muster_measure::LinkAccount;
-use muster_model::{Cause, Micros};
+use muster_model::{Cause, Micros, ShedCause};
 use muster_plan::{ClientPlan, HttpSettings};
 use muster_platform::Protocol;
 use muster_protocol::http::{self, ClientEvent, InvalidField, Malformed};
@@ -29,6 +29,10 @@ const REQUEST_TIMEOUT: u16 = 408;
 /// Words for an answer without its end.
 const CUT_OFF: &str = "the connection ended before the body of an answer had its Content-Length or its last chunk: look \
                        at the server, or at a proxy in front of it";
+
+/// Words for an answer that began and did not end in time.
+const UNFINISHED: &str = "an answer began and did not end in time: it comes too slowly, its last chunk is missing, or it \
+                          has no Content-Length and the server keeps the connection open";
 
 /// HTTP, with buffers that all links render in.
 #[derive(Debug, Default)]
@@ -72,6 +76,7 @@ impl Session for Http {
 
     const PROTOCOL: Protocol = Protocol::Http;
     const TRANSPORT: Transport = Transport::Stream;
+    const SILENCE: ShedCause = ShedCause::RetryAfter;
 
     fn settings(client: &ClientPlan) -> Option<&HttpSettings> {
         client.http()
@@ -182,7 +187,10 @@ impl Session for Http {
             return cause;
         }
         if state.is_given_up {
-            return Cause::Unanswered;
+            return match state.client.is_begun() {
+                true => Cause::AnswerUnfinished,
+                false => Cause::Unanswered,
+            };
         }
         if !is_by_us && state.client.is_inside() {
             return Cause::AnswerCutOff;
@@ -200,10 +208,12 @@ impl Session for Http {
         }
     }
 
-    /// Notes the first answer that was cut off.
+    /// Notes the first answer without its end.
     fn note_end(&self, at: &mut Context<'_, Self>, cause: Cause, _brief_lives: u8) {
         if cause == Cause::AnswerCutOff {
             at.refusals.note_said(&cause, CUT_OFF);
+        } else if cause == Cause::AnswerUnfinished {
+            at.refusals.note_said(&cause, UNFINISHED);
         }
     }
 

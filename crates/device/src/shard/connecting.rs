@@ -272,7 +272,8 @@ fn failure_of(cause: Cause) -> ConnectFailure {
         | Cause::BetweenRequests
         | Cause::ClosedIdle
         | Cause::Unanswered
-        | Cause::AnswerCutOff => ConnectFailure::Closed,
+        | Cause::AnswerCutOff
+        | Cause::AnswerUnfinished => ConnectFailure::Closed,
         Cause::Network => ConnectFailure::Unreachable,
         Cause::PeerDisconnect(reason) => ConnectFailure::Rejected(reason),
         Cause::PingUnanswered => ConnectFailure::TimedOut,

@@ -1,6 +1,6 @@
 //! Answers of HTTP.
 
-use muster_model::{Micros, Reason};
+use muster_model::{Micros, Reason, ShedCause, figure};
 use muster_plan::{AnswerId, HttpCall};
 use muster_platform::{Answered, Field, Protocol, Segments, Status, id_at};
 use muster_protocol::http::{LentResponse, Response, read_date};
@@ -12,6 +12,11 @@ use crate::token::{Token, due_of, is_unawaited, stream_of};
 
 /// The longest silence that a link keeps, in seconds: no run waits for longer.
 const RETRY_AFTER_MAX_S: u32 = 24 * 3_600;
+/// Bytes of an unreadable `Retry-After` that are shown.
+const RETRY_AFTER_SHOWN: usize = 40;
+/// The remedy for a status that is a success of HTTP, and not one of the scenario.
+const UNLISTED: &str =
+    "`success` does not name this status; add it if the API means that it took the message";
 /// Bytes of the target of a redirect that are shown.
 const LOCATION_MAX: usize = 120;
 /// Bytes of the longest id that counts as one.
@@ -71,10 +76,22 @@ impl Context<'_, Http> {
         if !is_asked || !self.class.client.settings.obeys_retry_after {
             return;
         }
-        if let Some(seconds) = silence_s(response) {
-            let silence = Micros::from_secs(seconds.min(RETRY_AFTER_MAX_S).into());
-            self.state.silent_until = self.state.silent_until.max(self.now + silence);
+        let Some(value) = response.field("retry-after") else {
+            return;
+        };
+        let date = response.field("date");
+        let Some(silence) = silence(value, date, self.class.directory.wall_ms(self.now)) else {
+            return self.refusals.note_said(&"Retry-After", &unreadable(value));
+        };
+        let load = self.class.streams.iter().map(|stream| {
+            let spec = stream.schedule.spec();
+            spec.warm_up + spec.measure
+        });
+        if load.max().is_some_and(|load| silence > load) {
+            self.refusals
+                .note_said(&ShedCause::RetryAfter, &beyond(silence));
         }
+        self.state.silent_until = self.state.silent_until.max(self.now + silence);
     }
 
     /// Reads an answer as the dialect has it, or as the scenario says.
@@ -85,10 +102,12 @@ impl Context<'_, Http> {
             return match refusal(call, response) {
                 None => Reply::Accepted,
                 Some(reason) => {
-                    // The words of the API say more, if there are any.
-                    let hint =
-                        (class.dialect.requests(Protocol::Http).hint)(Status(response.status));
-                    let hint = hint.filter(|_| response.body.is_empty());
+                    let hint = class.dialect.requests(Protocol::Http).hint;
+                    let hint = match matches!(reason, Reason::Http(200..=299)) {
+                        true => Some(UNLISTED),
+                        // The words of the API say more, if there are any.
+                        false => hint(Status(response.status)).filter(|_| response.body.is_empty()),
+                    };
                     self.rejected(reason, response, hint)
                 }
             };
@@ -177,13 +196,38 @@ fn is_id(id: &[u8]) -> bool {
     text.is_some_and(|id| !id.is_empty() && !id.contains(char::is_control))
 }
 
-/// The silence that a refusal asks for, in seconds. A date counts from that of the server's own clock.
-fn silence_s(response: &LentResponse<'_>) -> Option<u32> {
-    let value = response.field("retry-after")?;
-    seconds(value).or_else(|| {
-        let (until, from) = (read_date(value)?, read_date(response.field("date")?)?);
-        Some(u32::try_from(until.saturating_sub(from)).unwrap_or(u32::MAX))
-    })
+/// The silence that a refusal asks for; none if it cannot be read. A date counts from that of the server's own
+/// clock, or from ours in milliseconds where the answer has none.
+fn silence(value: &[u8], date: Option<&[u8]>, wall_ms: u64) -> Option<Micros> {
+    let most = u64::from(RETRY_AFTER_MAX_S) * 1_000;
+    let ms = match seconds(value) {
+        Some(seconds) => u64::from(seconds) * 1_000,
+        None => {
+            let from_ms = date
+                .and_then(read_date)
+                .map_or(wall_ms, |date| date * 1_000);
+            (read_date(value)? * 1_000).saturating_sub(from_ms)
+        }
+    };
+    Some(Micros::from_millis(ms.min(most)))
+}
+
+/// Words for a `Retry-After` that cannot be read.
+#[cold]
+fn unreadable(value: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&value[..value.len().min(RETRY_AFTER_SHOWN)]);
+    let shown = shown.escape_debug();
+    format!("`{shown}` is neither a number of seconds nor a date, and is ignored")
+}
+
+/// Words for a silence that is longer than the load lasts.
+#[cold]
+fn beyond(silence: Micros) -> String {
+    let seconds = figure::count(silence.get() / 1_000_000);
+    format!(
+        "Retry-After asks for {seconds} s of silence, longer than warm-up and measuring; `obey-retry-after: false` \
+         sends all the same"
+    )
 }
 
 /// The seconds of `Retry-After`; none for a date.
@@ -237,6 +281,26 @@ mod tests {
         assert_eq!(
             read,
             [Some(0), Some(120), Some(u32::MAX), None, None, None, None]
+        );
+    }
+
+    /// RFC 9110 section 10.2.3.
+    #[test]
+    fn a_date_ends_the_silence_by_the_servers_clock_or_by_ours() {
+        let until = b"Sun, 06 Nov 1994 08:49:41 GMT";
+        let servers = b"Sun, 06 Nov 1994 08:49:37 GMT".as_slice();
+        let ours = 784_111_779_500;
+        let ms = |value: &[u8], date| silence(value, date, ours).map(|it| it.get() / 1_000);
+        assert_eq!(ms(until, Some(servers)), Some(4_000));
+        assert_eq!(ms(until, None), Some(1_500));
+        assert_eq!(ms(until, Some(b"noon")), Some(1_500));
+        assert_eq!(ms(servers, None), Some(0), "it is over");
+        assert_eq!(ms(b"7", Some(servers)), Some(7_000));
+        assert_eq!(ms(b"99999999999", None), Some(86_400_000));
+        assert_eq!(ms(b"soon", Some(servers)), None);
+        assert_eq!(
+            unreadable(b"so\non"),
+            "`so\\non` is neither a number of seconds nor a date, and is ignored"
         );
     }
 
