@@ -1,12 +1,13 @@
 //! Links that never came up: the cause, and the key of the scenario to look at.
 
 mod messages;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use muster_measure::{Phase, ScopeSummary, TargetCounts};
-use muster_model::{Cause, ConnectFailure, FleetId, Reason, TlsFailure, figure};
+use muster_model::{Cause, ConnectFailure, FleetId, Reason, StreamId, TlsFailure, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -58,8 +59,25 @@ pub struct FleetHints {
     pub closed_in_handshake: String,
     /// The likely reason why a peer answers in another protocol, as the end of a sentence.
     pub other_protocol: String,
+    /// The words of the session for bytes of another protocol; empty if it has none.
+    pub other_protocol_words: String,
     /// True if a peer that does not know a device leaves its handshake without an answer, as over DTLS.
     pub is_refused_in_silence: bool,
+    /// True if each message is a request, whose answer says by itself if the platform took it.
+    pub has_requests: bool,
+    /// Words for the requests of each stream whose form is the scenario's.
+    pub requests: Vec<RequestHints>,
+}
+
+/// Words for the requests of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestHints {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its method and path, such as `POST /v1/devices/${id}/readings`.
+    pub line: String,
+    /// The key with the answers that accept a message, such as `success: 202`.
+    pub success: String,
 }
 
 /// The end of a try to connect, or of a link that had come up.
@@ -241,15 +259,12 @@ fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<L
 fn place(
     hints: &FleetHints,
     evidence: &Evidence<'_>,
-    is_at_fault: fn(&TargetCounts) -> bool,
+    is_at_fault: impl Fn(&TargetCounts) -> bool,
 ) -> String {
     let targets = &evidence.summary.run.links.targets;
     let at_fault = targets.iter().filter(|(_, of)| is_at_fault(of));
     let at_fault: Vec<&str> = at_fault.map(|(address, _)| address.as_str()).collect();
-    // Counts by address are those of all fleets.
-    let mut others = evidence.hints.fleets.iter();
-    let is_shared = others.all(|of| of.addresses == hints.addresses);
-    if is_shared && !at_fault.is_empty() {
+    if has_counts(hints, evidence) && !at_fault.is_empty() {
         let (at, all) = (listed(&at_fault), targets.len());
         return format!(", at {at} of {all} addresses");
     }
@@ -258,6 +273,12 @@ fn place(
         true => String::new(),
         false => format!(", at {}", listed(&all)),
     }
+}
+
+/// True if the counts by address are those of the fleet's addresses: they are summed up over all fleets.
+fn has_counts(hints: &FleetHints, evidence: &Evidence<'_>) -> bool {
+    let mut all = evidence.hints.fleets.iter();
+    all.all(|of| of.addresses == hints.addresses)
 }
 
 /// The first addresses, and how many more there are.

@@ -47,7 +47,7 @@ mod warnings;
 
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
-pub use causes::{FleetHints, Hints, LinkCause};
+pub use causes::{FleetHints, Hints, LinkCause, RequestHints};
 pub use delivery::UnknownDelivery;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, StreamRole, holds};
 pub use health::{

@@ -1,6 +1,8 @@
 //! Hints at TLS that is missing or too much at an address.
 
 use crate::Scheme;
+use muster_platform::Protocol;
+use muster_protocol::http::Malformed;
 use muster_protocol::layer::LayerError;
 
 /// The scheme of an address, and the keys of the scenario for TLS there.
@@ -48,6 +50,14 @@ impl Security {
         match self.scheme.is_tls() {
             true => String::new(),
             false => self.hint_on_silence(),
+        }
+    }
+
+    /// The words with which a session reports bytes of another protocol; empty if it has none.
+    pub fn words_on_nonsense(self) -> String {
+        match self.scheme.protocol() {
+            Protocol::Http => Malformed::Head.to_string(),
+            Protocol::Mqtt | Protocol::Coap => String::new(),
         }
     }
 

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
-use muster_judge::{FleetHints, Hints, LinkCause};
+use muster_judge::{FleetHints, Hints, LinkCause, RequestHints};
 use muster_measure::BackendLedger;
 use muster_model::{ConnectFailure, LinkId, Reason};
-use muster_plan::{BackendPlan, Endpoint, FleetPlan, Plan, Security};
+use muster_plan::{BackendPlan, Endpoint, FleetPlan, HttpCall, Plan, Security, StreamPlan};
+use muster_platform::Protocol;
 use muster_report::Event;
 
 use crate::events::{CONSUMER_REFUSED, PUSH_REFUSED};
@@ -40,13 +41,44 @@ pub(crate) fn hints(
             addresses: Endpoint::each_once(endpoints),
             closed_in_handshake: security.hint_on_silence(),
             other_protocol: security.hint_on_nonsense(),
+            other_protocol_words: security.words_on_nonsense(),
             is_refused_in_silence: scheme.is_dtls(),
+            has_requests: fleet.client.protocol() == Protocol::Http,
+            requests: fleet.streams.iter().filter_map(request).collect(),
         }
     };
     Hints {
         fleets: plan.fleets.iter().map(of_fleet).collect(),
         first_refused: first_refused(plan, events),
         consumers,
+    }
+}
+
+/// Words for the requests of a stream, if the scenario gives their form. A query may hold secrets.
+fn request(stream: &StreamPlan) -> Option<RequestHints> {
+    let call = stream.http.as_deref()?;
+    let path = stream.topic.source();
+    let path = path.split('?').next().unwrap_or_default();
+    Some(RequestHints {
+        stream: stream.id,
+        line: format!("{} /{path}", call.method),
+        success: success(call),
+    })
+}
+
+/// The key `success` as the scenario may write it.
+fn success(call: &HttpCall) -> String {
+    let ranges = call
+        .success
+        .iter()
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+    let ranges: Vec<String> = ranges.collect();
+    match &ranges[..] {
+        [only] => format!("success: {only}"),
+        all => format!("success: [ {} ]", all.join(", ")),
     }
 }
 
@@ -246,6 +278,32 @@ fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant:
         );
         assert!(fleets[0].closed_in_handshake.contains("`mqtt://`"));
         assert_eq!(fleets[1].closed_in_handshake, "");
+    }
+
+    #[test]
+    fn requests_are_named_by_method_path_and_the_answers_that_accept_them() {
+        let text = "
+name: x
+platform: { kind: http, devices: [ \"http://127.0.0.1:1/api\" ] }
+fleet: [ { name: a, streams: [ { name: one, rate: 1/s, path: \"/v1/${id}?key=hunter2\", success: 202, payload: { size: 64 } }, { name: two, rate: 1/s, method: PUT, path: \"/v2\", success: [ 200-204, 409 ], payload: { size: 64 } } ] } ]
+";
+        let source = Source {
+            name: "x.yaml",
+            text,
+        };
+        let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
+        let [fleet] = &hints(&plan, &[], &[], Some(Ending::Planned), &[]).fleets[..] else {
+            panic!("one fleet");
+        };
+        let words = fleet.requests.iter();
+        let words: Vec<_> = words.map(|it| (&it.line[..], &it.success[..])).collect();
+        let wanted = [
+            ("POST /v1/${id}", "success: 202"),
+            ("PUT /v2", "success: [ 200-204, 409 ]"),
+        ];
+        assert_eq!(words, wanted);
+        assert!(fleet.has_requests);
+        assert!(fleet.other_protocol_words.contains("right port"));
     }
 
     #[test]

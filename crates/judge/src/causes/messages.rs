@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::{ScopeSummary, TargetCounts};
 use muster_model::{Cause, ConnectFailure, Reason, TlsFailure, figure};
 
-use super::{FleetHints, LinkCause, fleet_name, place, quoted};
+use super::{FleetHints, LinkCause, fleet_name, place, quoted, requests};
 use crate::Evidence;
 
 /// Messages of a fleet without success, by faults that another load would not mend: credentials where links need
@@ -23,6 +23,7 @@ pub(super) fn of(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Ve
         most.map(|(reason, count)| (*reason, *count))
     };
     let fleet = Fleet {
+        at,
         name: fleet_name(at, evidence),
         sent: uplink.sent,
         hints: evidence.hints.fleets.get(at).cloned().unwrap_or_default(),
@@ -44,15 +45,20 @@ pub(super) fn of(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Ve
         broken(Cause::AnswerCutOff).map(|(cause, count)| fleet.unreadable(cause, count)),
         in_tls.map(|(cause, count)| fleet.in_tls(cause, *count)),
     ];
-    all.into_iter().flatten().collect()
+    let requests = match fleet.hints.has_requests {
+        true => requests::of(&fleet, scope, &refused),
+        false => Vec::new(),
+    };
+    all.into_iter().flatten().chain(requests).collect()
 }
 
 /// A fleet whose messages found no success.
-struct Fleet<'a> {
-    name: String,
+pub(super) struct Fleet<'a> {
+    pub(super) at: usize,
+    pub(super) name: String,
     sent: u64,
-    hints: FleetHints,
-    evidence: &'a Evidence<'a>,
+    pub(super) hints: FleetHints,
+    pub(super) evidence: &'a Evidence<'a>,
 }
 
 impl Fleet<'_> {
@@ -81,8 +87,13 @@ impl Fleet<'_> {
     /// Messages whose answer is not the protocol's, or ends too early.
     fn unreadable(&self, cause: Cause, count: u64) -> LinkCause {
         let place = self.place(|of| of.broken > 0 && of.accepted == 0);
+        let said = self.evidence.reason_strings.get(&cause.to_string());
+        let other = &self.hints.other_protocol_words;
+        // A fault within the protocol is none of TLS.
+        let is_other = other.is_empty() || said.is_none_or(|said| said == other);
         let (what, hint) = match cause == Cause::Malformed {
-            true => ("an unreadable answer", self.hints.other_protocol.as_str()),
+            true if is_other => ("an unreadable answer", self.hints.other_protocol.as_str()),
+            true => ("an unreadable answer", ""),
             false => ("an answer without its end", ""),
         };
         let words = format!("ended with {what} ({cause}){place}");
@@ -108,7 +119,7 @@ impl Fleet<'_> {
         .of_messages()
     }
 
-    fn cause(&self, see: String) -> LinkCause {
+    pub(super) fn cause(&self, see: String) -> LinkCause {
         LinkCause {
             fleet: self.name.clone(),
             backend: None,
@@ -120,14 +131,14 @@ impl Fleet<'_> {
         }
     }
 
-    fn place(&self, is_at_fault: fn(&TargetCounts) -> bool) -> String {
+    pub(super) fn place(&self, is_at_fault: impl Fn(&TargetCounts) -> bool) -> String {
         place(&self.hints, self.evidence, is_at_fault)
     }
 }
 
 impl LinkCause {
     /// The cause with its text as a sentence about messages.
-    fn of_messages(self) -> Self {
+    pub(super) fn of_messages(self) -> Self {
         let (count, of) = (figure::count(self.count), figure::count(self.of));
         let Self {
             fleet, text, see, ..

@@ -2,12 +2,12 @@
 
 use muster_judge::{
     Allowance, Consequence, Ending, FleetHints, Incident, IncidentKind, Latency, LinkCause,
-    Percentile, RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share, SloBound, Stop,
-    StopIf, StopTrigger, Unevaluated,
+    Percentile, RequestHints, RuleKind, RuleName, RuleOutcome, Rules, RunResult, Scope, Share,
+    SloBound, Stop, StopIf, StopTrigger, Unevaluated,
 };
 use muster_measure::{Phase, Summary, TargetCounts, WindowDelta, WindowKey};
 use muster_model::{
-    Cause, ConnectFailure, FleetId, Micros, Outcome, Reason, ShedCause, TlsFailure,
+    Cause, ConnectFailure, FleetId, Micros, Outcome, Reason, ShedCause, StreamId, TlsFailure,
 };
 
 use crate::run::{Run, failed, rule};
@@ -445,6 +445,219 @@ fn messages_that_no_other_load_would_save_are_a_cause_with_address_and_key() {
         texts[0].contains(", at 10.0.0.2:80 of 2 addresses, "),
         "{texts:?}"
     );
+}
+
+/// A run over requests to two addresses, at neither of which a message was accepted.
+fn requests() -> (Run, Summary) {
+    let mut run = Run::healthy(100, 10);
+    run.hints.fleets.push(FleetHints {
+        addresses: vec!["http://a".to_owned(), "http://b".to_owned()],
+        other_protocol: "; is it TLS?".to_owned(),
+        other_protocol_words: "no HTTP".to_owned(),
+        has_requests: true,
+        requests: vec![RequestHints {
+            stream: StreamId(0),
+            line: "POST /v1/${id}".to_owned(),
+            success: "success: 202".to_owned(),
+        }],
+        ..FleetHints::default()
+    });
+    let mut summary = run.summary();
+    for scope in [&mut summary.fleets[0], &mut summary.streams[0]] {
+        scope.uplink.sent = 250;
+        scope.uplink.accepted = 0;
+    }
+    (run, summary)
+}
+
+fn texts(run: &Run, summary: &Summary) -> Vec<String> {
+    let causes = run.judged_by(summary).causes.into_iter();
+    causes.map(|cause| cause.text).collect()
+}
+
+/// The counts of two addresses: the first takes its messages.
+fn half_dead(summary: &mut Summary, second: TargetCounts) {
+    for scope in [&mut summary.fleets[0], &mut summary.streams[0]] {
+        scope.uplink.accepted = 125;
+    }
+    let first = TargetCounts {
+        accepted: 125,
+        rejected: 3,
+        timed_out: 3,
+        broken: 3,
+        ..TargetCounts::default()
+    };
+    let targets = &mut summary.run.links.targets;
+    targets.insert("10.0.0.1:80".to_owned(), first);
+    targets.insert("10.0.0.2:80".to_owned(), second);
+}
+
+#[test]
+fn a_code_on_all_messages_is_a_cause_with_request_address_body_and_key() {
+    for (code, meaning, see) in [
+        (404, "not found", "fleet.meters.streams.readings.path"),
+        (
+            405,
+            "method not allowed",
+            "fleet.meters.streams.readings.method",
+        ),
+        (
+            426,
+            "upgrade required",
+            "platform.devices and fleet.meters.streams.readings",
+        ),
+        (
+            500,
+            "internal server error",
+            "platform.devices and fleet.meters.streams.readings",
+        ),
+    ] {
+        let (mut run, mut summary) = requests();
+        let reason = Reason::Http(code).to_string();
+        for scope in [&mut summary.fleets[0], &mut summary.streams[0]] {
+            let refused = [(reason.clone(), 240), ("http-429".to_owned(), 10)];
+            scope.uplink.rejected_by_code.extend(refused);
+        }
+        let words = format!(
+            "240 of 250 messages of fleet `meters` rejected: {reason} ({meaning}) to POST \
+             /v1/${{id}}, at http://a, http://b"
+        );
+        assert_eq!(texts(&run, &summary), [format!("{words}; see {see}")]);
+        run.reason_strings.insert(reason.clone(), "boom".to_owned());
+        let quoted = format!("{words}, \"boom\"; see {see}");
+        assert_eq!(texts(&run, &summary), [quoted]);
+        // Some are accepted: the load may be to blame.
+        summary.fleets[0].uplink.accepted = 1;
+        assert!(texts(&run, &summary).is_empty());
+        run.hints.fleets[0].has_requests = false;
+        summary.fleets[0].uplink.accepted = 0;
+        assert!(texts(&run, &summary).is_empty(), "no requests");
+    }
+}
+
+#[test]
+fn a_success_that_the_scenario_does_not_name_is_a_cause_with_the_remedy() {
+    let (run, mut summary) = requests();
+    for scope in [&mut summary.fleets[0], &mut summary.streams[0]] {
+        scope.uplink.accepted = 160;
+        let refused = [("http-201".to_owned(), 90)];
+        scope.uplink.rejected_by_code.extend(refused);
+    }
+    let text = "90 of 250 messages of fleet `meters` rejected: http-201 is not in `success: 202`; \
+                add it if the API means that it took the message; see \
+                fleet.meters.streams.readings.success";
+    assert_eq!(texts(&run, &summary), [text]);
+}
+
+#[test]
+fn an_address_at_which_no_message_is_accepted_is_named() {
+    let dead = |of: &dyn Fn(&mut TargetCounts)| {
+        let mut counts = TargetCounts::default();
+        of(&mut counts);
+        counts
+    };
+    let at = ", at 10.0.0.2:80 of 2 addresses";
+    let (run, mut summary) = requests();
+    summary.fleets[0]
+        .uplink
+        .rejected_by_code
+        .insert("http-404".to_owned(), 128);
+    half_dead(&mut summary, dead(&|it| it.rejected = 125));
+    let words = "125 of 250 messages of fleet `meters` rejected: http-404 (not found)";
+    let see = "; see fleet.meters.streams";
+    assert_eq!(texts(&run, &summary), [format!("{words}{at}{see}")]);
+
+    let (run, mut summary) = requests();
+    summary.fleets[0].uplink.timed_out = 23;
+    half_dead(&mut summary, dead(&|it| it.timed_out = 20));
+    let words = "20 of 250 messages of fleet `meters` timed out without an answer (timed-out)";
+    let see = "; see platform.devices and fleet.meters.streams";
+    assert_eq!(texts(&run, &summary), [format!("{words}{at}{see}")]);
+
+    let (run, mut summary) = requests();
+    let broken = ("closed-by-peer".to_owned(), 128);
+    summary.fleets[0].uplink.broken_by_cause.extend([broken]);
+    half_dead(&mut summary, dead(&|it| it.broken = 125));
+    let words = "125 of 250 messages of fleet `meters` ended without an answer (closed-by-peer)";
+    let see = "; see platform.devices";
+    assert_eq!(texts(&run, &summary), [format!("{words}{at}{see}")]);
+    half_dead(
+        &mut summary,
+        dead(&|it| (it.broken, it.accepted) = (125, 1)),
+    );
+    assert!(texts(&run, &summary).is_empty(), "both take messages");
+}
+
+#[test]
+fn messages_that_all_time_out_are_a_cause_with_the_key_of_the_time_out() {
+    let (mut run, mut summary) = requests();
+    for scope in [&mut summary.fleets[0], &mut summary.streams[0]] {
+        scope.uplink.timed_out = 40;
+        let ended = [("request-unanswered".to_owned(), 30)];
+        scope.links.disconnects.extend(ended);
+    }
+    let see = "; see platform.devices and fleet.meters.streams.readings.timeout";
+    let words = "40 of 250 messages of fleet `meters` timed out without";
+    let at = ", at http://a, http://b";
+    let text = format!("{words} an answer (timed-out){at}{see}");
+    assert_eq!(texts(&run, &summary), [text]);
+    let begun = ("answer-unfinished".to_owned(), 31);
+    summary.fleets[0].links.disconnects.extend([begun]);
+    let said = ("answer-unfinished".to_owned(), "its last chunk".to_owned());
+    run.reason_strings.extend([said]);
+    let text =
+        format!("{words} the end of an answer (answer-unfinished){at}, \"its last chunk\"{see}");
+    assert_eq!(texts(&run, &summary), [text]);
+}
+
+#[test]
+fn a_port_that_only_closes_may_speak_tls_and_a_fault_within_the_protocol_does_not() {
+    let (run, mut summary) = requests();
+    let broken = ("closed-by-peer".to_owned(), 88);
+    summary.fleets[0].uplink.broken_by_cause.extend([broken]);
+    let text = "88 of 250 messages of fleet `meters` ended without an answer (closed-by-peer), at \
+                http://a, http://b; is it TLS?; see platform.devices";
+    assert_eq!(texts(&run, &summary), [text]);
+    for (said, hint) in [("no HTTP", "; is it TLS?"), ("the head is too long", "")] {
+        let (mut run, mut summary) = requests();
+        let malformed = Cause::Malformed.to_string();
+        let broken = (malformed.clone(), 88);
+        summary.fleets[0].uplink.broken_by_cause.extend([broken]);
+        run.reason_strings.insert(malformed, said.to_owned());
+        let text = format!(
+            "88 of 250 messages of fleet `meters` ended with an unreadable answer (malformed), at \
+             http://a, http://b, \"{said}\"{hint}; see platform.devices"
+        );
+        assert_eq!(texts(&run, &summary), [text]);
+    }
+}
+
+#[test]
+fn unreadable_bytes_behind_good_answers_are_a_cause_by_their_connections() {
+    let (mut run, mut summary) = requests();
+    summary.fleets[0].uplink.accepted = 250;
+    let ended = (Cause::Malformed.to_string(), 136);
+    summary.fleets[0].links.disconnects.extend([ended.clone()]);
+    summary.fleets[0].links.connected = 140;
+    run.reason_strings
+        .insert(ended.0, "bytes behind".to_owned());
+    let text = "136 of 140 connections of fleet `meters` ended with unreadable bytes (malformed), \
+                at http://a, http://b, \"bytes behind\"; see platform.devices";
+    assert_eq!(texts(&run, &summary), [text]);
+}
+
+#[test]
+fn a_silence_that_outlasts_the_run_is_a_cause_with_the_key_that_ends_it() {
+    let (mut run, mut summary) = requests();
+    let uplink = &mut summary.fleets[0].uplink;
+    (uplink.accepted, uplink.sent, uplink.shed) = (5, 10, 240);
+    let shed = (ShedCause::RetryAfter.to_string(), 240);
+    uplink.shed_by_cause.extend([shed.clone()]);
+    assert!(texts(&run, &summary).is_empty(), "it is over in time");
+    run.reason_strings.insert(shed.0, "for a day".to_owned());
+    let text = "240 of 250 messages of fleet `meters` not sent: the platform asks for silence \
+                (retry-after), \"for a day\"; see fleet.meters.obey-retry-after";
+    assert_eq!(texts(&run, &summary), [text]);
 }
 
 #[test]
