@@ -38,6 +38,8 @@ enum Topic {
     LowerQos,
     TakenOver,
     Cause(String),
+    /// A silence that the platform asks for.
+    Silence(&'static str),
 }
 
 /// The notes of a shard.
@@ -117,6 +119,13 @@ impl Refusals {
         let cause = cause.to_string();
         self.once(Topic::Cause(cause.clone()), || {
             Note::ReasonString(cause, text.chars().take(TEXT_MAX).collect())
+        });
+    }
+
+    /// The platform asks for silence in a way that has to be known; `text` is asked for once a topic.
+    pub(crate) fn note_silence(&mut self, topic: &'static str, text: impl FnOnce() -> String) {
+        self.once(Topic::Silence(topic), || {
+            Note::ReasonString(topic.to_owned(), text())
         });
     }
 

@@ -81,7 +81,9 @@ impl Context<'_, Http> {
         };
         let date = response.field("date");
         let Some(silence) = silence(value, date, self.class.directory.wall_ms(self.now)) else {
-            return self.refusals.note_said(&"Retry-After", &unreadable(value));
+            return self
+                .refusals
+                .note_silence("Retry-After", || unreadable(value));
         };
         let load = self.class.streams.iter().map(|stream| {
             let spec = stream.schedule.spec();
@@ -89,7 +91,7 @@ impl Context<'_, Http> {
         });
         if load.max().is_some_and(|load| silence > load) {
             self.refusals
-                .note_said(&ShedCause::RetryAfter, &beyond(silence));
+                .note_silence(ShedCause::RetryAfter.name(), || beyond(silence));
         }
         self.state.silent_until = self.state.silent_until.max(self.now + silence);
     }
