@@ -264,7 +264,10 @@ fn place(
     let targets = &evidence.summary.run.links.targets;
     let at_fault = targets.iter().filter(|(_, of)| is_at_fault(of));
     let at_fault: Vec<&str> = at_fault.map(|(address, _)| address.as_str()).collect();
-    if has_counts(hints, evidence) && !at_fault.is_empty() {
+    // Counts by address are those of all fleets.
+    let mut others = evidence.hints.fleets.iter();
+    let is_shared = others.all(|of| of.addresses == hints.addresses);
+    if is_shared && !at_fault.is_empty() {
         let (at, all) = (listed(&at_fault), targets.len());
         return format!(", at {at} of {all} addresses");
     }
@@ -273,12 +276,6 @@ fn place(
         true => String::new(),
         false => format!(", at {}", listed(&all)),
     }
-}
-
-/// True if the counts by address are those of the fleet's addresses: they are summed up over all fleets.
-fn has_counts(hints: &FleetHints, evidence: &Evidence<'_>) -> bool {
-    let mut all = evidence.hints.fleets.iter();
-    all.all(|of| of.addresses == hints.addresses)
 }
 
 /// The first addresses, and how many more there are.

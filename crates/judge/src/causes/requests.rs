@@ -7,7 +7,7 @@ use muster_measure::{Ledger, ScopeSummary, TargetCounts};
 use muster_model::{Cause, FleetId, Reason, ShedCause, StreamId, figure};
 
 use super::messages::Fleet;
-use super::{LinkCause, RequestHints, has_counts, quoted};
+use super::{LinkCause, RequestHints, quoted};
 
 /// Causes of a fleet's requests; `refused` are its refusals by reason.
 pub(super) fn of(
@@ -45,20 +45,39 @@ struct Requests<'a> {
     scope: &'a ScopeSummary,
 }
 
+/// Messages that failed where none found success.
+struct Failed {
+    count: u64,
+    has_one_reason: bool,
+}
+
 impl Requests<'_> {
-    /// Messages that ended in one way where none found success: all of the fleet, or those at some of its addresses.
-    fn where_none_succeeds(&self, all: u64, at: impl Fn(&TargetCounts) -> u64) -> Option<u64> {
+    /// Messages that ended in one way where none found success: all of the fleet with one reason, or all at its dead
+    /// addresses, whatever of the `reasons` they had.
+    fn where_none_succeeds(
+        &self,
+        all: u64,
+        reasons: usize,
+        at: impl Fn(&TargetCounts) -> u64,
+    ) -> Option<Failed> {
         if all == 0 || self.scope.uplink.accepted == 0 {
-            return (all > 0).then_some(all);
+            return (all > 0).then_some(Failed {
+                count: all,
+                has_one_reason: true,
+            });
         }
+        // An address counts the messages of all fleets together.
         let evidence = self.fleet.evidence;
-        if !has_counts(&self.fleet.hints, evidence) {
+        if evidence.hints.fleets.len() > 1 {
             return None;
         }
         let targets = evidence.summary.run.links.targets.values();
         let dead = targets.filter(|target| target.accepted == 0);
         let count: u64 = dead.map(at).sum();
-        (count > 0).then_some(count.min(all))
+        (count > 0).then_some(Failed {
+            count,
+            has_one_reason: reasons == 1,
+        })
     }
 
     /// A success of the protocol that is none of the scenario.
@@ -79,8 +98,15 @@ impl Requests<'_> {
     }
 
     fn rejected(&self, reason: Reason, count: u64) -> Option<LinkCause> {
-        let count = self.where_none_succeeds(count, |of| of.rejected)?;
+        let uplink = &self.scope.uplink;
+        let reasons = uplink.rejected_by_code.len();
+        let failed = self.where_none_succeeds(count, reasons, |of| of.rejected)?;
         let place = self.fleet.place(|of| of.rejected > 0 && of.accepted == 0);
+        let count = failed.count;
+        if !failed.has_one_reason {
+            let text = format!("rejected, for several reasons{place}");
+            return Some(self.of_several("rejected", count, text));
+        }
         let key = key_of(reason);
         let (see, request) = self.key(key, rejected_by(reason));
         let see = match key.is_empty() {
@@ -104,24 +130,40 @@ impl Requests<'_> {
         let count = |cause: Cause| broken.get(&cause.to_string()).copied().unwrap_or(0);
         let causes = [Cause::Reset, Cause::PeerClosed].into_iter();
         let cause = causes.max_by_key(|cause| count(*cause))?;
-        let count = self.where_none_succeeds(count(cause), |of| of.broken)?;
+        let failed = self.where_none_succeeds(count(cause), broken.len(), |of| of.broken)?;
         let place = self.fleet.place(|of| of.broken > 0 && of.accepted == 0);
+        if !failed.has_one_reason {
+            let text = format!("ended without an answer, for several reasons{place}");
+            return Some(self.of_several("broken", failed.count, text));
+        }
         let hint = match self.scope.uplink.accepted {
             0 => self.fleet.hints.other_protocol.as_str(),
             _ => "",
         };
         let cause = LinkCause {
             cause: cause.to_string(),
-            count,
+            count: failed.count,
             text: format!("ended without an answer ({cause}){place}{hint}"),
             ..self.fleet.cause("platform.devices".to_owned())
         };
         Some(cause.of_messages())
     }
 
+    /// Messages that failed at dead addresses by reasons that are not known by address.
+    fn of_several(&self, state: &str, count: u64, text: String) -> LinkCause {
+        LinkCause {
+            cause: state.to_owned(),
+            count,
+            text,
+            ..self.fleet.cause("platform.devices".to_owned())
+        }
+        .of_messages()
+    }
+
     /// Messages without an answer in time, or with one that began and did not end.
     fn timed_out(&self) -> Option<LinkCause> {
-        let count = self.where_none_succeeds(self.scope.uplink.timed_out, |of| of.timed_out)?;
+        let timed_out = self.scope.uplink.timed_out;
+        let failed = self.where_none_succeeds(timed_out, 1, |of| of.timed_out)?;
         let place = self.fleet.place(|of| of.timed_out > 0 && of.accepted == 0);
         let ended = |cause: Cause| {
             let count = self.scope.links.disconnects.get(&cause.to_string());
@@ -135,7 +177,7 @@ impl Requests<'_> {
         let words = format!("timed out without {what} ({cause}){place}");
         let (see, _) = self.key("timeout", |of| of.timed_out);
         let found = LinkCause {
-            count,
+            count: failed.count,
             text: quoted(words, &cause, self.fleet.evidence),
             cause,
             ..self.fleet.cause(format!("platform.devices and {see}"))

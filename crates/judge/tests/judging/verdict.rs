@@ -567,6 +567,16 @@ fn an_address_at_which_no_message_is_accepted_is_named() {
     let see = "; see fleet.meters.streams";
     assert_eq!(texts(&run, &summary), [format!("{words}{at}{see}")]);
 
+    // An address does not know its messages by code.
+    summary.fleets[0]
+        .uplink
+        .rejected_by_code
+        .insert("http-500".to_owned(), 50);
+    half_dead(&mut summary, dead(&|it| it.rejected = 150));
+    let words = "150 of 250 messages of fleet `meters` rejected, for several reasons";
+    let see = "; see platform.devices";
+    assert_eq!(texts(&run, &summary), [format!("{words}{at}{see}")]);
+
     let (run, mut summary) = requests();
     summary.fleets[0].uplink.timed_out = 23;
     half_dead(&mut summary, dead(&|it| it.timed_out = 20));
@@ -586,6 +596,16 @@ fn an_address_at_which_no_message_is_accepted_is_named() {
         dead(&|it| (it.broken, it.accepted) = (125, 1)),
     );
     assert!(texts(&run, &summary).is_empty(), "both take messages");
+
+    let (mut run, mut summary) = requests();
+    run.hints.fleets.push(run.hints.fleets[0].clone());
+    let broken = ("closed-by-peer".to_owned(), 128);
+    summary.fleets[0].uplink.broken_by_cause.extend([broken]);
+    half_dead(&mut summary, dead(&|it| it.broken = 125));
+    assert!(
+        texts(&run, &summary).is_empty(),
+        "another fleet may be meant"
+    );
 }
 
 #[test]
