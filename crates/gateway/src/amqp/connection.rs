@@ -18,7 +18,7 @@ use muster_transport::PeerIdentity;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use super::address::Address;
@@ -34,7 +34,7 @@ const CONNECTIONS_MAX: usize = 1_000;
 const LINKS_MAX: usize = 1_000;
 /// Links that may wait to be served by their address.
 const ATTACHED_MAX: usize = 16;
-/// Longest time of the handshake of TLS, and from there until a connection is open.
+/// Longest time until a connection is open, with the handshake of TLS.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
 /// Milliseconds without a frame after which either side gives the other up.
 const IDLE_MS: u32 = 20_000;
@@ -106,15 +106,16 @@ impl Applications {
         stream: TcpStream,
         tls: Option<TlsAcceptor>,
     ) -> Option<ListenerConnectionHandle> {
+        let until = Instant::now() + self.open_within;
         let Some(tls) = tls else {
-            return self.admit(stream, None).await;
+            return self.admit(stream, None, until).await;
         };
         let account = &self.shared.account;
-        match timeout(self.open_within, tls.accept(stream)).await {
+        match timeout_at(until, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 account.amqp().tls_handshakes.more();
                 let client = PeerIdentity::new(stream.get_ref().1);
-                self.admit(stream, client).await
+                self.admit(stream, client, until).await
             }
             Ok(Err(error)) => {
                 account.handshake_failed(&error.to_string());
@@ -132,6 +133,7 @@ impl Applications {
         &self,
         stream: S,
         client: Option<PeerIdentity>,
+        until: Instant,
     ) -> Option<ListenerConnectionHandle>
     where
         S: AsyncRead + AsyncWrite + Debug + Send + Unpin + 'static,
@@ -142,7 +144,7 @@ impl Applications {
             .idle_time_out(IDLE_MS)
             .sasl_acceptor(Gate { shared, client })
             .build();
-        match timeout(self.open_within, acceptor.accept(stream)).await {
+        match timeout_at(until, acceptor.accept(stream)).await {
             Ok(Ok(connection)) => return Some(connection),
             Ok(Err(OpenError::SaslError { .. })) => {
                 self.shared.account.refused(reason::BAD_USER_OR_PASSWORD);
@@ -274,6 +276,7 @@ mod tests {
     use muster_transport::{ServerSpec, ServerTls, Servers, throwaway};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::runtime::Builder;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::config::GatewayConfig;
