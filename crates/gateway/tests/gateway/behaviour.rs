@@ -534,8 +534,9 @@ fn a_full_queue_blocks_and_then_serves_everything_at_its_rate() {
         took
     };
     // A busy machine delays some runs, and a gateway below its rate all of them.
-    let mut runs = (0..10).map(|_| blocked());
-    assert!(runs.any(|took| took < Micros::from_millis(800)));
+    let mut runs: Vec<Micros> = (0..5).map(|_| blocked()).collect();
+    runs.sort_unstable();
+    assert!(runs[2] < Micros::from_millis(800), "{runs:?}");
 }
 
 #[test]
