@@ -6,6 +6,7 @@
 )]
 
 mod amqp;
+mod free_port;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod mqtt;

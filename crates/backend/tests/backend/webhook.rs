@@ -9,6 +9,7 @@ use muster_model::Micros;
 use muster_plan::Plan;
 use muster_transport::{ServerSpec, ServerTls, Servers, throwaway};
 
+use crate::free_port::free_port;
 use crate::rig::{PATIENCE, Rig, parsed, refusal, sent};
 
 /// A plan with a webhook at an address, with further keys of the backend.
@@ -114,8 +115,7 @@ fn finish(rig: Rig) -> (Box<Handover>, Vec<String>) {
 
 /// A free address for a webhook.
 fn free() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+    format!("http://127.0.0.1:{}", free_port())
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod credentials;
 mod damage;
 mod datagrams;
 mod downlink;
+#[path = "../../../backend/tests/backend/free_port.rs"]
+mod free_port;
 mod http_devices;
 mod import;
 mod import_hono;

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::{Gateway, folder_with, free_port, json, muster, program};
+use crate::free_port::free_port;
+use crate::program::{Gateway, folder_with, json, muster, program};
 
 /// Both parts connect within 2 s, so that the load begins 3 s after `--start-at`.
 const SCENARIO: &str = r#"

@@ -10,7 +10,8 @@ use muster_protocol::mqtt::{
     Client, ClientEvent, ClientLimits, Connect, Filter, Input, Qos, Subscribe, Version,
 };
 
-use crate::program::{Gateway, folder_with, free_port, json, muster};
+use crate::free_port::free_port;
+use crate::program::{Gateway, folder_with, json, muster};
 
 /// Far longer than a run takes, so that only what hangs meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
