@@ -139,7 +139,7 @@ fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
     let cost = view.optional("bcrypt-cost", |_| view.whole("bcrypt-cost"))?;
     let cost = cost.unwrap_or(PasswordHash::BCRYPT_COST);
     if let (ProvisionMode::OnRefusal, Some(hash)) = (mode, view.get("password-hash")) {
-        let what = "a hash by bcrypt takes the generator's time while the run goes on, with `mode: on-refusal`";
+        let what = "with `mode: on-refusal`, bcrypt hashes during the run, on the CPUs that send";
         hash.warn(what, "`mode: auto` hashes before the run; or use `sha-512`");
     }
     Some(PasswordHash::Bcrypt { cost })
