@@ -176,7 +176,9 @@ fn a_link_that_connects_again_goes_where_its_name_leads_then() {
         of(before).connected + of(after).connected,
         account.links.connected.count
     );
-    assert_eq!(of(after).rejected + of(after).broken + of(after).failed, 0);
+    assert_eq!(of(after).rejected + of(after).broken, 0);
+    // A connect that is under way when the run ends has failed by that end.
+    assert!(of(after).failed <= DEVICES, "{:?}", of(after));
 }
 
 #[test]
