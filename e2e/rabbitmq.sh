@@ -19,6 +19,8 @@ export HOME="$WORK" RABBITMQ_NODENAME="muster-$AMQP@localhost" RABBITMQ_MNESIA_B
 export RABBITMQ_CONFIG_FILE="$WORK/rabbitmq.conf" RABBITMQ_ENABLED_PLUGINS_FILE="$WORK/plugins" RABBITMQ_CONF_ENV_FILE="$WORK/none"
 export RABBITMQ_DIST_PORT="$DISTRIBUTION" ERL_EPMD_PORT="$EPMD" ERL_EPMD_ADDRESS=127.0.0.1 RABBITMQ_PID_FILE="$WORK/pid"
 export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}"
+# RabbitMQ takes it for its own log file.
+unset LOGS
 
 # start_rabbitmq: starts the broker with the queue `readings`, which has what is published to the topic of its name.
 start_rabbitmq() {
