@@ -28,6 +28,8 @@ use crate::directory;
 
 /// Most commands without an answer: far more than a platform that answers leaves open.
 const PENDING_MAX: usize = 16_384;
+/// The wait after a command that a sender with room did not take: to ask at once again would never end.
+const UNTAKEN_WAIT: Micros = Micros::from_millis(1);
 /// Most queries that wait for their commands while the session cannot send.
 const ASKED_MAX: usize = 65_536;
 
@@ -105,6 +107,7 @@ impl Commander {
                 asked: VecDeque::new(),
                 is_held: true,
                 held_until: Micros::ZERO,
+                again_at: None,
             })
         };
         let streams = plan.streams();
@@ -155,7 +158,11 @@ impl Commander {
         for stream in &mut self.streams {
             stream.is_held |= !has_room(stream);
         }
-        self.peek(has_room).map(|(_, _, due)| due)
+        let due = self.peek(|stream| stream.again_at.is_none() && has_room(stream));
+        let again = self.peek(|stream| stream.again_at.is_some() && has_room(stream));
+        let again = again.and_then(|(place, ..)| self.streams[place].again_at);
+        let due = due.map(|(_, _, due)| due);
+        [due, again].into_iter().flatten().min()
     }
 
     /// Issues every due command for which the sender has room. A command that has to wait holds back the later ones
@@ -170,6 +177,7 @@ impl Commander {
             return;
         }
         for stream in &mut self.streams {
+            stream.again_at = None;
             let is_ready = sender.has_room_for(stream.directory.tenant());
             if is_ready && std::mem::take(&mut stream.is_held) {
                 stream.held_until = now;
@@ -188,6 +196,7 @@ impl Commander {
                 }
                 Err(Untaken::Yet) => {
                     self.streams[place].is_held = true;
+                    self.streams[place].again_at = Some(now + UNTAKEN_WAIT);
                     continue;
                 }
                 Err(Untaken::Ever) => withhold(sink, (id, due), now, ShedCause::Unsendable),
@@ -609,11 +618,15 @@ phases: {{ measure: 10s }}
             let (account, sink) = (&mut account, &mut Ends::default());
             let mut sink = CommandSink { account, sink };
             commander.issue(Micros::from_secs(second), sender, &mut sink);
+            commander.next_issue(Some(sender)).expect("more are due")
         };
-        turn(3, &mut sender);
+        let next = turn(3, &mut sender);
         assert_eq!(sender.taken, ["t2"; 2]);
+        let soon = Micros::from_secs(3) + UNTAKEN_WAIT;
+        assert_eq!(next, soon, "not at once, which would not end");
         sender.held = "none";
-        turn(3, &mut sender);
+        let next = turn(3, &mut sender);
         assert_eq!(sender.taken[2..], ["t1"; 2]);
+        assert!(next > soon, "by its schedule");
     }
 }

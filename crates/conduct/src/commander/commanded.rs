@@ -22,6 +22,8 @@ pub(super) struct Commanded {
     pub(super) asked: VecDeque<(DeviceId, Micros)>,
     /// True if the sender had no room when it was last asked, or did not take the last command.
     pub(super) is_held: bool,
+    /// Instant of the next try, if the sender had room and took no command at the last one.
+    pub(super) again_at: Option<Micros>,
     /// Instant at which it had room again: commands that waited for it are not late.
     pub(super) held_until: Micros,
 }
