@@ -8,8 +8,7 @@ use muster_fleet::{
     Datagrams, LinkCertificates, MakeDriver, Secured, ShardSpec, Streams, datagram_driver,
     stream_driver,
 };
-use muster_load::Template;
-use muster_model::mix;
+use muster_model::{LinkId, mix};
 use muster_plan::{
     BackendPlan, Credential, Endpoint, FleetPlan, PemFile, Plan, Scheme, TlsPlan, TlsVersions,
 };
@@ -19,7 +18,7 @@ use muster_transport::{
     TlsSpec, TransportError, Versions,
 };
 
-use crate::Writers;
+use crate::{CredentialFaults, Writers};
 
 /// Setting that a link or a backend cannot use.
 #[derive(Debug, thiserror::Error)]
@@ -32,14 +31,9 @@ pub enum LayersError {
         /// Fault of the settings.
         error: TransportError,
     },
-    /// A device's certificate or key cannot be used.
-    #[error("device `{device}`: {error}")]
-    Credential {
-        /// The device.
-        device: String,
-        /// Fault of the certificate or key.
-        error: TransportError,
-    },
+    /// Certificates or keys of devices cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialFaults),
 }
 
 /// Makes the driver of the links of a share of a plan that speak a protocol; the writer receives every fact.
@@ -141,13 +135,18 @@ fn own_certificates(
     slice: Slice,
     protocol: Protocol,
 ) -> Result<Vec<(u32, Own)>, LayersError> {
-    let mut own = Vec::new();
+    let (mut own, mut faults) = (Vec::new(), CredentialFaults::default());
     let fleets = plan.fleets.iter();
     for fleet in fleets.filter(|fleet| fleet.client.protocol() == protocol) {
-        if let Credential::Certificate { cert, key } = &fleet.credential {
-            credentials(plan, fleet, [cert, key], slice, &mut own)?;
+        let read = credentials(plan, fleet, slice);
+        for (link, device, read) in read.into_iter().flatten() {
+            match read {
+                Ok(read) => own.push((link, read)),
+                Err(error) => faults.add(fleet, device, &error),
+            }
         }
     }
+    faults.into_result()?;
     Ok(own)
 }
 
@@ -194,35 +193,33 @@ pub(crate) fn webhook_layers(backend: &BackendPlan) -> Result<Servers, LayersErr
     })
 }
 
-/// Reads the certificates of those links of a fleet that are in a slice.
+/// The certificates of those links of a fleet that are in a slice, as their files are read: the link, the device that
+/// shows it, and the certificate or its fault. None if the fleet shows none.
 fn credentials(
     plan: &Plan,
     fleet: &FleetPlan,
-    paths: [&Template; 2],
     slice: Slice,
-    own: &mut Vec<(u32, Own)>,
-) -> Result<(), LayersError> {
+) -> Option<impl Iterator<Item = (u32, String, Result<Own, TransportError>)>> {
+    let Credential::Certificate { cert, key, .. } = &fleet.credential else {
+        return None;
+    };
     let directory = directory(plan, fleet, 0);
-    let mut name = String::new();
-    let [mut cert, mut key] = [String::new(), String::new()];
     let scheme = plan.platform.scheme_of(fleet.client.protocol());
     let is_dtls = scheme.is_some_and(Scheme::is_dtls);
-    for link in slice.cut(fleet.first_link.0, fleet.links) {
-        let device = fleet.first_device_of(muster_model::LinkId(link));
-        fleet.render_link_name(muster_model::LinkId(link), &directory, &mut name);
-        directory.render_text(paths[0], device, &name, &mut cert);
-        directory.render_text(paths[1], device, &name, &mut key);
-        let read = Own::read(&cert, &key).and_then(|own| match is_dtls {
-            true => own.for_dtls(&key),
+    let (mut cert_path, mut key_path) = (String::new(), String::new());
+    let links = slice.cut(fleet.first_link.0, fleet.links);
+    Some(links.map(move |link| {
+        let mut name = String::new();
+        let device = fleet.first_device_of(LinkId(link));
+        fleet.render_link_name(LinkId(link), &directory, &mut name);
+        directory.render_text(cert, device, &name, &mut cert_path);
+        directory.render_text(key, device, &name, &mut key_path);
+        let read = Own::read(&cert_path, &key_path).and_then(|own| match is_dtls {
+            true => own.for_dtls(&key_path),
             false => Ok(own),
         });
-        let read = read.map_err(|error| LayersError::Credential {
-            device: name.clone(),
-            error,
-        })?;
-        own.push((link, read));
-    }
-    Ok(())
+        (link, name, read)
+    }))
 }
 
 fn spec(endpoints: &[&Endpoint], tls: &TlsPlan, seed: u64) -> ClientSpec {

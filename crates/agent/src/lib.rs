@@ -7,6 +7,7 @@
 mod agent;
 mod assignment;
 mod consuming;
+mod credential_faults;
 mod facts;
 mod frames;
 mod layers;
@@ -17,6 +18,7 @@ mod worker;
 pub use agent::{Agent, AgentError, Writers};
 pub use assignment::Assignment;
 pub use consuming::check_consumers;
+pub use credential_faults::CredentialFaults;
 pub use facts::{FactsError, FactsLog};
 pub use frames::{FrameError, read_frame, write_frame};
 pub use layers::{LayersError, link_drivers};

@@ -210,6 +210,8 @@ pub enum Credential {
         cert: Template,
         /// The path of the file that holds its key, per link.
         key: Template,
+        /// The place of the paths in the scenario, such as `scenario.yaml:12`.
+        place: String,
     },
     /// By a shared key, whose owner DTLS names by an identity (RFC 4279).
     Psk {

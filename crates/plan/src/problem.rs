@@ -26,6 +26,14 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// The place in short, such as `scenario.yaml:12`; for an override its option.
+    pub fn place(&self) -> String {
+        match self.is_of_an_option() {
+            true => self.file.clone(),
+            false => format!("{}:{}", self.file, self.line),
+        }
+    }
+
     /// Returns true if it is of the command line, where lines and columns say nothing.
     fn is_of_an_option(&self) -> bool {
         self.file.starts_with("--")

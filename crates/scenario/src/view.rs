@@ -231,6 +231,11 @@ impl<'a> View<'a> {
         self.context.warnings.borrow_mut().push(problem);
     }
 
+    /// The place of this value in the sources, such as `scenario.yaml:12`.
+    pub(crate) fn place(&self) -> String {
+        self.problem(self.node.place, "", "").place()
+    }
+
     fn problem(&self, place: Place, what: &str, help: &str) -> Problem {
         self.context.sources.problem(place, &self.path, what, help)
     }

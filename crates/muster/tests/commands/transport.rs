@@ -154,16 +154,39 @@ fn a_target_that_speaks_no_tls_is_no_target() {
 }
 
 #[test]
-fn a_missing_key_file_is_named_with_its_device() {
-    let text = scenario("devices: [ 'mqtts://127.0.0.1:0' ]").replace(
-        "count: 20",
-        "count: 20\n    credential: { kind: certificate, cert: 'certs/${id}.pem' }",
-    );
+fn each_missing_certificate_is_named_with_its_device_and_the_place_of_the_key() {
+    let key = "    credential: { kind: certificate, cert: 'certs/${id}.pem' }";
+    let text = scenario("devices: [ 'mqtts://127.0.0.1:0' ]")
+        .replace("count: 20", &format!("count: 22\n{key}"));
     let folder = folder_with(&text);
+    let line = text
+        .lines()
+        .position(|line| line == key)
+        .expect("it is there")
+        + 1;
+    let place = format!("; see `credential` of fleet `meters` (scenario.yaml:{line})");
     for command in ["run", "check"] {
         let said = muster(folder.path(), &[command, "scenario.yaml"]);
         assert_eq!(said.code, 2, "{said:?}");
-        let wanted = "device `meters-00000000`: read certs/meters-00000000.pem: ";
-        assert!(said.err.contains(wanted), "{}", said.err);
+        let listed = |at: u32| {
+            let start = format!("device `meters-{at:08}`: read certs/meters-{at:08}.pem: ");
+            let mut lines = said.err.lines();
+            lines.any(|line| line.contains(&start) && line.ends_with(&place))
+        };
+        assert!((0..20).all(listed) && !listed(20), "{}", said.err);
+        assert!(said.err.contains("\nand 2 more devices"), "{}", said.err);
     }
+}
+
+#[test]
+fn one_missing_certificate_of_all_devices_is_named_once() {
+    let text = scenario("devices: [ 'mqtts://127.0.0.1:0' ]").replace(
+        "count: 20",
+        "count: 20\n    credential: { kind: certificate, cert: all.pem }",
+    );
+    let folder = folder_with(&text);
+    let said = muster(folder.path(), &["check", "scenario.yaml"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let wanted = "device `meters-00000000` and 19 more: read all.pem: ";
+    assert_eq!(said.err.matches(wanted).count(), 1, "{}", said.err);
 }

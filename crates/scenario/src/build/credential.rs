@@ -179,12 +179,14 @@ fn certificate(view: &View<'_>, variables: &Variables<'_>) -> Option<Credential>
         return Some(Credential::Certificate {
             cert: path(&cert, &format!("{folder}${{id}}.pem"), variables)?,
             key: path(&cert, &format!("{folder}${{id}}.key"), variables)?,
+            place: cert.place(),
         });
     }
     let key = view.get("key").unwrap_or_else(|| cert.clone());
     Some(Credential::Certificate {
         cert: path(&cert, cert.text(), variables)?,
         key: path(&key, key.text(), variables)?,
+        place: cert.place(),
     })
 }
 
