@@ -1,5 +1,6 @@
 //! Links that never came up: the cause, and the key of the scenario to look at.
 
+mod addresses;
 mod messages;
 mod requests;
 
@@ -23,7 +24,7 @@ const ADDRESSES_MAX: usize = 3;
 /// fault of an address or a credential, and not by the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCause {
-    /// The fleet; empty for a backend.
+    /// The fleet; empty for a backend, and for all fleets together.
     pub fleet: String,
     /// The backend whose consumers did not come up, or that took no request; null for a fleet.
     pub backend: Option<String>,
@@ -174,13 +175,18 @@ impl fmt::Display for LinkEnd {
 }
 
 /// A line for each backend without its consumers, for each fleet whose links were not all up when
-/// connecting ended, then one for each fault for which messages of a fleet found no success.
+/// connecting ended, one for addresses that took nothing of several fleets, then one for each fault for which messages of a fleet found no success.
 pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
     let fleets = || evidence.summary.fleets.iter().enumerate();
     let links = fleets().filter_map(|(at, scope)| missing(at, scope, evidence));
     let messages = fleets().flat_map(|(at, scope)| messages::of(at, scope, evidence));
     let consumers = evidence.hints.consumers.iter().cloned();
-    consumers.chain(links).chain(messages).collect()
+    let addresses = addresses::of_all_fleets(evidence);
+    consumers
+        .chain(links)
+        .chain(addresses)
+        .chain(messages)
+        .collect()
 }
 
 fn missing(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Option<LinkCause> {

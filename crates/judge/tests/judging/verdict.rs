@@ -602,9 +602,12 @@ fn an_address_at_which_no_message_is_accepted_is_named() {
     let broken = ("closed-by-peer".to_owned(), 128);
     summary.fleets[0].uplink.broken_by_cause.extend([broken]);
     half_dead(&mut summary, dead(&|it| it.broken = 125));
-    assert!(
-        texts(&run, &summary).is_empty(),
-        "another fleet may be meant"
+    let text = "125 of 259 messages of all fleets found no success at 10.0.0.2:80 of 2 addresses \
+                (broken 125); see platform.devices";
+    assert_eq!(
+        texts(&run, &summary),
+        [text],
+        "another fleet may be meant, so that none is named"
     );
 }
 
@@ -664,6 +667,36 @@ fn unreadable_bytes_behind_good_answers_are_a_cause_by_their_connections() {
     let text = "136 of 140 connections of fleet `meters` ended with unreadable bytes (malformed), \
                 at http://a, http://b, \"bytes behind\"; see platform.devices";
     assert_eq!(texts(&run, &summary), [text]);
+}
+
+#[test]
+fn a_dead_address_of_several_fleets_is_a_cause_by_the_counts_of_all() {
+    let (mut run, mut summary) = requests();
+    summary.fleets[0].uplink.accepted = 200;
+    let dead = TargetCounts {
+        rejected: 3,
+        broken: 1_500,
+        ..TargetCounts::default()
+    };
+    let good = TargetCounts {
+        accepted: 4_000,
+        rejected: 7,
+        ..TargetCounts::default()
+    };
+    let named = [("10.0.0.1:80", good), ("10.0.0.2:80", dead)];
+    let named = named.map(|(address, of)| (address.to_owned(), of));
+    summary.run.links.targets.extend(named);
+    assert!(
+        texts(&run, &summary).is_empty(),
+        "one fleet has its own causes"
+    );
+    run.hints.fleets.push(FleetHints::default());
+    let text = "1,503 of 5,510 messages of all fleets found no success at 10.0.0.2:80 of 2 addresses \
+                (rejected 3, broken 1,500); see platform.devices";
+    assert_eq!(texts(&run, &summary), [text]);
+    let none = summary.run.links.targets.get_mut("10.0.0.1:80");
+    none.expect("it is there").accepted = 0;
+    assert!(texts(&run, &summary).is_empty(), "none takes any");
 }
 
 #[test]
