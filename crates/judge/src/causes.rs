@@ -107,6 +107,7 @@ impl LinkEnd {
                 None => format!("closed by the platform: {reason}"),
             },
             Self::Ended(cause @ Cause::PeerClosed) => format!("closed by the platform ({cause})"),
+            Self::Ended(Cause::Tls(failure)) => format!("ended {}", failure.in_words()),
             Self::Ended(cause) => format!("ended again ({cause})"),
         }
     }

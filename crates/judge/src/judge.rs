@@ -217,7 +217,8 @@ fn was_unreachable(summary: &Summary) -> bool {
         .filter(|c| **c != ended)
         .collect();
     let is_one = |cause: &String| {
-        TlsFailure::is_name(cause) || unreachable.iter().any(|known| known.to_string() == *cause)
+        TlsFailure::named(cause).is_some()
+            || unreachable.iter().any(|known| known.to_string() == *cause)
     };
     let is_by_target = links.connected == 0 && !links.is_down_by_us();
     is_by_target && !causes.is_empty() && causes.into_iter().all(is_one)

@@ -268,7 +268,7 @@ impl ConnectFailure {
             Self::Unreachable => "without a way to the address (unreachable)".to_owned(),
             Self::TimedOut => "without an answer in time (timed-out)".to_owned(),
             Self::Closed => "closed by the peer in the handshake (closed-by-peer)".to_owned(),
-            Self::Tls(failure) => format!("failed in TLS ({failure})"),
+            Self::Tls(failure) => format!("failed {}", failure.in_words()),
             Self::Malformed => "answered in bytes of another protocol (malformed)".to_owned(),
             Self::Unsendable => "at a peer that takes no such packet (unsendable)".to_owned(),
             Self::GeneratorLimit => {

@@ -9,6 +9,8 @@ const CERTIFICATE_REQUIRED: u8 = 116;
 
 /// Prefix of the name of every such cause.
 const PREFIX: &str = "tls-";
+/// The rest of the prefix of those that a peer reported; the name and the code of its alert follow.
+const ALERT: &str = "alert-";
 
 /// Reason that a TLS connection could not be opened, or could not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +36,53 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
+    const WITHOUT_CODE: [Self; 8] = [
+        Self::UnknownIssuer,
+        Self::Expired,
+        Self::NotYetValid,
+        Self::WrongName,
+        Self::BadCertificate,
+        Self::NothingInCommon,
+        Self::Malformed,
+        Self::OwnCredential,
+    ];
+
+    /// The meaning of a refusal that a scenario's keys can end; none of any other failure.
+    pub const fn meaning(self) -> Option<&'static str> {
+        match self {
+            Self::Alert(CERTIFICATE_REQUIRED) => Some("the server wants a client certificate"),
+            Self::UnknownIssuer
+            | Self::Expired
+            | Self::NotYetValid
+            | Self::WrongName
+            | Self::BadCertificate
+            | Self::NothingInCommon
+            | Self::Alert(_)
+            | Self::Malformed
+            | Self::OwnCredential => None,
+        }
+    }
+
+    /// Returns true if the peer's certificate is to blame.
+    pub const fn is_of_certificate(self) -> bool {
+        match self {
+            Self::UnknownIssuer
+            | Self::Expired
+            | Self::NotYetValid
+            | Self::WrongName
+            | Self::BadCertificate => true,
+            Self::NothingInCommon | Self::Alert(_) | Self::Malformed | Self::OwnCredential => false,
+        }
+    }
+
+    /// The cause with its meaning, such as "in TLS: the server wants a client certificate (...)".
+    pub fn in_words(self) -> String {
+        match self.meaning() {
+            Some(meaning) => format!("in TLS: {meaning} ({self})"),
+            None => format!("in TLS ({self})"),
+        }
+    }
+
     /// The remedy as the end of a sentence, empty where none is known; `keys` is the place of the keys of
     /// TLS in a scenario, such as `platform.tls`.
     pub fn remedy(self, keys: &str) -> String {
@@ -66,9 +115,15 @@ impl TlsFailure {
         }
     }
 
-    /// Returns true if a cause, as results name it, is one of these.
-    pub fn is_name(cause: &str) -> bool {
-        cause.starts_with(PREFIX)
+    /// The failure that results name so; none for a cause outside TLS.
+    pub fn named(cause: &str) -> Option<Self> {
+        let name = cause.strip_prefix(PREFIX)?;
+        if let Some(alert) = name.strip_prefix(ALERT) {
+            let (_, code) = alert.rsplit_once('-')?;
+            return code.parse().ok().map(Self::Alert);
+        }
+        let mut others = Self::WITHOUT_CODE.into_iter();
+        others.find(|failure| failure.to_string() == cause)
     }
 }
 
@@ -82,8 +137,10 @@ impl fmt::Display for TlsFailure {
             Self::WrongName => f.write_str("wrong-name"),
             Self::BadCertificate => f.write_str("bad-certificate"),
             Self::NothingInCommon => f.write_str("nothing-in-common"),
-            Self::Alert(code) => write!(f, "alert-{}", alert(*code).unwrap_or("unknown"))
-                .and_then(|()| write!(f, "-{code}")),
+            Self::Alert(code) => {
+                let name = alert(*code).unwrap_or("unknown");
+                write!(f, "{ALERT}{name}-{code}")
+            }
             Self::Malformed => f.write_str("malformed"),
             Self::OwnCredential => f.write_str("own-credential"),
         }
@@ -143,6 +200,11 @@ mod tests {
         assert!(remedy(refused).contains("`platform.backend.tls.cert`"));
         assert!(refused.remedy("platform.tls").contains("`credential`"));
         assert_eq!(remedy(TlsFailure::Alert(40)), "");
+        assert_eq!(
+            required.in_words(),
+            "in TLS: the server wants a client certificate (tls-alert-certificate-required-116)"
+        );
+        assert_eq!(refused.in_words(), "in TLS (tls-alert-unknown-ca-48)");
     }
 
     #[test]
@@ -153,8 +215,13 @@ mod tests {
             (TlsFailure::Alert(200), "tls-alert-unknown-200"),
         ] {
             assert_eq!(failure.to_string(), name);
-            assert!(TlsFailure::is_name(name));
+            assert_eq!(TlsFailure::named(name), Some(failure));
         }
-        assert!(!TlsFailure::is_name("timed-out"));
+        for failure in TlsFailure::WITHOUT_CODE {
+            assert_eq!(TlsFailure::named(&failure.to_string()), Some(failure));
+        }
+        for other in ["timed-out", "tls-", "tls-alert-", "tls-alert-unknown-900"] {
+            assert_eq!(TlsFailure::named(other), None, "{other}");
+        }
     }
 }

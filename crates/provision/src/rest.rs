@@ -299,8 +299,10 @@ fn silent(call: String, error: &ureq::Error) -> ProvisionError {
     } else {
         None
     };
+    let is_certificate = of_tls
+        .as_ref()
+        .is_some_and(|(failure, _)| failure.is_of_certificate());
     let why = of_tls.map_or_else(|| error.to_string(), |(_, words)| words);
-    let is_certificate = why.contains("certificate");
     let look = if is_certificate {
         "the management API is there (`provision.url`), and whom `tls.ca` trusts"
     } else {

@@ -96,11 +96,15 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             return;
         }
         let detail = L::detail(&self.each[link as usize]);
-        let help = match error {
-            LayerError::Tls(failure) => failure.remedy(TLS_KEYS),
-            LayerError::Dtls(_) | LayerError::WebSocket(_) => self.lines.remedy(error),
+        let (meaning, help) = match error {
+            LayerError::Tls(failure) => (failure.meaning(), failure.remedy(TLS_KEYS)),
+            LayerError::Dtls(_) | LayerError::WebSocket(_) => (None, self.lines.remedy(error)),
         };
-        let detail = detail.map_or_else(|| error.to_string(), str::to_owned) + &help;
+        let detail = detail.map_or_else(|| error.to_string(), str::to_owned);
+        let detail = match meaning {
+            Some(meaning) => format!("{meaning} ({detail}){help}"),
+            None => detail + &help,
+        };
         let proof = self.lines.proof(&self.each[link as usize]);
         let proof = proof.map_or_else(String::new, |proof| format!(" ({proof})"));
         let text = format!(

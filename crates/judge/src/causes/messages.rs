@@ -36,14 +36,17 @@ pub(super) fn of(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Ve
         Some((cause, *count))
     };
     let by_tls = uplink.broken_by_cause.iter();
-    let by_tls = by_tls.filter(|(cause, _)| TlsFailure::is_name(cause));
-    let in_tls = by_tls.max_by_key(|(_, count)| **count);
+    let by_tls = by_tls.filter_map(|(cause, count)| Some((TlsFailure::named(cause)?, *count)));
+    let in_tls = by_tls.max_by_key(|(_, count)| *count);
     let all = [
         unauthorized.map(|(reason, count)| fleet.unauthorized(reason, count)),
         redirected.map(|(reason, count)| fleet.redirected(reason, count)),
         broken(Cause::Malformed).map(|(cause, count)| fleet.unreadable(cause, count)),
         broken(Cause::AnswerCutOff).map(|(cause, count)| fleet.unreadable(cause, count)),
-        in_tls.map(|(cause, count)| fleet.in_tls(cause, *count)),
+        match in_tls {
+            Some((failure, count)) => Some(fleet.in_tls(failure, count)),
+            None => fleet.ended_in_tls(scope),
+        },
     ];
     let requests = match fleet.hints.has_requests {
         true => requests::of(&fleet, scope, &refused),
@@ -108,15 +111,41 @@ impl Fleet<'_> {
 
     /// Messages whose connection TLS ended, such as by a server that does not take the device's certificate: TLS 1.3
     /// shows that after the handshake.
-    fn in_tls(&self, cause: &str, count: u64) -> LinkCause {
+    fn in_tls(&self, failure: TlsFailure, count: u64) -> LinkCause {
         let place = self.place(|of| of.broken > 0 && of.accepted == 0);
         LinkCause {
-            cause: cause.to_owned(),
+            cause: failure.to_string(),
             count,
-            text: format!("ended by TLS ({cause}){place}"),
+            text: format!("ended {}{place}", failure.in_words()),
             ..self.cause(format!("fleet.{}.credential and platform.tls", self.name))
         }
         .of_messages()
+    }
+
+    /// Links that came up and ended by TLS before a message was sent.
+    fn ended_in_tls(&self, scope: &ScopeSummary) -> Option<LinkCause> {
+        let links = &scope.links;
+        if self.sent > 0 || links.up_at_start < links.wanted {
+            return None;
+        }
+        let ended = links.disconnects.iter();
+        let ended = ended.filter_map(|(cause, count)| Some((TlsFailure::named(cause)?, *count)));
+        let (failure, count) = ended.max_by_key(|(_, count)| *count)?;
+        let place = self.place(|of| of.lost > 0 && of.accepted == 0);
+        let cause = self.cause(format!("fleet.{}.credential and platform.tls", self.name));
+        let (ended, of) = (figure::count(count), figure::count(links.connected));
+        Some(LinkCause {
+            cause: failure.to_string(),
+            count,
+            of: links.connected,
+            text: format!(
+                "{ended} of {of} connections of fleet `{}` ended {}{place}, and nothing was sent; see {}",
+                self.name,
+                failure.in_words(),
+                cause.see
+            ),
+            ..cause
+        })
     }
 
     pub(super) fn cause(&self, see: String) -> LinkCause {

@@ -304,6 +304,11 @@ fn links_that_the_platform_took_and_closed_again_are_a_cause() {
             "closed by the platform (closed-by-peer); \
              see platform.devices, fleet.meters.credential and fleet.meters.client.id",
         ),
+        (
+            Cause::Tls(TlsFailure::Alert(116)),
+            "ended in TLS: the server wants a client certificate \
+             (tls-alert-certificate-required-116); see fleet.meters.credential",
+        ),
     ] {
         let mut run = ended_without_a_link(&[]);
         run.links.connected = 100;
@@ -667,6 +672,22 @@ fn unreadable_bytes_behind_good_answers_are_a_cause_by_their_connections() {
     let text = "136 of 140 connections of fleet `meters` ended with unreadable bytes (malformed), \
                 at http://a, http://b, \"bytes behind\"; see platform.devices";
     assert_eq!(texts(&run, &summary), [text]);
+}
+
+#[test]
+fn connections_that_tls_ended_before_a_message_was_sent_are_a_cause() {
+    let (run, mut summary) = requests();
+    summary.fleets[0].uplink.sent = 0;
+    let links = &mut summary.fleets[0].links;
+    let ended = (TlsFailure::Alert(116).to_string(), 140);
+    links.disconnects.extend([ended, ("reset".to_owned(), 200)]);
+    (links.connected, links.up_at_start) = (150, links.wanted);
+    let text = "140 of 150 connections of fleet `meters` ended in TLS: the server wants a client certificate \
+                (tls-alert-certificate-required-116), at http://a, http://b, and nothing was sent; see \
+                fleet.meters.credential and platform.tls";
+    assert_eq!(texts(&run, &summary), [text]);
+    summary.fleets[0].uplink.sent = 1;
+    assert!(texts(&run, &summary).is_empty(), "it was");
 }
 
 #[test]
