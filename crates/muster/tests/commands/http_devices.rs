@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 
 use serde_json::Value;
 
+use crate::certificates::{Authority, p256, unchanged};
 use crate::program::{Gateway, Said, folder_with, json, muster};
 
 fn scenario(devices: &str) -> String {
@@ -105,6 +107,61 @@ fn a_peer_that_speaks_no_http_is_named_with_its_address() {
         assert!(cause.contains("is this the right port?"), "{cause}");
         assert!(cause.ends_with("; see platform.devices"), "{cause}");
     }
+}
+
+/// A gateway over HTTPS for `localhost`, and its address; the authority that signed it is in the folder.
+fn secured(folder: &Path, options: &[&str]) -> (Gateway, String) {
+    let authority = Authority::new("authority");
+    authority.write_ca(folder);
+    authority.write(&folder.join("server"), "server", &p256(), unchanged);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (cert, key, ca) = (path("server.pem"), path("server.key"), path("ca.pem"));
+    let own = ["--cert", &cert, "--key", &key];
+    let http = ["--dialect", "http", "--https", "127.0.0.1:0"];
+    let options: Vec<&str> = options
+        .iter()
+        .map(|option| if *option == "CA" { &ca } else { *option })
+        .collect();
+    let mut gateway = Gateway::start(&[&own[..], &http, &options].concat());
+    let url = gateway.next_url();
+    (gateway, url)
+}
+
+/// Over TLS 1.3 the handshake of a device ends before the server has looked at its certificate.
+#[test]
+fn a_server_that_wants_a_certificate_is_named_by_the_check_and_by_the_run() {
+    let folder = folder_with("");
+    let path = folder.path();
+    let (_gateway, url) = secured(path, &["--client-ca", "CA"]);
+    let text = scenario(&format!("\"{url}\"")).replace(
+        " ] }\nfleet",
+        " ], tls: { ca: ca.pem, server-name: localhost } }\nfleet",
+    );
+    std::fs::write(path.join("scenario.yaml"), text).expect("it is written");
+    let named = "the server wants a client certificate";
+    let remedy = "`credential: { kind: certificate, cert: ... }`";
+    for options in [&[][..], &["--all-links"], &["--loop"]] {
+        let said = muster(path, &[&["check", "scenario.yaml"], options].concat());
+        assert_eq!(said.code, 4, "{said:?}");
+        let is_named = said.out.contains(named) && said.out.contains(remedy);
+        assert!(is_named, "{said:?}");
+    }
+    let said = muster(path, &["run", "scenario.yaml", "--quiet", "--out", "out"]);
+    let cause = first_cause(&said, &json(&path.join("out/result.json")));
+    assert!(cause.contains(named), "{cause}");
+    assert!(cause.contains("fleet.meters.credential"), "{cause}");
+}
+
+#[test]
+fn a_port_with_tls_that_is_spoken_to_without_it_is_named_by_the_loop() {
+    let folder = folder_with("");
+    let path = folder.path();
+    let (_gateway, url) = secured(path, &[]);
+    let text = scenario(&format!("\"{}\"", url.replace("https:", "http:")));
+    std::fs::write(path.join("scenario.yaml"), text).expect("it is written");
+    let said = muster(path, &["check", "scenario.yaml", "--loop"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(said.out.contains("write `https://`"), "{said:?}");
 }
 
 #[test]

@@ -10,7 +10,9 @@ use muster_agent::{Agent, Assignment, News};
 use muster_conduct::{
     Diagnostic, FactWriter, Order, Progress, RefusalCause, RefusalKind, Slice, Trial, directory,
 };
-use muster_model::{BackendId, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkId, Micros, RunId};
+use muster_model::{
+    BackendId, Cause, ConnectFailure, ConsumerId, Fact, LinkEvent, LinkFact, LinkId, Micros, RunId,
+};
 use muster_net::Clock;
 use muster_plan::{BackendKind, Credential, FleetPlan, Plan, Scheme, Security};
 
@@ -26,15 +28,41 @@ const SILENT_MAX: usize = 256;
 /// The longest wait for a consumer that reports nothing.
 const CONSUMER_MAX: Micros = Micros::from_secs(60);
 
+/// The least time for which a server over TLS may still refuse a link of a session that begins without a word of the
+/// peer: over TLS 1.3 our handshake ends first.
+const REFUSAL_MIN: Micros = Micros::from_millis(500);
+
 /// The end of a link's first try.
 type Answer = Result<Micros, ConnectFailure>;
 
 /// Takes note of the answers to links, in the order in which they come.
 #[derive(Debug, Clone, Default)]
-struct Listener(Arc<Mutex<Vec<(LinkId, Answer)>>>);
+struct Listener(Arc<Mutex<Answers>>);
+
+/// The answers to links.
+#[derive(Debug, Default)]
+struct Answers {
+    /// In the order in which they came. A link that came up may be refused after that.
+    answers: Vec<(LinkId, Answer)>,
+    /// Instant up to which a server may refuse the links that came up.
+    refusal_until: Micros,
+}
+
+impl Answers {
+    fn connected(&mut self, link: &LinkFact, took: Micros) {
+        self.answers.push((link.link, Ok(took)));
+        // A refusal takes one round trip, and the handshake took more.
+        let until = link.at + took.max(REFUSAL_MIN);
+        self.refusal_until = self.refusal_until.max(until);
+    }
+
+    fn failed(&mut self, link: LinkId, failure: ConnectFailure) {
+        self.answers.push((link, Err(failure)));
+    }
+}
 
 impl Listener {
-    fn answers(&self) -> MutexGuard<'_, Vec<(LinkId, Answer)>> {
+    fn state(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,8 +73,8 @@ impl Listener {
                 .1
                 .is_err_and(|failure| kind(failure, Scheme::Mqtt).0 == outcome::SILENT)
         };
-        let answers = self.answers();
-        let last = answers.iter().rev().take_while(is_silence);
+        let state = self.state();
+        let last = state.answers.iter().rev().take_while(is_silence);
         last.take(SILENT_MAX).count() == SILENT_MAX
     }
 }
@@ -55,11 +83,13 @@ impl FactWriter for Listener {
     fn note(&mut self, fact: &Fact) {
         let Fact::Link(fact) = fact else { return };
         if let LinkEvent::Connected { took } = fact.event {
-            self.answers().push((fact.link, Ok(took)));
+            self.state().connected(fact, took);
+        } else if let LinkEvent::Disconnected(Cause::Tls(failure)) = fact.event {
+            self.state().failed(fact.link, ConnectFailure::Tls(failure));
         } else if let LinkEvent::Failed(failure) = fact.event
             && failure != ConnectFailure::RunEnded
         {
-            self.answers().push((fact.link, Err(failure)));
+            self.state().failed(fact.link, failure);
         }
     }
 }
@@ -75,6 +105,9 @@ impl<'a> Connecting<'a> {
     pub(super) fn links(&self, slice: Slice) -> Result<Links<'a>> {
         let listener = Listener::default();
         let is_alone = self.targets.len() == 1;
+        let mut fleets = self.plan.fleets.iter();
+        let may_refuse = fleets
+            .any(|fleet| fleet.client.http().is_some() && self.plan.scheme_of(fleet).is_tls());
         let diagnostics =
             self.carry_out(Some(slice), None, &listener, |progress, diagnostics| {
                 // An error of the network is that of the only address.
@@ -82,9 +115,13 @@ impl<'a> Connecting<'a> {
                     let mut diagnostics = diagnostics.iter();
                     is_alone && diagnostics.any(|it| matches!(it, Diagnostic::Unreachable(_)))
                 };
-                progress.links_untried == 0 || listener.is_nobody_there() || is_nobody()
+                let is_each_answered = progress.links_untried == 0
+                    && (progress.links_up == 0
+                        || !may_refuse
+                        || progress.at >= listener.state().refusal_until);
+                is_each_answered || listener.is_nobody_there() || is_nobody()
             })?;
-        let answers = std::mem::take(&mut *listener.answers());
+        let answers = std::mem::take(&mut listener.state().answers);
         Ok(Links::new(self.plan, answers, diagnostics))
     }
 
@@ -185,10 +222,16 @@ impl<'a> Links<'a> {
     fn new(plan: &'a Plan, answers: Vec<(LinkId, Answer)>, diagnostics: Vec<Diagnostic>) -> Self {
         let mut links = Self {
             plan,
-            answers: answers.into_iter().rev().collect(),
+            answers: BTreeMap::new(),
             diagnostics,
             details: BTreeMap::new(),
         };
+        for (link, answer) in answers {
+            let first = links.answers.entry(link).or_insert(answer);
+            if first.is_ok() {
+                *first = answer;
+            }
+        }
         for fleet in &plan.fleets {
             let name_of = names(plan, fleet);
             for link in (fleet.first_link.0..fleet.first_link.0 + fleet.links).map(LinkId) {

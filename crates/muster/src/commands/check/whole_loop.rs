@@ -54,8 +54,9 @@ fn print_streams(report: &Report, plan: &Plan) -> u8 {
         code = code.max(said.code);
     }
     if code != outcome::PASS {
-        let details = report.events.iter();
-        details.for_each(|event| print("note", &event.detail));
+        let causes = report.verdict.causes.iter().map(|cause| &cause.text);
+        let details = report.events.iter().map(|event| &event.detail);
+        causes.chain(details).for_each(|text| print("note", text));
     }
     code
 }
