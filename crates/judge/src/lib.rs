@@ -17,6 +17,7 @@
 mod bounds;
 mod builder;
 mod causes;
+mod ceiling;
 mod commands;
 mod completion;
 mod delivery;
@@ -48,6 +49,7 @@ mod warnings;
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
 pub use causes::{FleetHints, Hints, LinkCause, RequestHints};
+pub use ceiling::{Bottleneck, Ceiling, Cost, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling};
 pub use delivery::UnknownDelivery;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, StreamRole, holds};
 pub use health::{

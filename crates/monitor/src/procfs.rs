@@ -11,4 +11,4 @@ pub use cgroup::{CgroupPath, cgroup_v1_quota, cgroup_v2_quota, cgroups, memory_l
 pub use host::{CpuInfo, CpuTimes, cpu_info, cpu_times, memory_total_bytes, os_name};
 pub use muster_net::SchedStat;
 pub use process::{Memory, OpenFiles, cpu_ticks, memory, open_files_limit};
-pub use route::device_towards;
+pub use route::{device_towards, interface_towards};

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod calibration;
 mod import;
 mod metrics;
 
@@ -12,6 +13,7 @@ use muster_conduct::{LostCopy, Part};
 use muster_gateway::Dialect;
 use muster_model::Micros;
 
+pub(crate) use self::calibration::CalibrationArgs;
 pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
 pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
 use crate::wall_clock;
@@ -39,7 +41,8 @@ pub(crate) enum Command {
     #[command(
         after_help = "At each address of devices and backends one session is opened and subscribes, \
         as in the run, and is closed again: nothing is published. Over HTTP no request is sent either, so that \
-        the credentials in it are tried by --loop alone.\n\n\
+        the credentials in it are tried by --loop alone. If all answer, the generator's own ceiling is measured \
+        against a gateway on this machine, for a few seconds.\n\n\
         Exit codes: 0 ready, 2 scenario error, or the target refuses what it says, such as a \
         password; 3 infeasible on this machine, 4 target silent (no address, no connection, no \
         answer in time).\n\n\
@@ -217,6 +220,8 @@ pub(crate) struct CheckArgs {
     /// no request.
     #[arg(long, conflicts_with = "offline")]
     pub(crate) all_links: bool,
+    #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
 }
 
 #[derive(Debug, Args)]

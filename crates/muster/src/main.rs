@@ -4,6 +4,7 @@
 
 mod args;
 mod beginning;
+mod calibration;
 mod commands;
 mod control_channel;
 mod counters;

@@ -43,14 +43,35 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// True if any of them is on this machine: whoever serves devices or consumers there is
-    /// another process, which takes its CPU from the same machine.
-    pub(crate) fn is_co_located(&self) -> bool {
+    /// Addresses of devices, where those of consumers are not known.
+    pub(crate) fn with_devices(devices: Vec<DeviceAddress>) -> Self {
+        Self {
+            devices,
+            backends: Vec::new(),
+            own: Vec::new(),
+        }
+    }
+
+    /// The addresses of devices, and of consumers where these are not ours.
+    pub(crate) fn all(&self) -> impl Iterator<Item = SocketAddr> {
         let backends = self.backends.iter().flatten();
         let backends = backends.filter(|address| !self.own.contains(address));
         let devices = self.devices.iter().map(|(_, address)| address);
-        let mut all = devices.chain(backends);
-        all.any(|address| is_local(*address))
+        devices.chain(backends).copied()
+    }
+
+    /// Cores for the device shards: half of all if the target is on this machine.
+    pub(crate) fn cores_for_shards(&self, cores: u32) -> u32 {
+        match self.is_co_located() {
+            true => cores.div_ceil(2),
+            false => cores,
+        }
+    }
+
+    /// True if any of them is on this machine: whoever serves devices or consumers there is
+    /// another process, which takes its CPU from the same machine.
+    pub(crate) fn is_co_located(&self) -> bool {
+        self.all().any(is_local)
     }
 }
 
@@ -130,7 +151,7 @@ fn bare(error: &io::Error) -> String {
 
 /// True if packets to an address stay on this machine: the source address the kernel would use is
 /// the address itself, or the address is that of a container here.
-fn is_local(address: SocketAddr) -> bool {
+pub(crate) fn is_local(address: SocketAddr) -> bool {
     if address.ip().is_loopback() || is_container(address.ip()) {
         return true;
     }

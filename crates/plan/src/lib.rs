@@ -28,6 +28,7 @@ mod only_connecting;
 mod problem;
 mod provision;
 mod reconnect;
+mod saturating;
 mod scheme;
 mod secret;
 mod security;

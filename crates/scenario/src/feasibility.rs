@@ -3,7 +3,7 @@
 
 use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule};
 use muster_measure::Recorder;
-use muster_model::{Micros, Rate};
+use muster_model::{Micros, Rate, StreamId};
 
 use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, Scheme, StreamKind, StreamPlan};
 use muster_platform::Protocol;
@@ -164,12 +164,7 @@ pub fn needs(plan: &Plan) -> Needs {
     // The gateway receives the datagrams of all devices at one socket.
     let in_datagrams = plan.sockets_of(Protocol::Coap);
     let accepted = sockets - u64::from(in_datagrams) + u64::from(in_datagrams > 0);
-    let peaks = || {
-        plan.uplinks()
-            .map(|(_, stream)| (stream, peak(&stream.schedule)))
-    };
-    let peak = peaks().map(|(_, peak)| peak).sum();
-    let bytes = |stream: &StreamPlan| f64::from(largest(&stream.payload));
+    let bytes = |stream: &StreamPlan| f64::from(largest(&stream.payload)) * peak(&stream.schedule);
     let ends = if is_embedded { 2 } else { 1 };
     let phases = &plan.phases;
     Needs {
@@ -194,8 +189,8 @@ pub fn needs(plan: &Plan) -> Needs {
             .map(|(_, stream)| messages(&stream.schedule))
             .sum(),
         commands: plan.streams().map(|(_, stream)| commands(stream)).sum(),
-        peak: Rate::per_second(peak).unwrap_or(Rate::ZERO),
-        peak_bytes: peaks().map(|(stream, peak)| peak * bytes(stream)).sum(),
+        peak: Rate::per_second(peaks(plan).map(|(_, peak)| peak).sum()).unwrap_or(Rate::ZERO),
+        peak_bytes: plan.uplinks().map(|(_, stream)| bytes(stream)).sum(),
         connect: connect(plan),
         run: connect(plan) + phases.warm_up + phases.measure + phases.settle.at_most,
     }
@@ -339,6 +334,12 @@ fn commands(stream: &StreamPlan) -> u64 {
 
 fn messages(spec: &ScheduleSpec) -> u64 {
     StreamSchedule::new(spec.clone()).map_or(0, |schedule| schedule.count())
+}
+
+/// The highest rate of each stream of the devices' own messages, in the order of `StreamId`.
+pub fn peaks(plan: &Plan) -> impl Iterator<Item = (StreamId, f64)> {
+    plan.uplinks()
+        .map(|(_, stream)| (stream.id, peak(&stream.schedule)))
 }
 
 /// The highest rate of a stream: over a second where its messages come in lumps.

@@ -42,7 +42,7 @@ mod web;
 pub use feasibility::{
     BASE_BYTES, DTLS_BYTES_PER_LINK, KERNEL_BYTES_PER_SOCKET, LEDGER_BYTES_PER_STREAM, LONGEST_RUN,
     MemoryNeed, Needs, OWN_DESCRIPTORS, PortNeed, TLS_BYTES_PER_LINK, USER_BYTES_PER_LINK,
-    WEBSOCKET_BYTES_PER_LINK, needs,
+    WEBSOCKET_BYTES_PER_LINK, needs, peaks,
 };
 pub use nearest::nearest;
 pub use overrides::Overrides;

@@ -6,11 +6,21 @@ use std::net::Ipv4Addr;
 /// `/proc/net/route` (a line a route: device, destination, gateway, flags, three counts, mask; the
 /// addresses as hexadecimal words in the byte order of the host). None if a router is in between.
 pub fn device_towards(routes: &str, address: Ipv4Addr) -> Option<&str> {
+    let best = best(routes, address)?;
+    (best.gateway == 0).then_some(best.device)
+}
+
+/// The device through which packets to an IPv4 address leave, also towards a router, by the same text.
+pub fn interface_towards(routes: &str, address: Ipv4Addr) -> Option<&str> {
+    Some(best(routes, address)?.device)
+}
+
+/// The route with the longest mask that fits.
+fn best(routes: &str, address: Ipv4Addr) -> Option<Route<'_>> {
     let wanted = u32::from_ne_bytes(address.octets());
     let known = routes.lines().skip(1).filter_map(Route::of);
     let fitting = known.filter(|route| wanted & route.mask == route.destination);
-    let best = fitting.max_by_key(|route| route.mask.count_ones())?;
-    (best.gateway == 0).then_some(best.device)
+    fitting.max_by_key(|route| route.mask.count_ones())
 }
 
 struct Route<'a> {
@@ -52,7 +62,10 @@ docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
             ([192, 0, 2, 77], Some("eth0")),
             ([198, 51, 100, 1], None),
         ] {
-            assert_eq!(device_towards(ROUTES, Ipv4Addr::from(address)), device);
+            let address = Ipv4Addr::from(address);
+            assert_eq!(device_towards(ROUTES, address), device);
+            let through = device.or(Some("eth0"));
+            assert_eq!(interface_towards(ROUTES, address), through);
         }
         assert_eq!(device_towards("", Ipv4Addr::LOCALHOST), None);
         assert_eq!(

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use muster_agent::{check_consumers, link_drivers};
 use muster_backend::{Look, look};
-use muster_conduct::Slice;
-use muster_model::{BackendId, LinkId, RunId};
+use muster_conduct::{Part, Slice};
+use muster_model::{BackendId, LinkId, Rate, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{FleetPlan, Plan, PlatformKind, ProvisionMode};
@@ -20,7 +20,9 @@ use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 use self::connecting::{Connecting, names};
 
 use crate::args::CheckArgs;
+use crate::calibration::Calibration;
 use crate::provisioned::Watcher;
+use crate::target::Addresses;
 use crate::{outcome, scenario_file, sockets, target};
 
 /// The reason why no link is tried.
@@ -34,7 +36,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     for warning in &plan.warnings {
         outcome::remark(&format!("warning: {warning}"));
     }
-    let lines = compare(&needs(plan));
+    let needs = needs(plan);
+    let lines = compare(&needs);
     for line in &lines {
         print(if line.is_met { "ok" } else { "short" }, &line.text);
     }
@@ -42,8 +45,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
         print("ok", &text);
     }
     if lines.iter().any(|line| !line.is_met) {
-        outcome::say("infeasible on this machine");
-        return Ok(outcome::INVALID);
+        return Ok(infeasible());
     }
     // A name that cannot be looked up is a matter of the target, which is tried below.
     let targets = match args.offline {
@@ -52,18 +54,51 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     };
     if let Err(error) = target::check_sources(plan, &targets) {
         print("short", &format!("cannot {error}"));
-        outcome::say("infeasible on this machine");
-        return Ok(outcome::INVALID);
+        return Ok(infeasible());
     }
     if args.offline {
+        let addresses = Addresses::with_devices(targets);
+        let code = ceiling(args, plan, &addresses, needs.peak);
         outcome::say("target not tried");
-        return Ok(outcome::PASS);
+        return Ok(code);
     }
     let code = answers(plan, args.all_links)?;
+    if code != outcome::PASS {
+        return Ok(code);
+    }
+    let code = ceiling(args, plan, &target::resolve(plan, Part::WHOLE)?, needs.peak);
     if code == outcome::PASS && args.whole_loop {
         return whole_loop::go(args, &loaded);
     }
     Ok(code)
+}
+
+fn infeasible() -> u8 {
+    outcome::say("infeasible on this machine");
+    outcome::INVALID
+}
+
+/// Compares the highest rate with the generator's own ceiling. A ceiling that cannot be measured decides nothing.
+fn ceiling(args: &CheckArgs, plan: &Plan, addresses: &Addresses, peak: Rate) -> u8 {
+    let peak = peak.get();
+    let calibration = match Calibration::find(plan, addresses, &args.calibration) {
+        Ok(Some(calibration)) => calibration,
+        Ok(None) => return outcome::PASS,
+        Err(error) => {
+            print(
+                "skipped",
+                &format!("ceiling: not measured: failed to {error:#}"),
+            );
+            return outcome::PASS;
+        }
+    };
+    let is_met = calibration.ceiling.share_of(peak) <= 1.0;
+    let line = calibration.in_words(peak);
+    print(if is_met { "ok" } else { "short" }, &line);
+    if let Some(bottleneck) = calibration.ceiling.bottleneck(peak) {
+        print("note", &bottleneck.to_string());
+    }
+    if is_met { outcome::PASS } else { infeasible() }
 }
 
 fn print(mark: &str, text: &str) {
@@ -290,11 +325,15 @@ fn cores() -> u32 {
 fn rates(needs: &Needs) -> Line {
     let (cores, peak) = (cores(), needs.peak.get());
     let most = f64::from(cores) * RATE_MAX_PER_CORE;
+    let is_met = peak <= most;
+    let bound = match is_met {
+        true => String::new(),
+        false => format!(", where {cores} cores never send above {most:.0}/s"),
+    };
     Line {
-        is_met: peak <= most,
+        is_met,
         text: format!(
-            "rates: {} messages, at most {peak:.0}/s, where {cores} cores never send above \
-             {most:.0}/s; {} links in at least {}",
+            "rates: {} messages, at most {peak:.0}/s{bound}; {} links in at least {}",
             needs.messages, needs.links, needs.connect
         ),
     }
@@ -303,12 +342,14 @@ fn rates(needs: &Needs) -> Line {
 fn bytes(needs: &Needs) -> Line {
     let (cores, peak) = (cores(), needs.peak_bytes / 1e6);
     let most = f64::from(cores) * BYTES_MAX_PER_CORE / 1e6;
+    let is_met = peak <= most;
+    let bound = match is_met {
+        true => String::new(),
+        false => format!(", where {cores} cores never send above {most:.0} MB/s"),
+    };
     Line {
-        is_met: peak <= most,
-        text: format!(
-            "bytes: at most {peak:.1} MB/s of payload, where {cores} cores never send above \
-             {most:.0} MB/s"
-        ),
+        is_met,
+        text: format!("bytes: at most {peak:.1} MB/s of payload{bound}"),
     }
 }
 

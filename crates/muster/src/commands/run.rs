@@ -374,11 +374,7 @@ fn processes(args: &RunArgs, needs: &Needs, descriptors: u64) -> u32 {
 /// The processes and threads of the run on this machine.
 fn spread(args: &RunArgs, processes: u32, clock: Clock, target: &Target) -> Spread {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let cores = if target.addresses.is_co_located() {
-        cores.div_ceil(2)
-    } else {
-        cores
-    };
+    let cores = target.addresses.cores_for_shards(cores);
     let run = args.run_id.unwrap_or_else(|| {
         mix(
             clock.t0_ns(),

@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
 
-use crate::program::{Gateway, Said, folder_with, json, muster};
+use crate::program::{Gateway, Said, folder_with, json, muster, program};
 
 const SCENARIO: &str = r#"
 name: check
@@ -387,6 +388,73 @@ fn what_no_machine_can_do_is_infeasible_and_said_with_its_bound() {
             said.out
         );
     }
+}
+
+/// A scenario with the embedded gateway and a backend.
+const EMBEDDED: &str = "\
+name: embedded
+fleet: [ { name: meters, count: 50, streams: [ { rate: 100/s, qos: 1, payload: { size: 64 } } ] } ]
+phases: { measure: 1s }
+";
+
+/// The line of the ceiling that `check` prints.
+fn ceiling(folder: &Path, cache: &Path, options: &[&str]) -> (i32, String, String) {
+    let arguments = [&["check", "scenario.yaml"], options].concat();
+    let output = program(folder, &arguments)
+        .env("XDG_CACHE_HOME", cache)
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let line = text.lines().find(|line| line.contains(" ceiling: "));
+    let line = line.unwrap_or_else(|| panic!("{text}")).to_owned();
+    (output.status.code().expect("a code"), line, text)
+}
+
+#[test]
+fn the_ceiling_of_the_generator_is_measured_once_for_a_shape_and_names_its_parts() {
+    let (folder, cache) = (folder_with(EMBEDDED), folder_with(""));
+    let (code, line, _) = ceiling(folder.path(), cache.path(), &[]);
+    assert_eq!(code, 0, "{line}");
+    assert!(
+        line.starts_with("ok      ceiling: at most 100/s is "),
+        "{line}"
+    );
+    for part in ["devices ", "consumers ", "cores "] {
+        assert!(line.contains(part), "{line}");
+    }
+    let entries = || {
+        let files = std::fs::read_dir(cache.path().join("muster")).expect("the cache");
+        files.count()
+    };
+    assert_eq!(entries(), 1);
+    // Another rate of the same shape, with what was measured before.
+    let measured = line.split("(devices").nth(1).expect("the parts");
+    let other = ["--set", "fleet.streams.rate=50/s", "--offline"];
+    let (_, again, _) = ceiling(folder.path(), cache.path(), &other);
+    assert!(again.ends_with(measured), "{again} after {line}");
+    assert_eq!(entries(), 1);
+}
+
+#[test]
+fn a_rate_above_the_ceiling_is_infeasible_and_the_part_that_ends_it_has_a_remedy() {
+    let (folder, cache) = (folder_with(EMBEDDED), folder_with(""));
+    // Below what no machine sends.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let rate = format!("fleet.streams.rate={}/s", 400_000 * cores);
+    let (code, line, text) = ceiling(folder.path(), cache.path(), &["--set", &rate]);
+    assert_eq!(code, 3, "{text}");
+    assert!(line.starts_with("short   ceiling: "), "{text}");
+    assert!(text.contains("note    generator-bound: "), "{text}");
+    assert!(text.ends_with("infeasible on this machine\n"), "{text}");
+    // A slow interface, whatever the CPU.
+    let slow = ["--link-speed", "100k", "--offline"];
+    let (code, line, text) = ceiling(folder.path(), cache.path(), &slow);
+    assert_eq!(code, 3, "{text}");
+    assert!(line.contains("interface "), "{line}");
+    assert!(
+        text.contains("the ceiling of its interface; add a faster"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -27,8 +27,11 @@ impl Said {
 /// The program with arguments, to be run in a folder.
 pub(crate) fn program<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
+    // Ceilings are measured once for all tests.
+    let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
     command
         .current_dir(folder)
+        .env("XDG_CACHE_HOME", cache)
         .args(arguments)
         .stdin(Stdio::null());
     command

@@ -1,0 +1,195 @@
+//! The generator's own ceiling for one scenario: the rate that it can offer on this machine, and the
+//! part that ends it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Largest share of the ceiling at which a rate may be the target's: above it the generator's own limit
+/// can be what broke (docs/semantics.md#the-generators-ceiling).
+pub const GENERATOR_SHARE_MAX: f64 = 0.7;
+
+/// CPU that one message costs, in microseconds, on the average over the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Of the device shards.
+    pub shards_us: f64,
+    /// Of the busiest consumer thread.
+    pub consumer_us: f64,
+    /// Of all consumer threads.
+    pub consumers_us: f64,
+    /// Of an embedded gateway.
+    pub gateway_us: f64,
+}
+
+impl Cost {
+    /// The average over several streams, each with its rate.
+    pub fn average(of: impl Iterator<Item = (f64, Self)>) -> Self {
+        let (mut rates, mut sum) = (0.0, Self::default());
+        for (rate, cost) in of {
+            rates += rate;
+            sum.shards_us += rate * cost.shards_us;
+            sum.consumer_us += rate * cost.consumer_us;
+            sum.consumers_us += rate * cost.consumers_us;
+            sum.gateway_us += rate * cost.gateway_us;
+        }
+        let share = |us: f64| if rates > 0.0 { us / rates } else { 0.0 };
+        Self {
+            shards_us: share(sum.shards_us),
+            consumer_us: share(sum.consumer_us),
+            consumers_us: share(sum.consumers_us),
+            gateway_us: share(sum.gateway_us),
+        }
+    }
+}
+
+/// A part of the generator that can limit its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorPart {
+    /// The threads that drive devices.
+    Devices,
+    /// The busiest thread of consumers.
+    Consumers,
+    /// The cores of this machine, which all threads share.
+    Cores,
+    /// The network interface towards the target.
+    Interface,
+}
+
+impl GeneratorPart {
+    /// The remedy for a rate that this part limits.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Devices => "add cores or another host for the devices (--part devices:1/2)",
+            Self::Consumers => "add consumers, or run the backend part on another host",
+            Self::Cores => "add cores, or run target and backend part on other hosts",
+            Self::Interface => "add a faster network interface, or a second host",
+        }
+    }
+}
+
+impl fmt::Display for GeneratorPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Devices => "devices",
+            Self::Consumers => "consumers",
+            Self::Cores => "cores",
+            Self::Interface => "interface",
+        })
+    }
+}
+
+/// The highest rate that one part allows, in messages of all streams per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PartCeiling {
+    /// The part.
+    pub part: GeneratorPart,
+    /// Messages per second.
+    pub rate: f64,
+}
+
+/// The highest rate that the generator can offer, by part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Messages per second of the part that allows least.
+    pub rate: f64,
+    /// Each part that is known, in the order of [`GeneratorPart`].
+    pub by_part: Vec<PartCeiling>,
+}
+
+/// A part of the generator whose share for a rate is above [`GENERATOR_SHARE_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// The part that allows least.
+    pub part: GeneratorPart,
+    /// Its ceiling, in messages per second.
+    pub ceiling: f64,
+    /// Share of the ceiling.
+    pub share: f64,
+}
+
+impl Ceiling {
+    /// The ceiling that these parts make; none without a part.
+    pub fn new(by_part: Vec<PartCeiling>) -> Option<Self> {
+        let least = least(&by_part)?;
+        Some(Self {
+            rate: least.rate,
+            by_part,
+        })
+    }
+
+    /// Share of the ceiling that a rate needs.
+    pub fn share_of(&self, rate: f64) -> f64 {
+        rate / self.rate.max(f64::MIN_POSITIVE)
+    }
+
+    /// The part that makes a rate generator-bound; none if it needs at most [`GENERATOR_SHARE_MAX`] of
+    /// each.
+    pub fn bottleneck(&self, rate: f64) -> Option<Bottleneck> {
+        let least = least(&self.by_part)?;
+        let share = self.share_of(rate);
+        (share > GENERATOR_SHARE_MAX).then_some(Bottleneck {
+            part: least.part,
+            ceiling: least.rate,
+            share,
+        })
+    }
+}
+
+fn least(by_part: &[PartCeiling]) -> Option<PartCeiling> {
+    let rates = by_part.iter().copied();
+    rates.min_by(|a, b| a.rate.total_cmp(&b.rate))
+}
+
+impl fmt::Display for Bottleneck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (share, ceiling) = (self.share * 100.0, muster_model::figure::rate(self.ceiling));
+        let (part, remedy) = (self.part, self.part.remedy());
+        write!(
+            f,
+            "generator-bound: {share:.0} % of {ceiling}/s, the ceiling of its {part}; {remedy}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceiling(parts: &[(GeneratorPart, f64)]) -> Ceiling {
+        let parts = parts.iter().map(|&(part, rate)| PartCeiling { part, rate });
+        Ceiling::new(parts.collect()).expect("a part")
+    }
+
+    #[test]
+    fn the_part_that_allows_least_is_the_ceiling_and_is_named_above_70_percent_of_it() {
+        let ceiling = ceiling(&[
+            (GeneratorPart::Devices, 100_000.0),
+            (GeneratorPart::Consumers, 40_000.0),
+            (GeneratorPart::Interface, 90_000.0),
+        ]);
+        assert_eq!(ceiling.rate, 40_000.0);
+        assert_eq!(ceiling.share_of(10_000.0), 0.25);
+        assert_eq!(ceiling.bottleneck(28_000.0), None);
+        let bound = ceiling.bottleneck(30_000.0).expect("above 70 %");
+        assert_eq!((bound.part, bound.share), (GeneratorPart::Consumers, 0.75));
+        assert!(bound.to_string().starts_with("generator-bound: 75 % of 40"));
+    }
+
+    #[test]
+    fn no_part_is_no_ceiling() {
+        assert_eq!(Ceiling::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_cost_is_weighted_by_the_rates_of_the_streams() {
+        let cost = |shards_us| Cost {
+            shards_us,
+            ..Cost::default()
+        };
+        let average = Cost::average([(900.0, cost(10.0)), (100.0, cost(30.0))].into_iter());
+        assert!((average.shards_us - 12.0).abs() < 1e-9, "{average:?}");
+        assert_eq!(Cost::average(std::iter::empty()), Cost::default());
+    }
+}
