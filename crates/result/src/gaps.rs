@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{LinkCounts, Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
+use muster_measure::{Phase, ScopeSummary, SecondRow, State, Summary, WindowDelta};
 use muster_report::Event;
 
 /// Seconds without one of the things that happen all the time, before it is called an event.
@@ -10,6 +10,29 @@ const GAP_MIN: u32 = 2;
 
 /// One message in this number of those wanted in a second, or fewer, is next to none.
 const SOME_OF: u64 = 20;
+
+/// The event for a stretch without one of the things that happen all the time.
+#[derive(Debug, Clone, Copy)]
+struct Absence {
+    kind: &'static str,
+    detail: &'static str,
+}
+
+const NO_ANSWER: Absence = Absence {
+    kind: "no-answer",
+    detail: "none, or next to none, of what was sent was answered",
+};
+const NO_ARRIVAL: Absence = Absence {
+    kind: "no-arrival",
+    detail: "nothing, or next to nothing, arrived at the backend",
+};
+
+/// Amounts of one second.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amounts {
+    wanted: u64,
+    happened: u64,
+}
 
 /// Events for stretches in which next to nothing was answered by the platform.
 ///
@@ -31,26 +54,27 @@ pub(crate) fn without_answers(
         waiting = answers.waiting_after(before);
         let possible = before + answers.sent + links.share_down(second, answers.wanted);
         let wanted = answers.wanted.min(possible);
-        answers
-            .is_measured
-            .then_some((second, (wanted, answers.answered)))
+        let amounts = Amounts {
+            wanted,
+            happened: answers.answered,
+        };
+        answers.is_measured.then_some((second, amounts))
     });
-    let detail = "none, or next to none, of what was sent was answered";
-    events(summary, ("no-answer", detail), rows)
+    events(summary, NO_ANSWER, rows)
 }
 
 /// Events for stretches in which next to nothing arrived at the first backend.
 pub(crate) fn without_arrivals(summary: &Summary) -> Vec<Event> {
     let rows = summary.run.series.iter().filter(|row| is_measured(row));
-    let mut seconds: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut seconds: BTreeMap<u32, Amounts> = BTreeMap::new();
     for row in rows {
         let arrived = row.arrivals.first().map_or(0, |arrival| arrival.arrived);
         let expected = row.flow.of(State::Accepted) + row.flow.of(State::Unacknowledged);
         let sum = seconds.entry(row.second).or_default();
-        *sum = (sum.0 + expected, sum.1 + arrived);
+        sum.wanted += expected;
+        sum.happened += arrived;
     }
-    let detail = "nothing, or next to nothing, arrived at the backend";
-    events(summary, ("no-arrival", detail), seconds.into_iter())
+    events(summary, NO_ARRIVAL, seconds.into_iter())
 }
 
 fn is_measured(row: &SecondRow) -> bool {
@@ -96,16 +120,8 @@ struct Links {
 
 impl Links {
     fn new(windows: &WindowDelta, wanted: u64) -> Self {
-        let mut changes: BTreeMap<u32, LinkCounts> = BTreeMap::new();
-        for ((_, key), window) in &windows.links {
-            changes.entry(key.second).or_default().merge(&window.counts);
-        }
-        let mut sum = LinkCounts::default();
-        let usable = changes.into_iter().map(|(second, change)| {
-            sum.merge(&change);
-            (second, sum.usable())
-        });
-        let usable = usable.collect();
+        let seconds = windows.links_by_second().into_iter();
+        let usable = seconds.map(|at| (at.second, at.up)).collect();
         Self { wanted, usable }
     }
 
@@ -120,23 +136,23 @@ impl Links {
 
 fn events(
     summary: &Summary,
-    (kind, detail): (&str, &str),
-    rows: impl Iterator<Item = (u32, (u64, u64))>,
+    absence: Absence,
+    rows: impl Iterator<Item = (u32, Amounts)>,
 ) -> Vec<Event> {
     let found = stretches(rows, summary.timeline.settle.second()).into_iter();
     let event = |(from, until): (u32, u32)| {
-        Event::new(from.into(), kind, detail.to_owned()).until(until.into())
+        Event::new(from.into(), absence.kind, absence.detail.to_owned()).until(until.into())
     };
     found.map(event).collect()
 }
 
 /// From which second to which next to nothing of what was wanted happened. A target that stands
 /// still in mid-second has done a little in it, so that a little does not end a stretch.
-fn stretches(rows: impl Iterator<Item = (u32, (u64, u64))>, end: u32) -> Vec<(u32, u32)> {
+fn stretches(rows: impl Iterator<Item = (u32, Amounts)>, end: u32) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     let mut since = None;
-    for (second, (wanted, happened)) in rows {
-        if wanted > happened * SOME_OF {
+    for (second, amounts) in rows {
+        if amounts.wanted > amounts.happened * SOME_OF {
             since.get_or_insert(second);
         } else if let Some(from) = since.take() {
             found.push((from, second));
@@ -153,7 +169,10 @@ mod tests {
 
     fn found(rows: &[(u64, u64)]) -> Vec<(u32, u32)> {
         let end = rows.len() as u32;
-        stretches((0..).zip(rows.iter().copied()), end)
+        let amounts = rows
+            .iter()
+            .map(|&(wanted, happened)| Amounts { wanted, happened });
+        stretches((0..).zip(amounts), end)
     }
 
     #[test]
