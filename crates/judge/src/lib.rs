@@ -19,6 +19,7 @@ mod builder;
 mod causes;
 mod ceiling;
 mod commands;
+pub mod compare;
 mod completion;
 mod delivery;
 mod evidence;

@@ -1,8 +1,10 @@
 //! The command line.
 
 mod calibration;
+mod compare;
 mod import;
 mod metrics;
+mod verify;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,8 +16,10 @@ use muster_gateway::Dialect;
 use muster_model::Micros;
 
 pub(crate) use self::calibration::CalibrationArgs;
+pub(crate) use self::compare::{CompareArgs, CompareFormat};
 pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
 pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
+pub(crate) use self::verify::VerifyArgs;
 use crate::wall_clock;
 
 /// Load tests for IoT platforms: follows every message to its final state and gives a verdict.
@@ -54,9 +58,13 @@ pub(crate) enum Command {
         after_help = "Example: muster report results/first-20261121T101500Z --format html > report.html"
     )]
     Report(ReportArgs),
+    /// Compare results: what differs in set-up and figures, and whether chance explains it.
+    Compare(CompareArgs),
     /// Make one result and one verdict of the parts of one run.
     #[command(after_help = "Example: muster merge part-1 part-2 --out whole")]
     Merge(MergeArgs),
+    /// Recompute every figure of a certificate from the windows in its folder.
+    Verify(VerifyArgs),
     /// Create, verify or remove a scenario's devices on the platform.
     #[command(
         after_help = "Devices that are there with the same content are left alone, so that `create` can be \
@@ -116,6 +124,7 @@ impl RunArgs {
             quiet: true,
             repeat: None,
             json: None,
+            sign: None,
             facts: None,
             facts_max: 0,
             part: None,
@@ -151,6 +160,9 @@ pub(crate) struct RunArgs {
     /// Also write `result.json` here; with --repeat `repeat.json`.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Sign `certificate.json` with this private key of ed25519 in PEM; `certificate.sig` is its signature.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign: Option<PathBuf>,
     /// Write every fact to this file, one line each; with --repeat to FILE.1, FILE.2, ...
     #[arg(long, value_name = "FILE")]
     pub(crate) facts: Option<PathBuf>,
@@ -275,6 +287,9 @@ pub(crate) struct MergeArgs {
     /// The folder of the whole result.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+    /// Sign `certificate.json` with this private key of ed25519 in PEM.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod gateway;
 pub(crate) mod import;
 pub(crate) mod manual;
@@ -11,3 +12,4 @@ pub(crate) mod repeat;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod verify;

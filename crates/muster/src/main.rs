@@ -17,6 +17,7 @@ mod registered;
 mod scenario_file;
 mod screen;
 mod signals;
+mod signing;
 mod sockets;
 mod target;
 mod users;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::check(&check),
         Command::Report(report) => commands::report::report(&report),
+        Command::Compare(compare) => commands::compare::compare(&compare),
         Command::Merge(merge) => commands::merge::merge(&merge),
         Command::Provision(provision) => commands::provision::provision(&provision),
         Command::Import(import) => commands::import::import(&import),
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Completions(shell) => commands::manual::completions(&shell),
         Command::Man(man) => commands::manual::man(&man),
         Command::Schema => commands::schema::schema(),
+        Command::Verify(verify) => commands::verify::verify(&verify),
         Command::Agent => commands::agent::agent(),
     };
     match done {

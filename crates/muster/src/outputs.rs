@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
 use muster_plan::Plan;
-use muster_report::{Report, html, steps_csv, text};
+use muster_report::{Report, certificate_html, html, steps_csv, text};
+use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, certify};
 
 use crate::args::RunArgs;
-use crate::folder::Folder;
+use crate::commands::verify::read_files;
+use crate::folder::{Folder, write_whole};
+use crate::signing::SigningKey;
 use crate::{outcome, wall_clock};
 
 /// Width of the summary in characters.
@@ -34,6 +37,9 @@ pub(crate) fn open(args: &RunArgs, plan: &Plan) -> Result<(Folder, Option<FactsL
 
 /// Opens the further outputs.
 fn open_files(args: &RunArgs) -> Result<Option<FactsLog>> {
+    if let Some(key) = &args.sign {
+        SigningKey::read(key)?;
+    }
     if let Some(path) = &args.json {
         File::create(path).with_context(|| {
             format!(
@@ -101,6 +107,33 @@ pub(crate) fn write_result(
             path.display()
         ));
     }
+}
+
+/// Writes the certificate of a run behind all other files, and signs it if there is a key.
+pub(crate) fn write_certificate(folder: &mut Folder, report: &Report, key: Option<&Path>) {
+    if folder.broken.is_some() {
+        return;
+    }
+    if let Err(error) = certificate(folder.path(), report, key) {
+        folder.broken = Some(format!("write the certificate: {error:#}"));
+    }
+}
+
+fn certificate(folder: &Path, report: &Report, key: Option<&Path>) -> Result<()> {
+    let key = key.map(SigningKey::read).transpose()?;
+    let certificate = certify(report, &read_files(folder)?);
+    let text = certificate.to_json();
+    write_whole(&folder.join(CERTIFICATE), &text)?;
+    write_whole(
+        &folder.join(CERTIFICATE_PAGE),
+        &certificate_html(&certificate),
+    )?;
+    if let Some(key) = key {
+        let path = folder.join(SIGNATURE);
+        std::fs::write(&path, key.sign(text.as_bytes()))
+            .with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// The last words: the summary and where the report is; what of the result is missing is an error.

@@ -1,48 +1,14 @@
 // The page: one section after the other, most important first.
 
-const report = JSON.parse(document.getElementById("data").textContent);
-const page = document.getElementById("page");
-
-const tone = (result) => ({ pass: "pass", fail: "fail", invalid: "invalid" })[result] || "none";
-const isOwn = (rule) => rule.consequence === "invalidates";
 /// The rule fails with the generator's own part counted in, and holds without it.
 const OWN_DELAYS = ["own-delay", "own-delay-end-to-end", "own-delay-connect", "consumer-starved", "lateness-grew"];
 const isOwnDelay = (rule) => isOwn(rule) && OWN_DELAYS.includes(rule.reason);
-const isTargets = (rule) => rule.consequence === "fails";
 /// A run that goes on is judged at its end; how far it or one that was cut has come, with the first word in capitals.
 const unfinished = report.unfinished || "";
 const isRunning = unfinished.startsWith("running");
 const unfinishedInWords = unfinished.replace(/^[a-z]+/, (word) => word.toUpperCase());
 const brokenRules = () => [...(["invalid", "none"].includes(report.verdict.result) ? report.verdict.rules.filter(isOwn) : []), ...report.verdict.rules.filter(isTargets)];
 const reasons = () => (isRunning ? [] : brokenRules());
-
-function card(title, hint, ...content) {
-  return el("section", { class: "card" }, title ? el("header", {}, el("h2", {}, title), hint) : null, content);
-}
-
-function topBar() {
-  const button = el("button", { class: "button", type: "button", onclick: () => setTheme(theme() === "dark" ? "light" : "dark") });
-  button.id = "theme";
-  return el("div", { class: "bar" }, el("div", { class: "word" }, "muster", el("span", {}, "load test report")), button);
-}
-
-const theme = () => document.documentElement.dataset.theme;
-
-function setTheme(name, isKept = true) {
-  document.documentElement.dataset.theme = name;
-  document.getElementById("theme").textContent = name === "dark" ? "Light" : "Dark";
-  try { if (isKept) localStorage.setItem("muster-theme", name); } catch { /* A page from a file may have no storage; the choice then lasts as long as the page. */ }
-  document.documentElement.style.setProperty("--stops", style("--heat").split(" ").join(","));
-  redrawCharts();
-}
-
-function preferredTheme() {
-  try {
-    const kept = localStorage.getItem("muster-theme");
-    if (kept === "dark" || kept === "light") return kept;
-  } catch { /* As above. */ }
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
 
 function saidInWords() {
   if (isRunning) return `${unfinishedInWords}. The run is judged at its end.`;
@@ -123,35 +89,9 @@ function warnings() {
   return el("ul", { class: "reasons tone-invalid" }, all.map(line));
 }
 
-const AT_LEAST = ["connected", "queries-with-command"];
-const allowed = (rule) => `${AT_LEAST.includes(rule.rule) ? "at least" : "at most"} ${figure(rule.bound)}`;
-
-/// Our own delay decides: the truth lies between both times.
-const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lower) && isKnown(rule.observed);
-
-const bothTimes = (rule) => `between ${rule.lower.us === 0 ? 0 : figure(rule.lower)} and ${figure(rule.observed)}`;
-
-function reason(rule) {
-  const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
-  const seen = isBetween(rule) ? [el("b", {}, bothTimes(rule)), `, ${allowed(rule)}`] : rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
-}
-
 function kpi(name, value, unit, note, options = {}) {
   const dot = el("i", { style: options.color ? `--dot:var(${options.color})` : "display:none" });
   return el("div", { class: options.bad ? "kpi bad" : "kpi" }, el("div", { class: "name" }, dot, term(name)), el("div", { class: "figure" }, value, unit ? el("small", {}, unit) : null), el("div", { class: "note" }, note));
-}
-
-/// Whether messages without an end are among all due: then these decide, with the unanswered at their lower bound.
-const hasMissing = (one) => one?.censored > 0 && Boolean(one.all_due);
-
-const headlineTable = (one) => (hasMissing(one) ? one.all_due : one);
-
-/// A percentile as a figure and its unit: of all due where some have no end, marked where it is a lower bound.
-function headline(one, name) {
-  const table = headlineTable(one);
-  const [value, unit] = timeParts(table?.[name]);
-  return [table?.at_least?.includes(name) ? `\u2265\u00a0${value}` : value, unit];
 }
 
 /// Which messages the p99 is of, or why there is none.
@@ -257,11 +197,6 @@ function recovery(event) {
   if (!event.recovery) return null;
   const after = event.recovery.after_s;
   return el("div", { class: "recovered" }, isKnown(after) ? [term("recovered"), ` after ${seconds(after)}`] : "not recovered while measuring");
-}
-
-function head(names) {
-  const shown = (name) => term(String(name));
-  return el("thead", {}, el("tr", {}, names.map((name) => (Array.isArray(name) ? el("th", { class: name[1] }, shown(name[0])) : el("th", {}, shown(name))))));
 }
 
 document.body.prepend(page);

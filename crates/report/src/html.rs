@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Report, text};
+use crate::{Certificate, Compare, OverlaidRun, Report, text};
 
 const PAGE: &str = include_str!("../assets/page.html");
 
@@ -19,17 +19,23 @@ const STYLES: [&str; 2] = [
 /// The notice that uPlot's licence (MIT) asks to stand in every copy; it holds no end of a comment.
 const UPLOT_LICENSE: &str = include_str!("../assets/uplot-LICENSE.txt");
 
-/// uPlot and then the parts of the page's own script, in the order in which they build on each
-/// other.
+/// uPlot and then the parts that the scripts of all pages share, in the order in which they build on each other.
 const SCRIPTS: [&str; 7] = [
     include_str!("../assets/uplot.js"),
     include_str!("../assets/base.js"),
     include_str!("../assets/words.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/flow.js"),
+    include_str!("../assets/frame.js"),
     include_str!("../assets/sections.js"),
-    include_str!("../assets/page.js"),
 ];
+/// The rest of the script for the page of a run.
+const OF_RUN: &str = include_str!("../assets/page.js");
+/// The rest of the script for the page of a comparison.
+const OF_COMPARISON: &str = include_str!("../assets/compare.js");
+
+/// The rest of the script for the page of a certificate.
+const OF_CERTIFICATE: &str = include_str!("../assets/certificate.js");
 
 /// Width of the summary for browsers that run no script.
 const PLAIN_WIDTH: usize = 80;
@@ -40,28 +46,72 @@ pub fn html(report: &Report) -> String {
         Some(unfinished) => unfinished.to_string(),
         None => report.verdict.result.name().to_owned(),
     };
-    let title = format!("{result}: {}", report.name);
+    page(&Page {
+        title: format!("{result}: {}", report.name),
+        summary: text(report, PLAIN_WIDTH),
+        json: report.to_json(),
+        script: OF_RUN,
+    })
+}
+
+/// A comparison as one HTML file, with the windows of these runs laid over each other.
+pub fn compare_html(compare: &Compare, overlaid: &[OverlaidRun]) -> String {
+    let comparisons = compare.comparisons.iter();
+    let names: Vec<&str> = comparisons.map(|one| one.change.name.as_str()).collect();
+    page(&Page {
+        title: format!("{}: {}", compare.verdict.name(), names.join(", ")),
+        summary: compare.text(),
+        json: compare.json_with(overlaid),
+        script: OF_COMPARISON,
+    })
+}
+
+/// A certificate as one HTML file.
+pub fn certificate_html(certificate: &Certificate) -> String {
+    page(&Page {
+        title: format!(
+            "{}: {}",
+            certificate.verdict.result.name(),
+            certificate.name
+        ),
+        summary: certificate.text(),
+        json: certificate.to_json(),
+        script: OF_CERTIFICATE,
+    })
+}
+
+/// The parts in which pages differ.
+struct Page {
+    title: String,
+    /// For browsers that run no script.
+    summary: String,
+    json: String,
+    script: &'static str,
+}
+
+fn page(page: &Page) -> String {
     let script = format!(
-        "\"use strict\";\n/*! {UPLOT_LICENSE}*/\n{}",
-        SCRIPTS.join("\n")
+        "\"use strict\";\n/*! {UPLOT_LICENSE}*/\n{}\n{}",
+        SCRIPTS.join("\n"),
+        page.script
     );
     fill(
         PAGE,
         &[
-            ("title", escape(&title)),
+            ("title", escape(&page.title)),
             ("style", STYLES.join("\n")),
-            ("summary", escape(&text(report, PLAIN_WIDTH))),
-            ("data", data(report)),
+            ("summary", escape(&page.summary)),
+            ("data", data(&page.json)),
             ("script", script),
         ],
     )
 }
 
-/// The report as JSON that cannot end its script element or open a comment within it (HTML
-/// section 4.12.1.3): `<`, `>` and `&` occur only in strings, where an escape means the same.
-fn data(report: &Report) -> String {
+/// JSON that cannot end its script element or open a comment within it (HTML section 4.12.1.3): `<`,
+/// `>` and `&` occur only in strings, where an escape means the same.
+fn data(json: &str) -> String {
     let mut data = String::new();
-    for symbol in report.to_json().chars() {
+    for symbol in json.chars() {
         match symbol {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                 let _ = write!(data, "\\u{:04x}", symbol as u32);
@@ -123,14 +173,17 @@ mod tests {
     /// A second function of one name would take the first one's place without a word.
     #[test]
     fn no_two_parts_of_the_script_share_a_name() {
-        let mut names = BTreeSet::new();
-        for name in SCRIPTS[1..]
-            .iter()
-            .flat_map(|part| part.lines())
-            .filter_map(defined)
-        {
-            assert!(names.insert(name), "{name} is defined twice");
+        for (own, known) in [
+            (OF_RUN, "causeList"),
+            (OF_COMPARISON, "forest"),
+            (OF_CERTIFICATE, "declaredRules"),
+        ] {
+            let mut names = BTreeSet::new();
+            let parts = SCRIPTS[1..].iter().chain([&own]);
+            for name in parts.flat_map(|part| part.lines()).filter_map(defined) {
+                assert!(names.insert(name), "{name} is defined twice");
+            }
+            assert!(names.contains("causes") && names.contains(known));
         }
-        assert!(names.contains("causes") && names.contains("causeList"));
     }
 }

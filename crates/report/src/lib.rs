@@ -17,6 +17,8 @@
 //! ```
 
 mod assemble;
+mod certificate;
+mod compare;
 mod csv;
 mod downlink;
 mod figures;
@@ -36,6 +38,14 @@ mod verdict;
 mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
+pub use certificate::{
+    CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,
+};
+pub use compare::{
+    COMPARE_SCHEMA, Compare, ComparedFigure, ComparedRun, Comparison, HISTORY_SCHEMA, History,
+    HistoryChange, HistoryCourse, HistoryFigure, HistoryResult, OverlaidRun, SetupDifference, Side,
+    Unit,
+};
 pub use csv::csv;
 pub use downlink::{CommandAccount, DrainAccount, QueriesDue, ReceiveAccount, SubscriberRow};
 pub use figures::{
@@ -43,7 +53,7 @@ pub use figures::{
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
-pub use html::html;
+pub use html::{certificate_html, compare_html, html};
 pub use junit::junit;
 pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use muster_judge::{Consequence, RuleKind, RunResult};

@@ -6,6 +6,8 @@
 //! stands meanwhile. It must never know where the bytes of an archive are kept.
 
 mod archive;
+pub mod certificate;
+pub mod compare;
 mod counters;
 mod events;
 mod gaps;

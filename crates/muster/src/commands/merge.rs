@@ -9,6 +9,7 @@ use muster_result::{Archive, encoded};
 use crate::args::MergeArgs;
 use crate::folder::{Folder, read_archive};
 use crate::outcome;
+use crate::outputs::write_certificate;
 
 /// Width of the summary in characters.
 const WIDTH: usize = 100;
@@ -41,6 +42,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8> {
     if let Some(steps) = steps_csv(&report) {
         folder.write("steps.csv", &steps);
     }
+    write_certificate(&mut folder, &report, args.sign.as_deref());
     outcome::say(&text(&report, WIDTH));
     if let Some(broken) = &folder.broken {
         bail!("{broken}");

@@ -47,7 +47,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
 
 /// The result of a folder; where there is none, or none that can be read (a run that was killed,
 /// a disk that was full), it is made of the windows.
-fn read(folder: &Path) -> Result<Report> {
+pub(crate) fn read(folder: &Path) -> Result<Report> {
     let path = folder.join("result.json");
     if path.exists() {
         let json = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -237,6 +237,7 @@ impl Ready {
         }
         let report = archive.report()?;
         outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
+        outputs::write_certificate(&mut folder, &report, args.sign.as_deref());
         exporter.iter_mut().for_each(|it| it.show_result(&report));
         say_last(last, &report.ledger.uplink);
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());

@@ -1,0 +1,73 @@
+//! `muster verify`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use muster_result::certificate::{CERTIFICATE, Files, SIGNATURE, check};
+
+use crate::args::VerifyArgs;
+use crate::outcome;
+use crate::signing::VerifyingKey;
+
+/// Faults that are printed; more are counted.
+const FAULTS_MAX: usize = 20;
+
+/// Recomputes every figure of a certificate from the windows in its folder.
+pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
+    let key = args.key.as_deref().map(VerifyingKey::read).transpose()?;
+    let files = read_files(&args.folder)?;
+    let mut checked = check(&files, env!("CARGO_PKG_VERSION"))
+        .with_context(|| format!("verify {}", args.folder.display()))?;
+    let signature = files.get(SIGNATURE);
+    if let Some(key) = &key {
+        match signature {
+            None => checked
+                .faults
+                .push(format!("{SIGNATURE} is missing: nobody signed")),
+            Some(bytes) if !key.has_signed(&files[CERTIFICATE], bytes) => checked.faults.push(
+                format!("{SIGNATURE} is not of this key and this certificate"),
+            ),
+            Some(_) => {}
+        }
+    }
+    outcome::say(&checked.certificate.text());
+    for fault in checked.faults.iter().take(FAULTS_MAX) {
+        outcome::say(&format!("does not follow: {fault}"));
+    }
+    let more = checked.faults.len().saturating_sub(FAULTS_MAX);
+    if more > 0 {
+        outcome::say(&format!("and {more} more"));
+    }
+    if !checked.faults.is_empty() {
+        outcome::say("NOT VERIFIED");
+        return Ok(outcome::FAIL);
+    }
+    let (figures, files) = (checked.figures, checked.certificate.files.len());
+    let follows = format!("{figures} figures follow from the windows, {files} files are unchanged");
+    outcome::say(&match (key, signature) {
+        (Some(_), _) => format!("AUTHENTIC: signed by the holder of the key; {follows}"),
+        (None, Some(_)) => {
+            format!("INTERNALLY CONSISTENT: {follows}; signed, and not checked: give --key PUB.pem")
+        }
+        (None, None) => format!("INTERNALLY CONSISTENT: {follows}; nobody signed"),
+    });
+    Ok(outcome::PASS)
+}
+
+/// The files of a folder. A folder in it belongs to no result.
+pub(crate) fn read_files(folder: &Path) -> Result<Files> {
+    let named = || format!("read {} (name the folder of a run)", folder.display());
+    let mut files = Files::new();
+    for entry in fs::read_dir(folder).with_context(named)? {
+        let entry = entry.with_context(named)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            bail!("{}: the folder {name} in it belongs to no run", named());
+        }
+        let bytes =
+            fs::read(entry.path()).with_context(|| format!("read {}", entry.path().display()))?;
+        files.insert(name, bytes);
+    }
+    Ok(files)
+}

@@ -1,0 +1,353 @@
+//! `muster compare`: results of two sides, and results over time.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::program::{Said, json as read, muster};
+
+/// A result that passed, from which the others are made.
+const SAMPLE: &str = include_str!("../../../../golden/sample-pass.json");
+
+fn sample() -> Value {
+    serde_json::from_str(SAMPLE).expect("JSON")
+}
+
+/// A result whose response p99 is that.
+fn run(p99_us: u64) -> Value {
+    let mut run = sample();
+    run["latency"]["response"]["p99_us"] = json!(p99_us);
+    run["latency"]["response"]["all_due"]["p99_us"] = json!(p99_us);
+    run
+}
+
+/// Writes results into `side/1`, `side/2` and so on, each a run of its own.
+fn write(folder: &Path, side: &str, runs: Vec<Value>) {
+    for (at, mut run) in runs.into_iter().enumerate() {
+        run["run"] = json!(format!("{side}-{at}"));
+        run["started"] = json!(format!("2026-11-{:02}T02:10:00Z", at + 1));
+        let path = folder.join(side).join((at + 1).to_string());
+        std::fs::create_dir_all(&path).expect("a folder");
+        std::fs::write(path.join("result.json"), run.to_string()).expect("a result");
+    }
+}
+
+/// Three runs of about this response p99.
+fn about(p99_us: u64) -> Vec<Value> {
+    [p99_us - p99_us / 500, p99_us, p99_us + p99_us / 500]
+        .map(run)
+        .into()
+}
+
+/// A base of about 1 ms, beside another side.
+fn beside(change: Vec<Value>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "base", about(1_000));
+    write(folder.path(), "change", change);
+    folder
+}
+
+fn compared(folder: &Path, more: &[&str]) -> Said {
+    muster(folder, &[&["compare", "base", "change"], more].concat())
+}
+
+fn changed(change: impl Fn(&mut Value)) -> Vec<Value> {
+    let mut runs = about(1_000);
+    runs.iter_mut().for_each(change);
+    runs
+}
+
+#[test]
+fn a_longer_latency_is_worse_and_a_shorter_one_better() {
+    let folder = beside(about(1_300));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.out
+            .starts_with("WORSE  base (3 runs) -> change (3 runs)"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.unbroken()
+            .contains("response p99 worse: 1.00 ms to 1.30 ms (+30.0 %"),
+        "{}",
+        said.out
+    );
+    let back = muster(folder.path(), &["compare", "change", "base"]);
+    assert_eq!(back.code, 0, "{back:?}");
+    assert!(back.out.starts_with("BETTER"), "{}", back.out);
+}
+
+#[test]
+fn runs_that_hardly_differ_are_the_same() {
+    let folder = beside(about(1_005));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.starts_with("SAME"), "{}", said.out);
+    let json = compared(folder.path(), &["--format", "json"]);
+    let json: Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(
+        (&json["schema"], &json["verdict"]),
+        (&json!("muster-compare/1"), &json!("same"))
+    );
+    let figures = json["comparisons"][0]["figures"]
+        .as_array()
+        .expect("figures");
+    let deciding = figures
+        .iter()
+        .filter(|figure| figure["decides"] == true)
+        .count();
+    assert_eq!(deciding, 9, "rates, percentiles, shares");
+}
+
+#[test]
+fn the_tolerance_is_the_users() {
+    let folder = beside(about(1_300));
+    assert_eq!(compared(folder.path(), &["--tolerance", "40%"]).code, 0);
+    let said = compared(folder.path(), &["--tolerance", "0.4"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("5%"), "{}", said.err);
+}
+
+#[test]
+fn what_scatters_too_much_is_not_comparable_and_says_how_many_runs_would_do() {
+    let folder = beside([960, 1_000, 1_050].map(run).into());
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let out = said.unbroken();
+    assert!(out.contains("unclear: response p99"), "{out}");
+    assert!(out.contains("runs a side would decide"), "{out}");
+    assert_eq!(compared(folder.path(), &["--decide", "accepted"]).code, 0);
+    let unknown = compared(folder.path(), &["--decide", "speed"]);
+    assert_eq!(unknown.code, 3, "{unknown:?}");
+    assert!(
+        unknown
+            .out
+            .contains("no run has a figure of the name speed"),
+        "{}",
+        unknown.out
+    );
+}
+
+#[test]
+fn one_run_a_side_differs_at_most_within_these_runs() {
+    let folder = beside(vec![run(2_000)]);
+    let said = muster(folder.path(), &["compare", "base/1", "change/1"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let out = said.unbroken();
+    assert!(out.contains("the sides differ within these runs"), "{out}");
+    assert!(out.contains("--repeat 3"), "{out}");
+}
+
+#[test]
+fn another_load_is_not_comparable_unless_its_keys_are_ignored() {
+    let folder = beside(changed(|run| {
+        run["scenario"]["fleet"][0]["count"] = json!(500);
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.out.contains("fleet[0].count"), "{}", said.out);
+    assert!(said.out.contains("--ignore"), "{}", said.out);
+    for ignored in ["fleet[0].count", "fleet", "scenario.fleet[0]"] {
+        assert_eq!(
+            compared(folder.path(), &["--ignore", ignored]).code,
+            0,
+            "{ignored}"
+        );
+    }
+    assert_eq!(
+        compared(folder.path(), &["--ignore", "fleet[0].cou"]).code,
+        3
+    );
+}
+
+#[test]
+fn another_target_version_or_machine_is_listed() {
+    let folder = beside(changed(|run| {
+        run["muster"] = json!("0.2.0");
+        run["environment"]["machine"] = json!({ "cpu_model": "other" });
+        run["scenario"]["platform"]["kind"] = json!("mqtt");
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for key in ["muster", "machine.cpu_model", "scenario.platform.kind"] {
+        assert!(said.out.contains(key), "{key}: {}", said.out);
+    }
+}
+
+#[test]
+fn a_result_of_another_schema_is_not_comparable() {
+    let folder = beside(changed(|run| run["schema"] = json!("muster/9")));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.unbroken()
+            .contains("the result is of schema \"muster/9\""),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn runs_that_may_not_be_believed_are_left_out() {
+    let folder = beside(changed(|run| run["verdict"]["result"] = json!("invalid")));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.out.contains("change has no run whose figures count"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("left out: change/1: its result is invalid"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn a_percentile_that_one_side_lacks_leaves_the_question_open() {
+    let folder = beside(changed(|run| {
+        run["latency"]["response"]["p99_us"] = Value::Null;
+        run["latency"]["response"]["all_due"]["p99_us"] = Value::Null;
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.unbroken().contains("not known in the change"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn with_other_streams_only_the_common_ones_decide() {
+    let folder = beside(changed(|run| {
+        let stream = run["ledger"]["by_stream"]["first/readings"].clone();
+        run["ledger"]["by_stream"]["first/events"] = stream;
+        run["latency"]["response"]["p99_us"] = json!(9_000);
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(
+        said.out.contains("* response p99 [first/readings]"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("events"), "{}", said.out);
+}
+
+#[test]
+fn what_is_no_comparison_is_a_usage_error() {
+    let folder = beside(about(1_000));
+    for (arguments, why) in [
+        (&["base"][..], "name the side that is compared with it"),
+        (&["base", "base"], "both are run base-0"),
+        (&["base", "nowhere"], "name the folder of a result"),
+        (&["base", "empty"], "it holds no result"),
+        (&["--a", "base"], "--b"),
+    ] {
+        std::fs::create_dir_all(folder.path().join("empty")).expect("a folder");
+        let said = muster(folder.path(), &[&["compare"], arguments].concat());
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(why), "{why}: {}", said.err);
+    }
+}
+
+#[test]
+fn several_folders_make_a_side_and_several_sides_one_verdict() {
+    let folder = beside(about(1_000));
+    write(folder.path(), "slow", about(1_300));
+    let of = |side: &str| -> Vec<String> { (1..=3).map(|at| format!("{side}/{at}")).collect() };
+    let arguments: Vec<String> = ["compare".to_owned(), "--a".to_owned()]
+        .into_iter()
+        .chain(of("base"))
+        .chain(["--b".to_owned()])
+        .chain(of("slow"))
+        .collect();
+    assert_eq!(muster(folder.path(), &arguments).code, 1);
+    let all = muster(folder.path(), &["compare", "base", "change", "slow"]);
+    assert_eq!(all.code, 1, "the worst of two");
+    assert!(
+        all.out.contains("SAME  base") && all.out.contains("WORSE  base"),
+        "{}",
+        all.out
+    );
+}
+
+#[test]
+fn the_forms_say_the_same() {
+    let folder = beside(about(1_300));
+    let said = compared(folder.path(), &["--out", "out", "--format", "markdown"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.out.starts_with("### muster compare: worse"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("| response p99 | 1.00 ms | 1.30 ms | +30.0 % |"),
+        "{}",
+        said.out
+    );
+    let out = folder.path().join("out");
+    assert_eq!(read(&out.join("compare.json"))["verdict"], "worse");
+    let text = |name: &str| std::fs::read_to_string(out.join(name)).expect(name);
+    assert_eq!(text("compare.md").trim(), said.out.trim());
+    let page = text("compare.html");
+    assert!(page.contains("<title>worse: change</title>"));
+    assert!(page.contains("\"overlaid\":[{\"side\":0,\"folder\":\"base/1\""));
+}
+
+/// Twenty results: of about 1 ms, and of the other p99 since the fifteenth.
+fn history_since(p99_us: u64) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let level = |at: u64| if at < 14 { 1_000 } else { p99_us };
+    let runs = (0..20).map(|at| run(level(at) + at * 7 % 5)).collect();
+    write(folder.path(), "results", runs);
+    folder
+}
+
+#[test]
+fn a_history_names_the_result_since_which_a_figure_is_worse() {
+    let worse = history_since(1_200);
+    let said = muster(worse.path(), &["compare", "--history", "results"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.out.starts_with("WORSE  first  20 results"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.unbroken()
+            .contains("worse since results/15: 1.00 ms to 1.20 ms"),
+        "{}",
+        said.out
+    );
+    let same = history_since(1_000);
+    let said = muster(
+        same.path(),
+        &["compare", "--history", "results", "--format", "json"],
+    );
+    assert_eq!(said.code, 0, "{said:?}");
+    let json: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(
+        json["courses"][0]["results"].as_array().map(Vec::len),
+        Some(20)
+    );
+}
+
+#[test]
+fn a_short_history_says_what_it_needs() {
+    let folder = beside(about(1_000));
+    let said = muster(folder.path(), &["compare", "--history", "base"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.out.contains("a history needs 6 results"),
+        "{}",
+        said.out
+    );
+}

@@ -1,0 +1,247 @@
+//! `muster verify`: what Muster wrote follows from its windows, and nothing else does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use rcgen::{KeyPair, PKCS_ED25519};
+use serde_json::{Value, json};
+
+use crate::program::{Said, folder_with, json as read, muster};
+
+/// A second of 100 messages; no rule on time decides.
+const SCENARIO: &str = r#"
+name: certified
+platform: { kind: gateway }
+fleet:
+  - { name: meters, count: 10, streams: [ { kind: telemetry, rate: 100/s, qos: 1 } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
+slo: { loss: 0 }
+"#;
+
+/// One signed run, from which each test takes a copy.
+static RUN: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = folder_with(SCENARIO);
+    for name in ["key", "other"] {
+        let key = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
+        let at = |end: &str| folder.path().join(format!("{name}{end}"));
+        fs::write(at(".pem"), key.serialize_pem()).expect("it is written");
+        fs::write(at(".pub"), key.public_key_pem()).expect("it is written");
+    }
+    let options = [
+        "run",
+        "scenario.yaml",
+        "--quiet",
+        "--out",
+        "run",
+        "--sign",
+        "key.pem",
+    ];
+    let said = muster(folder.path(), &options);
+    assert_eq!(said.code, 0, "{said:?}");
+    folder
+});
+
+fn copy() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for entry in fs::read_dir(RUN.path().join("run")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name");
+        fs::copy(&path, folder.path().join(name)).expect("it is copied");
+    }
+    folder
+}
+
+fn key(name: &str) -> String {
+    RUN.path().join(name).display().to_string()
+}
+
+fn verify(folder: &Path, more: &[&str]) -> Said {
+    muster(folder, &[&["verify", "."], more].concat())
+}
+
+fn assert_refused(folder: &Path, why: &str) {
+    let said = verify(folder, &[]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains(why), "{why}: {}", said.out);
+}
+
+#[test]
+fn what_muster_wrote_is_verified() {
+    let folder = copy();
+    let said = verify(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("INTERNALLY CONSISTENT"), "{}", said.out);
+    assert!(said.out.contains("not checked"), "{}", said.out);
+    let said = verify(folder.path(), &["--key", &key("key.pub")]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("AUTHENTIC"), "{}", said.out);
+    let certificate = read(&folder.path().join("certificate.json"));
+    assert_eq!(certificate["schema"], "muster-certificate/1");
+    assert_eq!(certificate["verdict"]["result"], "pass");
+    let page = fs::read_to_string(folder.path().join("certificate.html")).expect("a page");
+    assert!(page.contains("<title>pass: certified</title>"));
+}
+
+#[test]
+fn an_unsigned_certificate_is_never_authentic() {
+    let folder = copy();
+    fs::remove_file(folder.path().join("certificate.sig")).expect("it is there");
+    let said = verify(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("nobody signed"), "{}", said.out);
+    assert!(!said.out.contains("AUTHENTIC"), "{}", said.out);
+    let said = verify(folder.path(), &["--key", &key("key.pub")]);
+    assert_eq!(said.code, 1, "{said:?}");
+}
+
+#[test]
+fn the_signature_of_another_key_is_refused() {
+    let folder = copy();
+    let said = verify(folder.path(), &["--key", &key("other.pub")]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains("not of this key"), "{}", said.out);
+    let said = verify(folder.path(), &["--key", &key("key.pem")]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("openssl"), "{}", said.err);
+}
+
+#[test]
+fn files_that_were_exchanged_removed_or_added_are_refused() {
+    let folder = copy();
+    fs::write(folder.path().join("more.json"), "{}").expect("it is written");
+    assert_refused(folder.path(), "more.json was added");
+    for name in ["windows.bin", "result.json", "report.html", "gateway.json"] {
+        let folder = copy();
+        let path = folder.path().join(name);
+        fs::remove_file(&path).expect("it is there");
+        assert_refused(folder.path(), &format!("{name} is listed and missing"));
+        fs::copy(folder.path().join("certificate.html"), &path).expect("it is copied");
+        assert_refused(
+            folder.path(),
+            &format!("{name} is not the file that was certified"),
+        );
+    }
+    let folder = copy();
+    fs::remove_file(folder.path().join("certificate.html")).expect("it is there");
+    assert_refused(folder.path(), "certificate.html does not follow");
+}
+
+#[test]
+fn a_folder_without_a_certificate_is_a_usage_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = verify(folder.path(), &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("certificate.json"), "{}", said.err);
+}
+
+#[test]
+fn a_key_that_is_none_is_refused_before_the_run() {
+    let folder = folder_with(SCENARIO);
+    fs::write(folder.path().join("key.pem"), "no key").expect("it is written");
+    let options = ["run", "scenario.yaml", "--out", "run", "--sign", "key.pem"];
+    let said = muster(folder.path(), &options);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("openssl genpkey"), "{}", said.err);
+    assert!(!folder.path().join("run").exists());
+}
+
+/// The places of all plain values in a document.
+fn places(value: &Value, path: &str, into: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                places(inner, &format!("{path}/{key}"), into);
+            }
+        }
+        Value::Array(list) => {
+            for (at, inner) in list.iter().enumerate() {
+                places(inner, &format!("{path}/{at}"), into);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            into.push(path.to_owned())
+        }
+    }
+}
+
+fn other(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) + 1.0),
+        Value::Bool(is) => json!(!is),
+        Value::String(text) => json!(format!("{text}0")),
+        Value::Null | Value::Array(_) | Value::Object(_) => json!(1),
+    }
+}
+
+/// Changes one plain value of a document and writes it as it was written.
+fn alter(path: &Path, at: prop::sample::Index) -> String {
+    let mut document = read(path);
+    let mut all = Vec::new();
+    places(&document, "", &mut all);
+    let place = at.get(&all).clone();
+    let value = document.pointer_mut(&place).expect("a place");
+    *value = other(value);
+    fs::write(
+        path,
+        serde_json::to_string_pretty(&document).expect("JSON") + "\n",
+    )
+    .expect("it is written");
+    place
+}
+
+/// Makes the certificate list a file as it now is, as a forger would.
+fn list_again(folder: &Path, name: &str) {
+    let bytes = fs::read(folder.join(name)).expect("a file");
+    let path = folder.join("certificate.json");
+    let mut certificate = read(&path);
+    certificate["files"][name] = json!({
+        "sha256": muster_result::sha256(&bytes),
+        "bytes": bytes.len(),
+    });
+    fs::write(
+        path,
+        serde_json::to_string_pretty(&certificate).expect("JSON") + "\n",
+    )
+    .expect("it is written");
+}
+
+fn flip(path: &PathBuf, at: prop::sample::Index, bit: u8) {
+    let mut bytes = fs::read(path).expect("a file");
+    let at = at.index(bytes.len());
+    bytes[at] ^= 1 << bit;
+    fs::write(path, bytes).expect("it is written");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// No value of the certificate or of the result can be altered, a rule's bound or a figure, even if the file
+    /// is listed anew.
+    #[test]
+    fn an_altered_figure_or_rule_is_refused(at: prop::sample::Index, in_certificate: bool, is_listed: bool) {
+        let folder = copy();
+        let name = if in_certificate { "certificate.json" } else { "result.json" };
+        let place = alter(&folder.path().join(name), at);
+        if is_listed && !in_certificate {
+            list_again(folder.path(), name);
+        }
+        let said = verify(folder.path(), &[]);
+        // A certificate of another schema, version or form is no certificate.
+        prop_assert!(said.code == 1 || (in_certificate && said.code == 2), "{place}: {said:?}");
+    }
+
+    /// No bit of the windows can be altered, even if the file is listed anew.
+    #[test]
+    fn altered_windows_are_refused(at: prop::sample::Index, bit in 0_u8..8, is_listed: bool) {
+        let folder = copy();
+        flip(&folder.path().join("windows.bin"), at, bit);
+        if is_listed {
+            list_again(folder.path(), "windows.bin");
+        }
+        let said = verify(folder.path(), &[]);
+        prop_assert_eq!(said.code, 1, "{:?}", said);
+    }
+}
