@@ -16,6 +16,7 @@
 
 mod bounds;
 mod builder;
+pub mod capacity;
 mod causes;
 mod ceiling;
 mod commands;
