@@ -1,18 +1,28 @@
 //! The search for a target's capacity: the highest rate at which a set of service levels holds.
 //!
 //! A search is a list of steps, each a rate held for a time and judged as a run is judged. [`Search::next`]
-//! names the next step, [`Search::record`] takes its outcome; nothing else is remembered, so that a search
-//! that was interrupted goes on once its outcomes were recorded again.
+//! names the next step, [`Search::record`] takes its outcome. The next step is a function of the outcomes so
+//! far. An interrupted search goes on once its outcomes were recorded again.
 //!
 //! Three phases follow each other. The *ramp* multiplies the rate until a step fails, in short steps, and so
-//! overloads the target once and briefly. The *narrowing* asks at the middle of what is known, in longer
-//! steps the closer it comes. The *confirmation* holds the lower end of the interval three times and its
-//! upper end once; an outcome that contradicts the interval moves it, and is never thrown away.
+//! overloads the target once and briefly. The *narrowing* asks close to the middle of the interval, in longer
+//! steps the closer it comes, and in longer ones again if their outcomes contradict each other. The
+//! *confirmation* holds the lower end of the interval three times and its upper end once. An outcome that
+//! contradicts the interval moves it.
+//!
+//! [`Searches`] finds the capacity for several sets of service levels by one sequence of steps.
+//!
+//! The method, its sources and its measured errors: docs/capacity-search.md.
 
+mod answer;
 mod belief;
+mod held;
 mod search;
+mod searches;
+mod spec;
 
+pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
-pub use self::search::{
-    Capacity, Next, Outcome, Phase, Search, SearchEnd, SearchError, SearchSpec, Step,
-};
+pub use self::search::Search;
+pub use self::searches::Searches;
+pub use self::spec::{SearchError, SearchSpec};

@@ -1,0 +1,78 @@
+//! Subject and limits of a search.
+
+use std::fmt;
+
+use muster_model::Micros;
+use serde::{Deserialize, Serialize};
+
+/// Least lengths of a short and a long step.
+const SHORT: Micros = Micros::from_secs(5);
+const LONG: Micros = Micros::from_secs(20);
+/// Lengths of both in multiples of the longest latency limit. A queue that grows by 2 % of the traffic takes
+/// 50 times the limit to reach it: until then a step passes at 2 % above the capacity.
+const SHORT_LIMITS: u64 = 10;
+const LONG_LIMITS: u64 = 50;
+
+/// Subject and limits of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchSpec {
+    /// The rate of the first step, above 0: per second, or a number of devices.
+    pub first: f64,
+    /// The highest rate that may be asked for, at least `first`: what the generator can judge.
+    pub most: f64,
+    /// The width of the stated interval at the most, as a part of its lower end.
+    pub width: f64,
+    /// The length of the first steps.
+    pub short: Micros,
+    /// The length of steps close to the capacity and of the confirmation, unless outcomes contradict each other.
+    pub long: Micros,
+    /// The time that all steps may take together, pauses between them included.
+    pub budget: Micros,
+}
+
+impl SearchSpec {
+    /// The lengths of a short and a long step for service levels whose longest latency limit is `limit`.
+    pub fn lengths(limit: Micros) -> (Micros, Micros) {
+        let times = |factor: u64| Micros(limit.get().saturating_mul(factor));
+        (times(SHORT_LIMITS).max(SHORT), times(LONG_LIMITS).max(LONG))
+    }
+
+    pub(super) fn check(&self) -> Result<(), SearchError> {
+        if !(self.first > 0.0 && self.first <= self.most && self.most.is_finite()) {
+            return Err(SearchError::Rates);
+        }
+        if !(self.width > 0.0 && self.width < 1.0) {
+            return Err(SearchError::Width);
+        }
+        if self.short == Micros::ZERO || self.short > self.long {
+            return Err(SearchError::Lengths);
+        }
+        Ok(())
+    }
+}
+
+/// A specification that cannot be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchError {
+    /// The first rate is not above 0 and at most the highest.
+    Rates,
+    /// The width is not above 0 and below 1.
+    Width,
+    /// A short step is longer than a long one, or has no length.
+    Lengths,
+    /// No set of service levels is given.
+    NoSets,
+}
+
+impl fmt::Display for SearchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rates => "the first rate must be above 0, and at most the highest rate",
+            Self::Width => "the width must be above 0 and below 1",
+            Self::Lengths => "a short step must have a length, and not more than a long one",
+            Self::NoSets => "a search needs at least one set of service levels",
+        })
+    }
+}
+
+impl std::error::Error for SearchError {}
