@@ -3,7 +3,7 @@
 use muster_conduct::{
     CommandSink, Diagnostic, Dispatch, FactWriter, LostCopy, Progress, RecordingSink, reader,
 };
-use muster_load::PayloadError;
+use muster_load::{AddedHold, PayloadError};
 use muster_measure::{Account, ReadDelay, Recorder};
 use muster_model::{Arrival, BackendId, Integrity, MessageId, Micros, Turn};
 use muster_platform::{DueTimes, Reader};
@@ -72,6 +72,11 @@ impl Intake {
     pub(crate) fn start(&mut self, origin: Micros) {
         self.due_times.start(origin);
         self.recording.recorder().start(origin);
+    }
+
+    /// Knows the messages of a hold more.
+    pub(crate) fn add_hold(&mut self, hold: &AddedHold) {
+        self.due_times.add_hold(hold);
     }
 
     /// Ends the measured phase at `at`, if that is before its planned end.

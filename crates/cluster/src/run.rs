@@ -9,6 +9,7 @@ use muster_conduct::{
     Progress, Refused, RunData, Standing, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
+use muster_load::AddedHold;
 use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
@@ -42,6 +43,19 @@ pub trait Observer {
     fn incident(&mut self, incident: &Incidents);
     /// Shows the state of the run, a few times a second.
     fn standing(&mut self, standing: &Standing);
+    /// Decides, while the run measures, on load that was not planned.
+    fn steer(&mut self, _standing: &Standing, _delivery: &Delivery) -> Option<Steer> {
+        None
+    }
+}
+
+/// A decision on the load of a run that goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Steer {
+    /// A hold more is due.
+    Hold(AddedHold),
+    /// Nothing more is due.
+    End,
 }
 
 /// Surroundings of a run while it is conducted.
@@ -79,6 +93,9 @@ pub fn carry_out(
             run.conductor.interrupt(clock.now());
         }
         run.watch(clock.now());
+        if let Some(hold) = run.steer(clock.now(), observer) {
+            agents.order(Order::Hold(hold));
+        }
         if let Some(channel) = &mut channel {
             channel.turn(clock, &|| run.own());
             run.receive_others(channel, clock.now());
@@ -308,7 +325,7 @@ impl Run {
                 let until = until.min(now);
                 self.data.listening = Some(Listening { since, until });
             }
-            Order::Connect | Order::MarkDrain => {}
+            Order::Connect | Order::Hold(_) | Order::MarkDrain => {}
         }
         Some(order)
     }
@@ -353,6 +370,21 @@ impl Run {
         {
             self.data.stop = Some(stop);
             self.conductor.stop_by_rule(now);
+        }
+    }
+
+    /// Asks the observer for load; the hold that it adds.
+    fn steer(&mut self, now: Micros, observer: &mut dyn Observer) -> Option<AddedHold> {
+        if self.conductor.phase(now) != Phase::Measure {
+            return None;
+        }
+        let delivery = Delivery::of(self.recent.progress());
+        match observer.steer(&self.standing(now), &delivery)? {
+            Steer::Hold(hold) => Some(hold),
+            Steer::End => {
+                self.conductor.end(now);
+                None
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! From one phase to the next.
 
+use muster_load::AddedHold;
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub enum Phase {
 }
 
 /// Order to every agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the ramp.
     Connect,
@@ -32,6 +33,8 @@ pub enum Order {
         /// Start of the warm-up.
         origin: Micros,
     },
+    /// A load that was not planned is due for a time.
+    Hold(AddedHold),
     /// Nothing is due from this instant on.
     EndDue {
         /// The instant.
@@ -145,6 +148,11 @@ impl Conductor {
                 self.stop(now, Ending::Interrupted);
             }
         }
+    }
+
+    /// All that was to be found out is known: settle, then finish.
+    pub fn end(&mut self, now: Micros) {
+        self.stop(now, Ending::Planned);
     }
 
     /// A `stop-if` rule held: settle, then finish.

@@ -48,7 +48,7 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
         warm_up: plan.phases.warm_up,
         measure: plan.phases.measure,
         streams: streams
-            .map(|((fleet, stream), schedule)| track(&plan.rules, fleet, stream, schedule))
+            .map(|((fleet, stream), schedule)| track(plan, fleet, stream, schedule))
             .collect(),
         fleets: plan
             .fleets
@@ -220,7 +220,7 @@ fn role(stream: &StreamPlan) -> Role {
 }
 
 fn track(
-    rules: &Rules,
+    plan: &Plan,
     fleet: &FleetPlan,
     stream: &StreamPlan,
     schedule: &StreamSchedule,
@@ -231,16 +231,17 @@ fn track(
         devices: fleet.devices,
         most_per_device: match role(stream) {
             Role::Command if !is_scheduled_command(stream) => most_queries(fleet),
-            Role::Uplink | Role::Query | Role::Command | Role::Receive => {
-                most_per_device(schedule.spec().devices, schedule.count())
-            }
+            Role::Uplink | Role::Query | Role::Command | Role::Receive => most_per_device(
+                schedule.spec().devices,
+                most_messages(schedule, plan.adds_up_to),
+            ),
         },
         role: role(stream),
         answers: stream.ack != Ack::None && role(stream) == Role::Uplink,
         closed: (stream.policy == Policy::Closed).then(|| schedule.spec().shortest_period()),
         by_order: stream.carrier == Carrier::Order,
         deadline: stream.deadline,
-        bounds: registered_bounds(rules, fleet.id, stream.id),
+        bounds: registered_bounds(&plan.rules, fleet.id, stream.id),
     }
 }
 
@@ -259,6 +260,15 @@ pub fn registered_bounds(rules: &Rules, fleet: FleetId, stream: StreamId) -> Bou
             bounds(Latency::CommandLoop),
         ],
     }
+}
+
+/// Messages that a stream can have at the most, with holds up to a factor added.
+fn most_messages(schedule: &StreamSchedule, adds_up_to: Option<f64>) -> u64 {
+    let spec = schedule.spec();
+    let added = adds_up_to.map_or(0.0, |most| {
+        spec.rate.get() * most * spec.horizon().as_secs_f64()
+    });
+    schedule.count().max(added.ceil() as u64)
 }
 
 /// A closed loop is never ahead of its nominal schedule, so the schedule bounds it too.

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use muster_load::{Cursor, StreamSchedule};
+use muster_load::{AddedHold, Cursor, StreamSchedule};
 use muster_model::{DeviceId, Micros, StreamId};
 
 /// A message that the schedule wants now.
@@ -74,6 +74,16 @@ impl Agenda {
         for entry in &mut self.entries {
             if let Source::Closed(closed) = &mut entry.source {
                 closed.start(origin);
+            }
+        }
+    }
+
+    /// Goes on with a hold more. Closed loops have none.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        for entry in &mut self.entries {
+            match &mut entry.source {
+                Source::Open(cursor) => cursor.add_hold(hold),
+                Source::Closed(_) => {}
             }
         }
     }

@@ -204,6 +204,13 @@ impl<K: Copy + PartialEq> Messages<K> {
         queue.queued -= 1;
     }
 
+    /// A message waits no more, whichever queue it is in.
+    pub(crate) fn stop_waiting<C>(&mut self, fleets: &Fleets<C>, id: SlotId) {
+        let slot = self.get(id);
+        let queue = fleets.queue_of(slot.link, slot.stream);
+        self.unqueue(queue, id);
+    }
+
     /// A message that was never whole on the wire waits again, before all others.
     pub(crate) fn requeue(&mut self, queue: usize, id: SlotId) {
         self.slots.get_mut(id).stage = Stage::Waiting;

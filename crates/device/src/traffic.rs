@@ -7,6 +7,7 @@ mod commands;
 mod downlinks;
 mod outcomes;
 
+use muster_load::AddedHold;
 use muster_measure::digest;
 use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId, Turn};
 use muster_plan::Policy;
@@ -148,6 +149,14 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         self.agenda.start(origin);
         if let Some(listener) = &mut self.listener {
             listener.due_times.start(origin);
+        }
+    }
+
+    /// Messages of a hold more are due.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        self.agenda.add_hold(hold);
+        if let Some(listener) = &mut self.listener {
+            listener.due_times.add_hold(hold);
         }
     }
 

@@ -148,6 +148,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
                 self.shard.recording().sink().recorder().start(origin);
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(io, link));
             }
+            Order::Hold(hold) => self.shard.traffic_mut().add_hold(&hold),
             Order::EndDue { at } => {
                 self.shard.traffic_mut().end_due(at);
                 let recorder = self.shard.recording().sink().recorder();

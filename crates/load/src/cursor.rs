@@ -8,6 +8,7 @@ use muster_model::{DeviceId, Micros};
 use crate::layout::Place;
 use crate::poisson::Walk;
 use crate::schedule::StreamSchedule;
+use crate::shape::AddedHold;
 
 /// The next message of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,14 @@ impl Cursor {
         };
         cursor.next = cursor.here();
         cursor
+    }
+
+    /// Goes on with a hold more than its schedule had. Does nothing if there can be no such schedule.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        if let Ok(schedule) = self.schedule.with_hold(hold) {
+            self.schedule = Arc::new(schedule);
+            self.next = self.here();
+        }
     }
 
     /// The next message; none when the schedule is over.
@@ -204,6 +213,54 @@ mod tests {
             }
             all.sort_unstable();
             prop_assert_eq!(all, (0..schedule.count()).collect::<Vec<_>>());
+        }
+    }
+
+    proptest! {
+        /// Law: a cursor that reaches the end of each hold before the next one is added visits the messages
+        /// of the schedule that has them all from the begin.
+        #[test]
+        fn holds_that_are_added_are_those_of_one_schedule(
+            spec in any_spec(),
+            holds in prop::collection::vec((0_u64..3_000, 1_u64..4_000, 1_u32..40), 1..5),
+            cut: u32,
+        ) {
+            let silent = ScheduleSpec {
+                poisson: spec.poisson && spec.phase != Phase::Together,
+                rate: Rate::per_second(100.0).unwrap(),
+                warm_up: Micros::ZERO,
+                measure: Micros::from_secs(60),
+                limit_per_device: None,
+                ..spec
+            };
+            let silent = silent.silent();
+            let mut at = Micros::ZERO;
+            let added: Vec<AddedHold> = holds
+                .iter()
+                .map(|(pause, length, tenths)| {
+                    let from = at + Micros::from_millis(*pause);
+                    at = from + Micros::from_millis(*length);
+                    AddedHold { from, until: at, factor: f64::from(*tenths) / 10.0 }
+                })
+                .collect();
+            let all = added.iter().fold(silent.clone(), |spec, hold| spec.with_hold(hold));
+            let whole = Arc::new(StreamSchedule::new(all).unwrap());
+            let class = whole.devices();
+            let part = class.start..class.start + 1 + cut % class.len() as u32;
+            let expected: Vec<Due> = Cursor::new(Arc::clone(&whole), part.clone()).collect();
+            let schedule = Arc::new(StreamSchedule::new(silent).unwrap());
+            let mut cursor = Cursor::new(Arc::clone(&schedule), part);
+            let mut recall = crate::Recall::new(schedule);
+            let mut visited = Vec::new();
+            for hold in &added {
+                cursor.add_hold(hold);
+                recall.add_hold(hold);
+                visited.extend(cursor.by_ref());
+            }
+            prop_assert_eq!(&visited, &expected);
+            for due in &visited {
+                prop_assert_eq!(recall.due(due.device, due.seq), Some(due.due));
+            }
         }
     }
 

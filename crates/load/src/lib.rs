@@ -62,7 +62,7 @@ pub use payload::{
 pub use recall::Recall;
 pub use records::{Record, RecordError, Records};
 pub use schedule::{Schedule, StreamSchedule};
-pub use shape::{Phase, ScheduleSpec, Shape, Stage, Stretch};
+pub use shape::{AddedHold, Phase, ScheduleSpec, Shape, Stage, Stretch};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
 pub use template::{
     Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, VARIABLES, escape_json,

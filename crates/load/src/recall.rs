@@ -6,6 +6,7 @@ use muster_model::{DeviceId, Micros};
 
 use crate::poisson::Recent;
 use crate::schedule::{Schedule, StreamSchedule};
+use crate::shape::AddedHold;
 
 /// Gives the due instant of a message back from its device and sequence number.
 ///
@@ -32,6 +33,13 @@ impl Recall {
         match (self.schedule.poisson(), &mut self.recent) {
             (Some(poisson), Some(recent)) => self.schedule.instant(recent.arrival(poisson, n)?),
             (_, _) => self.schedule.due(n),
+        }
+    }
+
+    /// Knows the messages of a hold more. Does nothing if there can be no such schedule.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        if let Ok(schedule) = self.schedule.with_hold(hold) {
+            self.schedule = Arc::new(schedule);
         }
     }
 

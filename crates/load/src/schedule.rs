@@ -10,7 +10,7 @@ use crate::layout::{Layout, Place};
 use crate::permutation::Permutation;
 use crate::poisson::Poisson;
 use crate::profile::{Profile, UNITS};
-use crate::shape::{Phase, ScheduleSpec, Shape};
+use crate::shape::{AddedHold, Phase, ScheduleSpec, Shape};
 
 /// Keys that keep the uses of one seed apart.
 const ORDER: u64 = 1;
@@ -86,6 +86,14 @@ impl StreamSchedule {
         let warm_up = schedule.uncut_count(schedule.spec.warm_up);
         schedule.warm_up_count = warm_up.min(schedule.count);
         Ok(schedule)
+    }
+
+    /// The schedule with a hold more: its first messages are those of this one.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] if there can be no such schedule.
+    pub fn with_hold(&self, hold: &AddedHold) -> Result<Self, ScheduleError> {
+        Self::new(self.spec.clone().with_hold(hold))
     }
 
     /// Returns the spec of the schedule.

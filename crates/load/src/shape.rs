@@ -149,6 +149,27 @@ impl Stretch {
     }
 }
 
+impl Stage {
+    /// Nothing from now on.
+    const SILENCE: Stage = Stage {
+        to: Rate::ZERO,
+        over: Micros::ZERO,
+        hold: Micros::ZERO,
+    };
+}
+
+/// A load that is held for a time and was not planned: each stream runs at its stated rate times a factor.
+/// Instants count from the start of warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AddedHold {
+    /// Its begin, not before the end of the one before.
+    pub from: Micros,
+    /// Its end; nothing is due from then on until another hold.
+    pub until: Micros,
+    /// The rate of each stream as a multiple of the stated one.
+    pub factor: f64,
+}
+
 /// Phases of the devices of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
@@ -187,6 +208,35 @@ pub struct ScheduleSpec {
 }
 
 impl ScheduleSpec {
+    /// The same class without any message but those of holds that are added.
+    #[must_use]
+    pub fn silent(self) -> Self {
+        let shape = Shape::Stages(vec![Stage::SILENCE]);
+        Self { shape, ..self }
+    }
+
+    /// Adds a hold to a silent class. The messages due before it stay what they are.
+    #[must_use]
+    pub fn with_hold(mut self, hold: &AddedHold) -> Self {
+        let rate = Rate::per_second(self.rate.get() * hold.factor).unwrap_or(Rate::ZERO);
+        if let Shape::Stages(stages) = &mut self.shape {
+            let length = |stage: &Stage| stage.over + stage.hold;
+            let end = stages
+                .iter()
+                .map(length)
+                .fold(self.warm_up, |sum, it| sum + it);
+            let held = |to: Rate, hold: Micros| Stage {
+                to,
+                over: Micros::ZERO,
+                hold,
+            };
+            stages.push(held(Rate::ZERO, hold.from - end));
+            stages.push(held(rate, hold.until - hold.from));
+            stages.push(Stage::SILENCE);
+        }
+        self
+    }
+
     /// The end of the schedule: warm-up and measured phase; nothing is due at or after it.
     pub fn horizon(&self) -> Micros {
         self.warm_up + self.measure

@@ -623,6 +623,50 @@ proptest! {
         }
     }
 
+    /// Law: what windows and schedules alone show of a step is what the sets show at the end, but that
+    /// rejected and failed messages may be taken for those that are absent: never more are lost.
+    #[test]
+    fn the_steps_so_far_blame_the_target_for_no_more_than_the_steps_at_the_end(seed: u64) {
+        let starts = [4, 7];
+        let steps = in_steps(seed, &starts).1;
+        let world = World::new(seed, false);
+        let windows = world.record(&world.facts, PROCESSES, Cold::Nothing).windows();
+        let closing = Closing {
+            plan: &plan(Cold::Nothing),
+            windows: &windows,
+            identity: None,
+            account: None,
+            calendar: Some(&Periods),
+            timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
+            end: END,
+            listening: Listening::until(END),
+            devices_until: END,
+            has_one_clock: true,
+            quiet: QUIET,
+            lost_ranges_most: 0,
+        };
+        for (so_far, at_end) in closing.steps_so_far(&starts).iter().zip(&steps) {
+            for stream in [StreamId(0), StreamId(1)] {
+                let ledger = |summary: &Summary| {
+                    summary.scope(Scope::Stream(stream)).unwrap().measured.clone()
+                };
+                let (so_far, at_end) = (ledger(so_far), ledger(at_end));
+                prop_assert_eq!(so_far.arrivals.arrived, at_end.arrivals.arrived);
+                let absent = |ledger: &Ledger| {
+                    let arrivals = &ledger.arrivals;
+                    arrivals.lost.unwrap() + arrivals.lost_unacknowledged.unwrap()
+                };
+                let open = at_end.arrivals.outstanding.unwrap();
+                prop_assert!(absent(&so_far) <= absent(&at_end) + open);
+                let outcomes = |ledger: Ledger| Ledger {
+                    arrivals: Default::default(),
+                    ..ledger
+                };
+                prop_assert_eq!(outcomes(so_far), outcomes(at_end));
+            }
+        }
+    }
+
     /// Cold messages are those due first in the measured phase. They are kept apart, and with the
     /// others make up the whole measured cohort: what has a time, and what has none.
     #[test]

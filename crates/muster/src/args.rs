@@ -1,6 +1,7 @@
 //! The command line.
 
 mod calibration;
+mod capacity;
 mod compare;
 mod import;
 mod metrics;
@@ -16,6 +17,7 @@ use muster_gateway::Dialect;
 use muster_model::Micros;
 
 pub(crate) use self::calibration::CalibrationArgs;
+pub(crate) use self::capacity::{CapacityArgs, Find};
 pub(crate) use self::compare::{CompareArgs, CompareFormat};
 pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
 pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
@@ -41,6 +43,16 @@ pub(crate) enum Command {
         Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
     )]
     Run(RunArgs),
+    /// Find the highest rate that the target carries by the scenario's SLOs.
+    #[command(
+        after_help = "Each stream keeps its share of the rate. Steps follow one another without reconnecting, \
+        and the target rests between them; each is judged as a run is. The folder of the result has the \
+        answer and every step: capacity.json, capacity.html with the response curve, capacity.csv.\n\n\
+        Exit codes: 0 found, 1 the SLOs fail at the first rate, 2 usage or scenario error, 3 the highest rate \
+        passes, the budget is too short, or the target did not come to rest; 4 the target is silent.\n\n\
+        Example: muster capacity scenarios/capacity.yaml --budget 10m"
+    )]
+    Capacity(CapacityArgs),
     /// Parse a scenario, work out whether it can run here, and see whether the target answers.
     #[command(
         after_help = "At each address of devices and backends one session is opened and subscribes, \

@@ -99,6 +99,13 @@ impl Folder {
         self.broken.is_none()
     }
 
+    /// Appends records.
+    pub(crate) fn record_all(&mut self, records: &[Record]) {
+        for record in records {
+            self.record(record);
+        }
+    }
+
     /// Writes a file of the result: whole, or not at all.
     pub(crate) fn write(&mut self, name: &str, text: &str) {
         if let Err(error) = write_whole(&self.path.join(name), text) {
@@ -193,7 +200,7 @@ pub(crate) fn damage(folder: &Path) -> Option<String> {
 }
 
 /// True if a run still writes a file ([`Folder`] holds a lock on it).
-fn is_being_written(path: &Path) -> bool {
+pub(crate) fn is_being_written(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
     };

@@ -16,6 +16,7 @@ mod provisioned;
 mod registered;
 mod scenario_file;
 mod screen;
+mod searching;
 mod signals;
 mod signing;
 mod sockets;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
+        Command::Capacity(capacity) => commands::capacity::capacity(&capacity),
         Command::Check(check) => commands::check::check(&check),
         Command::Report(report) => commands::report::report(&report),
         Command::Compare(compare) => commands::compare::compare(&compare),

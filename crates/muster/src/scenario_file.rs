@@ -9,11 +9,24 @@ use muster_scenario::{Overrides, Reader, Source, parse};
 
 use crate::args::ScenarioArgs;
 use crate::outcome;
+use crate::searching::{Prepared, Searching};
 
 /// A plan and the text it was made from.
 pub(crate) struct Loaded {
     pub(crate) plan: Plan,
     pub(crate) sha256: String,
+    /// The search that decides on the load; none for a run whose load is planned.
+    pub(crate) search: Option<Prepared>,
+}
+
+impl Loaded {
+    /// The search on the plan as it is run, in the folder of its result; none where the load is planned.
+    pub(crate) fn searching(&self, plan: &Plan, folder: &Path) -> Result<Option<Searching>> {
+        let search = self.search.as_ref();
+        search
+            .map(|prepared| Searching::begin(prepared, plan, folder))
+            .transpose()
+    }
 }
 
 /// Reads and parses; problems of the scenario are one error with all of them.
@@ -58,7 +71,11 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     let source = Source { name: &name, text };
     let plan = parse(source, &overrides, &reader).map_err(|problems| anyhow!("{problems}"))?;
     let sha256 = sha256(text.as_bytes());
-    Ok(Loaded { plan, sha256 })
+    Ok(Loaded {
+        plan,
+        sha256,
+        search: None,
+    })
 }
 
 /// The path of a value that is a secret and stands on the command line itself.

@@ -1,10 +1,11 @@
 //! The observer of a run for the user: keeps its records, shows its state, and exports its figures.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 
-use muster_cluster::Observer;
-use muster_conduct::{Incidents, ProcessSample, Refused, Standing};
+use muster_cluster::{Observer, Steer};
+use muster_conduct::{Delivery, Incidents, ProcessSample, Refused, Standing};
 use muster_measure::{Record, WindowDelta};
 use muster_metrics::Exporter;
 use muster_model::Micros;
@@ -14,6 +15,7 @@ use muster_result::{Fixed, Live, Note, View, encoded, event_of};
 use crate::args::RunArgs;
 use crate::folder::Folder;
 use crate::screen::Screen;
+use crate::searching::Searching;
 
 /// Keeps the records of a run and shows how it stands.
 pub(crate) struct Watcher {
@@ -26,6 +28,8 @@ pub(crate) struct Watcher {
     has_timeline: bool,
     /// Registers those that the platform refuses; none where the scenario does not want it.
     pub(crate) registrar: Option<Arc<Registrar>>,
+    /// Decides on the load; none where it is planned.
+    pub(crate) search: Option<Searching>,
 }
 
 impl Watcher {
@@ -47,7 +51,13 @@ impl Watcher {
             last: None,
             has_timeline: false,
             registrar: None,
+            search: None,
         }
+    }
+
+    /// The folder of the result.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Gives the terminal back, the folder, and the exporter; where lines are shown, also how the run stood.
@@ -68,6 +78,9 @@ impl Watcher {
 impl Observer for Watcher {
     fn windows(&mut self, delta: &WindowDelta) -> bool {
         self.view.add(delta);
+        if let Some(search) = &mut self.search {
+            search.search().windows(delta);
+        }
         if let Some(exporter) = &mut self.exporter {
             exporter.add(delta);
         }
@@ -85,6 +98,18 @@ impl Observer for Watcher {
         self.folder
             .record(&Record::Health(encoded(&(agent, sample))));
         self.view.process_sample(agent, sample);
+        if let Some(search) = &mut self.search {
+            search.search().process_sample(agent, sample);
+        }
+    }
+
+    fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
+        let steer = self.search.as_mut()?.steer(standing, delivery);
+        if let Some(Steer::Hold(hold)) = steer {
+            self.folder
+                .record(&Record::Event(encoded(&Note::Hold(hold))));
+        }
+        steer
     }
 
     fn incident(&mut self, incident: &Incidents) {

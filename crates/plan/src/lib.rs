@@ -15,6 +15,7 @@ use muster_model::{DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
+mod adding;
 mod amqp;
 mod backend_kind;
 mod coap;
@@ -90,6 +91,9 @@ pub struct Plan {
     pub fleets: Vec<FleetPlan>,
     /// Lengths of the phases.
     pub phases: Phases,
+    /// Highest factor of the holds that are added while the run goes on; none where the schedules are all
+    /// there is.
+    pub adds_up_to: Option<f64>,
     /// Messages that are kept apart as cold.
     pub cold: Cold,
     /// The resolved rules of the verdict.

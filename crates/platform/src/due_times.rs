@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_load::{Recall, StreamSchedule};
+use muster_load::{AddedHold, Recall, StreamSchedule};
 use muster_model::{MessageId, Micros};
 
 /// Gives the due instant of a message back from the schedules of a plan.
@@ -28,6 +28,13 @@ impl DueTimes {
     /// The warm-up begins at `origin`.
     pub fn start(&mut self, origin: Micros) {
         self.origin = Some(origin);
+    }
+
+    /// Knows the messages of a hold more.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        self.streams
+            .iter_mut()
+            .for_each(|stream| stream.add_hold(hold));
     }
 
     /// Returns the due instant of a message; none if there is no such message.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Certificate, Compare, OverlaidRun, Report, text};
+use crate::{CapacityReport, Certificate, Compare, OverlaidRun, Report, text};
 
 const PAGE: &str = include_str!("../assets/page.html");
 
@@ -36,6 +36,9 @@ const OF_COMPARISON: &str = include_str!("../assets/compare.js");
 
 /// The rest of the script for the page of a certificate.
 const OF_CERTIFICATE: &str = include_str!("../assets/certificate.js");
+
+/// The rest of the script for the page of a capacity.
+const OF_CAPACITY: &str = include_str!("../assets/capacity.js");
 
 /// Width of the summary for browsers that run no script.
 const PLAIN_WIDTH: usize = 80;
@@ -77,6 +80,16 @@ pub fn certificate_html(certificate: &Certificate) -> String {
         summary: certificate.text(),
         json: certificate.to_json(),
         script: OF_CERTIFICATE,
+    })
+}
+
+/// The answer of a search for a capacity as one HTML file, with the response curve.
+pub fn capacity_html(answer: &CapacityReport) -> String {
+    page(&Page {
+        title: format!("{}: {}", answer.result(), answer.name),
+        summary: answer.text(),
+        json: answer.to_json(),
+        script: OF_CAPACITY,
     })
 }
 
@@ -177,6 +190,7 @@ mod tests {
             (OF_RUN, "causeList"),
             (OF_COMPARISON, "forest"),
             (OF_CERTIFICATE, "declaredRules"),
+            (OF_CAPACITY, "responseCurve"),
         ] {
             let mut names = BTreeSet::new();
             let parts = SCRIPTS[1..].iter().chain([&own]);

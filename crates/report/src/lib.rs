@@ -17,6 +17,7 @@
 //! ```
 
 mod assemble;
+mod capacity;
 mod certificate;
 mod compare;
 mod csv;
@@ -38,6 +39,7 @@ mod verdict;
 mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
+pub use capacity::{CAPACITY_SCHEMA, CapacityReport, CapacityStep, Dimension};
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,
 };
@@ -53,7 +55,7 @@ pub use figures::{
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
-pub use html::{certificate_html, compare_html, html};
+pub use html::{capacity_html, certificate_html, compare_html, html};
 pub use junit::junit;
 pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use muster_judge::{Consequence, RuleKind, RunResult};

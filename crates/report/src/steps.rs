@@ -79,7 +79,7 @@ fn column(rule: &Rule) -> String {
 }
 
 /// The columns of all percentiles that rules name besides those with a column by themselves.
-fn further_columns(steps: &[Step]) -> Vec<String> {
+fn further_columns(steps: &[&Step]) -> Vec<String> {
     let mut columns = Vec::new();
     for rule in steps
         .iter()
@@ -111,7 +111,7 @@ fn further_cells(step: &Step, columns: &[String]) -> Vec<String> {
 }
 
 /// A step's cells in order, each with the name of its column. A new column comes last.
-fn cells(step: &Step) -> Vec<(&'static str, String)> {
+fn cells(step: &Step) -> Cells {
     let (ledger, arrivals) = (&step.ledger, &step.ledger.arrivals);
     let response = step.latency.response.as_ref();
     let all_due = response.and_then(|leg| leg.all_due).unwrap_or_default();
@@ -162,15 +162,27 @@ fn known(value: Option<impl ToString>) -> String {
 /// The steps as comma-separated values, with a heading; none if the run has no steps. Percentiles are of
 /// all due. Each percentile that a rule names has a column.
 pub fn steps_csv(report: &Report) -> Option<String> {
-    let further = further_columns(&report.steps);
-    let first = cells(report.steps.first()?).into_iter();
-    let mut heading: Vec<String> = first.map(|(name, _)| name.to_owned()).collect();
+    let rows = report.steps.iter().map(|step| (Vec::new(), step));
+    table(&rows.collect::<Vec<_>>())
+}
+
+/// Cells in order, each with the name of its column.
+type Cells = Vec<(&'static str, String)>;
+
+/// Steps as comma-separated values, each behind cells that belong to it; none without a step.
+pub(crate) fn table(rows: &[(Cells, &Step)]) -> Option<String> {
+    let steps: Vec<&Step> = rows.iter().map(|(_, step)| *step).collect();
+    let further = further_columns(&steps);
+    let (first, step) = rows.first()?;
+    let names = first.iter().cloned().chain(cells(step));
+    let mut heading: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
     if !further.is_empty() {
         heading.extend(further.iter().cloned());
         heading.push("rules_at_least".to_owned());
     }
-    let rows = report.steps.iter().map(|step| {
-        let mut row: Vec<String> = cells(step).into_iter().map(|(_, cell)| cell).collect();
+    let rows = rows.iter().map(|(first, step)| {
+        let all = first.iter().cloned().chain(cells(step));
+        let mut row: Vec<String> = all.map(|(_, cell)| cell).collect();
         if !further.is_empty() {
             row.extend(further_cells(step, &further));
         }

@@ -17,6 +17,8 @@ mod reasons;
 mod steps;
 mod times;
 
+pub(crate) use self::reasons::reason;
+
 /// Lines of one kind that the summary lists; the others are counted.
 const WHY_LINES: usize = 5;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use muster_conduct::{Afterlife, ConsumerRefusal, Ending, Part, RunData};
 use muster_judge::{GeneratorHealth, Stop};
-use muster_load::PayloadSpec;
+use muster_load::{AddedHold, PayloadSpec};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
 use muster_plan::{ClientId, ClientPlan, Credential, Plan};
@@ -60,6 +60,8 @@ pub enum Note {
     Refusal(ConsumerRefusal),
     /// The growth of the platform's own counters.
     Counters(Vec<NotedCounter>),
+    /// A hold that was added while the run went on.
+    Hold(AddedHold),
 }
 
 /// The last record: all that is known at the end.
@@ -400,6 +402,7 @@ impl Archive {
                 Note::Timeline(timeline) => self.timeline = timeline,
                 Note::Event(event) => self.events.push(event),
                 Note::Refusal(refusal) => self.refusals.push(refusal),
+                Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
             },
             Record::Identity(identity) => self.identity = Some(*identity),

@@ -11,7 +11,7 @@ use muster_judge::{
     judge, judge_step,
 };
 use muster_load::StreamSchedule;
-use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary};
+use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary, Timeline};
 use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
@@ -44,12 +44,11 @@ impl Archive {
         let planned = self.steps();
         let (summary, steps) = self.summary(&schedules, &planned);
         let health = self.health();
-        let backends: Vec<String> = plan
-            .backends
-            .iter()
-            .map(|backend| backend.name.clone())
-            .collect();
-        let streams = stream_evidence(plan, &schedules, self);
+        let backends = plan.backends.iter().map(|backend| backend.name.clone());
+        let backends: Vec<String> = backends.collect();
+        let is_read = |noted: &[NotedCounter]| noted.iter().any(|it| it.grown.is_some());
+        let is_counted = self.counters.as_deref().is_some_and(is_read);
+        let streams = stream_evidence(plan, &schedules, self.timeline, is_counted);
         let ending = self.ending(&summary);
         let counters = self.counters.as_deref();
         let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
@@ -404,14 +403,14 @@ fn failures(summary: &Summary) -> String {
     format!(": {}", causes.join(", "))
 }
 
-fn stream_evidence(
+/// The facts of a plan about its streams. `is_counted` is true if the platform's own counters were read.
+pub(crate) fn stream_evidence(
     plan: &Plan,
     schedules: &[Arc<StreamSchedule>],
-    archive: &Archive,
+    timeline: Timeline,
+    is_counted: bool,
 ) -> Vec<StreamEvidence> {
-    let (timeline, dialect) = (archive.timeline, plan.platform.dialect());
-    let is_read = |noted: &[NotedCounter]| noted.iter().any(|counter| counter.grown.is_some());
-    let is_counted = archive.counters.as_deref().is_some_and(is_read);
+    let dialect = plan.platform.dialect();
     let streams = plan.streams().zip(schedules);
     streams
         .map(|((fleet, stream), schedule)| StreamEvidence {

@@ -6,6 +6,7 @@
 //! stands meanwhile. It must never know where the bytes of an archive are kept.
 
 mod archive;
+mod capacity;
 pub mod certificate;
 pub mod compare;
 mod counters;
@@ -16,8 +17,10 @@ mod judged;
 mod live;
 mod published;
 pub mod series;
+mod so_far;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
+pub use capacity::{CapacitySearch, Wanted, end_after};
 pub use counters::NotedCounter;
 pub use events::{CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, event_of};
 pub use live::{

@@ -68,8 +68,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         transport::certificates_are_shown(&views, &fleets, platform)?;
         transport::warn_of_full_handshakes(&views, &fleets, platform);
-        let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-        if is_embedded {
+        if matches!(platform.kind, PlatformKind::Gateway { .. }) {
             transport::gateway_knows(&views, &fleets, platform)?;
         }
     }
@@ -100,6 +99,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         labels: labels(root),
         platform: platform?,
         backends: backends?,
+        adds_up_to: None,
         registers_refused: provision::registers_refused(provision.as_ref()?.as_ref()),
         provision: provision?,
         monitor: monitor?,

@@ -50,4 +50,4 @@ pub use parse::{Source, not_yet, parse};
 pub use problem::Problems;
 pub use reader::{NoFiles, Reader};
 pub use schema::json_schema;
-pub use units::length_of_time;
+pub use units::{length_of_time, rate_of_events};

@@ -39,6 +39,14 @@ pub fn length_of_time(text: &str) -> Result<Micros, String> {
     time(text).map_err(|Unreadable { what, help }| format!("{what}; write {help}"))
 }
 
+/// A rate by itself, as `500/s` in a scenario.
+///
+/// # Errors
+/// The mistake and what would be right, in words.
+pub fn rate_of_events(text: &str) -> Result<Rate, String> {
+    rate(text).map_err(|Unreadable { what, help }| format!("{what}; write {help}"))
+}
+
 /// `250ms`, `30s`, `15m`, `1h`, `1h30m`, `2d`, `100us`.
 pub(crate) fn time(text: &str) -> Read<Micros> {
     let help = "a number and a unit, such as 250ms, 30s, 15m or 1h";

@@ -298,6 +298,7 @@ impl World {
                 }
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(link));
             }
+            Order::Hold(hold) => self.shard.traffic_mut().add_hold(&hold),
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => self.recorders().into_iter().for_each(Recorder::mark_drain),
             Order::Finish => self.finish(),

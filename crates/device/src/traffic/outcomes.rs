@@ -159,7 +159,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
 
     /// A message that waits is shed.
     pub(crate) fn shed(&mut self, id: SlotId, now: Micros, cause: ShedCause) {
-        self.unqueue(id);
+        self.messages.stop_waiting(&self.fleets, id);
         self.finalise(id, now, Outcome::Shed(cause));
     }
 
@@ -171,7 +171,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         cause: Cause,
     ) -> Option<Forgotten<P::Key>> {
         let forgotten = if self.messages.get(id).stage == Stage::Waiting {
-            self.unqueue(id);
+            self.messages.stop_waiting(&self.fleets, id);
             None
         } else {
             let forgotten = self.messages.forget(id);
@@ -184,12 +184,6 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         };
         self.finalise(id, now, outcome);
         forgotten
-    }
-
-    fn unqueue(&mut self, id: SlotId) {
-        let slot = self.messages.get(id);
-        let queue = self.fleets.queue_of(slot.link, slot.stream);
-        self.messages.unqueue(queue, id);
     }
 
     /// The run is over: what came due and was never taken is shed.

@@ -21,7 +21,7 @@ use muster_plan::{
     Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, Scheme, TlsPlan,
 };
 use muster_report::{Report, RunResult};
-use muster_result::{Archive, Fixed, Header, Live, encoded};
+use muster_result::{Archive, CapacitySearch, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
 
@@ -32,6 +32,7 @@ use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
+use crate::searching::Searching;
 use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{
@@ -47,9 +48,22 @@ pub(crate) struct Done {
     pub(crate) summary: String,
     /// Export of the run's figures: servers may still read the result.
     pub(crate) exporter: Option<Exporter>,
+    /// The search that decided on the load; none where it was planned.
+    pub(crate) search: Option<CapacitySearch>,
 }
 
 impl Done {
+    /// A run that was judged.
+    fn judged(report: Report, summary: String) -> Self {
+        Self {
+            result: report.verdict.result,
+            report: Some(report),
+            summary,
+            exporter: None,
+            search: None,
+        }
+    }
+
     /// A run that could not begin.
     fn none(plan: &Plan, why: &str) -> Self {
         Self {
@@ -57,6 +71,7 @@ impl Done {
             result: RunResult::None,
             summary: format!("NONE  {}\n  {why}", plan.name),
             exporter: None,
+            search: None,
         }
     }
 
@@ -75,6 +90,7 @@ impl Done {
                 plan.name
             ),
             exporter: None,
+            search: None,
         }
     }
 
@@ -197,7 +213,7 @@ impl Ready {
             outlets,
         } = self;
         let spread = spread(args, processes, clock, &target);
-        let header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
+        let mut header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
         folder.record(&Record::Header(encoded(&header)));
         if !beginning::wait(clock, args.quiet, interrupted)? {
             drop(provisioned);
@@ -209,6 +225,7 @@ impl Ready {
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let exporter = watched::start(outlets, &plan, &spread, target.name());
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
+        watcher.search = loaded.searching(&plan, watcher.folder())?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
         let surroundings = Surroundings {
             interrupted,
@@ -220,21 +237,20 @@ impl Ready {
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
+        let search = watcher.search.take().map(Searching::into_search);
         let (mut folder, mut exporter, last) = watcher.end();
-        let of_line = control_channel::noted(line.as_ref(), &header, data.end);
-        let lacks = watched::lacks(exporter.as_mut(), data.end);
+        search.iter().for_each(|it| it.add_to(&mut header.plan));
+        let mut events = control_channel::noted(line.as_ref(), &header, data.end);
+        events.extend(noted.events);
+        events.extend(of_devices.into_iter().flatten());
+        events.extend(watched::lacks(exporter.as_mut(), data.end));
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
-        archive.events.extend(of_line);
-        archive.events.extend(noted.events);
-        archive.events.extend(of_devices.into_iter().flatten());
-        archive.events.extend(lacks);
+        archive.events.extend(events);
         archive.add_counted(counted);
         if let Some(Err(missing)) = facts.map(FactsLog::close) {
             outcome::remark(&format!("warning: --facts lacks {missing}"));
         }
-        for record in archive.last_records() {
-            folder.record(&record);
-        }
+        folder.record_all(&archive.last_records());
         let report = archive.report()?;
         outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
         outputs::write_certificate(&mut folder, &report, args.sign.as_deref());
@@ -242,10 +258,9 @@ impl Ready {
         say_last(last, &report.ledger.uplink);
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
         Ok(Done {
-            result: report.verdict.result,
-            report: Some(report),
-            summary,
             exporter,
+            search,
+            ..Done::judged(report, summary)
         })
     }
 }

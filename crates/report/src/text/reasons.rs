@@ -69,7 +69,7 @@ fn in_words(warning: &Warning) -> String {
 }
 
 /// A broken or undecided rule, with what was seen and allowed.
-pub(super) fn reason(rule: &Rule) -> String {
+pub(crate) fn reason(rule: &Rule) -> String {
     let mut line = format!("{} [{}]", rule.rule, rule.scope);
     let both = rule.both_times();
     if let Some(seen) = both.clone().or_else(|| rule.seen()) {

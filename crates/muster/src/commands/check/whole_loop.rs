@@ -34,7 +34,11 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     }
     let sha256 = loaded.sha256.clone();
     let interrupted = stop_by_signal()?;
-    let loaded = Loaded { plan, sha256 };
+    let loaded = Loaded {
+        plan,
+        sha256,
+        search: None,
+    };
     let done = once(&run, &loaded, &interrupted)?;
     let Some(report) = &done.report else {
         outcome::say(&done.summary);

@@ -1,0 +1,195 @@
+//! A search for a capacity while its run goes on, and its journal, with which it goes on after a kill.
+//!
+//! The journal is a file of lines: the search, then each step as soon as it was judged. What a kill cuts off is at
+//! most the last line, which is left out when it is read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use muster_cluster::Steer;
+use muster_conduct::{Delivery, Standing};
+use muster_judge::capacity::SearchSpec;
+use muster_plan::Plan;
+use muster_report::{CapacityStep, Dimension};
+use muster_result::{CapacitySearch, Wanted};
+use serde::{Deserialize, Serialize};
+
+use crate::folder::is_being_written;
+use crate::outcome;
+
+/// The journal in the folder of a result.
+const FILE: &str = "search.jsonl";
+/// Name and version of its form.
+const SCHEMA: &str = "muster-search/1";
+/// Files of a run in its folder; they move aside when the search goes on in another run.
+const OF_RUN: [&str; 5] = [
+    "windows.bin",
+    "result.json",
+    "report.html",
+    "steps.csv",
+    "gateway.json",
+];
+
+/// A search as its journal begins with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    schema: String,
+    /// Hash of the plan and its rules.
+    pub(crate) plan: String,
+    pub(crate) find: Dimension,
+    pub(crate) spec: SearchSpec,
+}
+
+impl Begun {
+    pub(crate) fn new(plan: String, find: Dimension, spec: SearchSpec) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            plan,
+            find,
+            spec,
+        }
+    }
+}
+
+/// A search before its run: where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) begun: Begun,
+    /// Steps of earlier runs.
+    pub(crate) earlier: Vec<CapacityStep>,
+}
+
+/// A search while its run goes on.
+pub(crate) struct Searching {
+    search: CapacitySearch,
+    find: Dimension,
+    journal: File,
+}
+
+impl Searching {
+    /// Begins or goes on, in the folder of the result.
+    pub(crate) fn begin(prepared: &Prepared, plan: &Plan, folder: &Path) -> Result<Self> {
+        let Prepared { begun, earlier } = prepared.clone();
+        let path = folder.join(FILE);
+        let mut whole = line(&begun)?;
+        for step in &earlier {
+            whole += &line(step)?;
+        }
+        // Written anew: without a line that was cut off, and with the budget of this run.
+        crate::folder::write_whole(&path, &whole)?;
+        let journal = OpenOptions::new().append(true).open(&path);
+        Ok(Self {
+            journal: journal.with_context(|| format!("write {}", path.display()))?,
+            find: begun.find,
+            search: CapacitySearch::new(begun.spec, plan.clone(), earlier)?,
+        })
+    }
+
+    pub(crate) fn search(&mut self) -> &mut CapacitySearch {
+        &mut self.search
+    }
+
+    pub(crate) fn into_search(self) -> CapacitySearch {
+        self.search
+    }
+
+    /// Decides on the load. Each step is kept and shown once it was judged.
+    pub(crate) fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
+        let known = self.search.held().len();
+        let wanted = self.search.turn(standing, delivery);
+        let wanted = wanted.and_then(|wanted| self.keep(known).map(|()| wanted));
+        match wanted {
+            Ok(Some(Wanted::Hold(hold))) => Some(Steer::Hold(hold)),
+            Ok(Some(Wanted::End)) => Some(Steer::End),
+            Ok(None) => None,
+            Err(error) => {
+                outcome::complain(&error);
+                Some(Steer::End)
+            }
+        }
+    }
+
+    /// Keeps the steps from this place on, so that they are there whatever happens next.
+    fn keep(&mut self, from: usize) -> Result<()> {
+        for step in self.search.held().iter().skip(from) {
+            let line = line(step)?;
+            let written = self.journal.write_all(line.as_bytes());
+            let written = written.and_then(|()| self.journal.sync_data());
+            written.with_context(|| format!("write {FILE}"))?;
+            let known = self.search.known();
+            outcome::say(&step.line(self.find, known.as_ref(), self.search.left()));
+        }
+        Ok(())
+    }
+}
+
+fn line(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string(value)? + "\n")
+}
+
+/// Reads the search of a folder.
+///
+/// # Errors
+/// If there is none, or a run still holds its steps.
+pub(crate) fn read(folder: &Path) -> Result<Prepared> {
+    let path = folder.join(FILE);
+    if !path.exists() {
+        bail!(
+            "go on with the search in {}: it holds none; name the folder that `muster capacity` wrote into, or begin \
+             one with --out",
+            folder.display()
+        );
+    }
+    if is_being_written(&folder.join("windows.bin")) {
+        bail!(
+            "go on with the search in {}: it is under way; wait for its end, or end its process",
+            folder.display()
+        );
+    }
+    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    parse(&text).map_err(|why| {
+        anyhow!(
+            "read {}: {why}; begin another search with --out",
+            path.display()
+        )
+    })
+}
+
+/// The search that a journal holds; a last line without an end is left out.
+fn parse(text: &str) -> Result<Prepared, String> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut lines = (1..).zip(whole.lines());
+    let (_, first) = lines.next().ok_or("it has no whole line")?;
+    let begun: Begun = serde_json::from_str(first).map_err(|error| format!("line 1: {error}"))?;
+    if begun.schema != SCHEMA {
+        return Err(format!(
+            "it has the form `{}`, and this program reads `{SCHEMA}`",
+            begun.schema
+        ));
+    }
+    let steps = lines.map(|(number, line)| {
+        serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
+    });
+    Ok(Prepared {
+        begun,
+        earlier: steps.collect::<Result<_, String>>()?,
+    })
+}
+
+/// Moves the files of an earlier run into a folder `run-N`.
+pub(crate) fn set_aside(folder: &Path) -> Result<()> {
+    let free = (1_u32..).map(|number| folder.join(format!("run-{number}")));
+    let aside: PathBuf = free
+        .into_iter()
+        .find(|path| !path.exists())
+        .context("find a free name")?;
+    let there = OF_RUN.iter().filter(|name| folder.join(name).exists());
+    for name in there {
+        fs::create_dir_all(&aside).with_context(|| format!("create {}", aside.display()))?;
+        fs::rename(folder.join(name), aside.join(name))
+            .with_context(|| format!("move {name} into {}", aside.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+// The page of a capacity: the answer, the response curve, and every step.
+
+const TONES_OF_END = { found: "pass", "fails-at-first": "fail" };
+const TONES_OF_OUTCOME = { pass: "pass", fail: "fail", unclear: "invalid" };
+const load = (value) => `${rate(value)}${report.find === "rate" ? "/s" : ""}`;
+const end = report.end || { end: "interrupted" };
+const interval = end.interval || report.known;
+const legOf = (step) => step.figures.latency.response || step.figures.latency.end_to_end;
+const firstFailing = report.steps.find((step) => step.number === report.first_failing);
+/// Percentiles of all due, as rules judge them.
+const dueOf = (step, name) => (legOf(step)?.all_due || legOf(step))?.[name];
+const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many || 0)) / step.figures.ledger.scheduled : null);
+
+function answer() {
+  const result = TONES_OF_END[end.end] || "invalid";
+  const broken = firstFailing ? firstFailing.figures.rules.filter(isTargets) : [];
+  const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)]];
+  return el("section", { class: `card verdict tone-${result}` },
+    el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, end.end.replaceAll("-", " "))), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidOfEnd()))),
+    broken.length > 0 ? el("ul", { class: "reasons" }, el("li", {}, el("span", { class: "what" }, "first fails at"), el("span", { class: "seen" }, el("b", {}, load(firstFailing.load)), ` in step ${firstFailing.number}`)), broken.map(reason)) : null,
+    el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
+}
+
+function saidOfEnd() {
+  const between = interval ? ` between ${load(interval.lower)} and ${load(interval.upper)}` : "";
+  const soFar = between ? ` So far it lies${between}.` : "";
+  const said = {
+    found: () => `${load(report.certified)} certified: held three times and passed each time. With 95 % the capacity lies${between}.`,
+    "fails-at-first": () => `The SLOs fail at the first step, ${load(end.rate)}.`,
+    "at-least": () => `At least ${load(end.rate)}: the highest load passes.`,
+    "not-recovered": () => `The target did not come to rest after ${load(end.rate)}.${soFar}`,
+    "nothing-clear": () => `Steps stay unclear, the last one at ${load(end.rate)}.${soFar}`,
+    "out-of-budget": () => `The time is up: ${isKnown(end.passed) ? load(end.passed) : "no load"} passed.${soFar}`,
+    interrupted: () => `The search was interrupted.${soFar}`,
+  };
+  return said[end.end]();
+}
+
+/// The interval as a band, and its lower end as the knee.
+function kneeBand(u) {
+  if (!interval) return;
+  const { ctx, bbox } = u;
+  const ratio = uPlot.pxRatio;
+  const x = (at) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, u.valToPos(at, "x", true)));
+  const [from, to] = [x(interval.lower), x(interval.upper)];
+  ctx.save();
+  ctx.fillStyle = style("--mark");
+  ctx.fillRect(from, bbox.top, Math.max(to - from, ratio), bbox.height);
+  ctx.fillStyle = style("--mark-edge");
+  ctx.fillRect(from, bbox.top, 1.5 * ratio, bbox.height);
+  ctx.font = `600 ${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "top";
+  ctx.fillText(`knee ${load(interval.lower)}`, from - 4 * ratio, bbox.top + 4 * ratio);
+  ctx.restore();
+}
+
+/// What SLOs on the drawn latency allow, each once.
+function latencyLimits(leg) {
+  const rules = report.steps.flatMap((step) => step.figures.rules).filter((rule) => rule.kind === "slo" && rule.rule.startsWith(`${leg} p`) && isKnown(rule.bound?.us));
+  const labels = new Map(rules.map((rule) => [`SLO ${rule.rule.slice(leg.length + 1)} \u2264 ${tick(rule.bound.us)}`, rule.bound.us]));
+  return [...labels].map(([label, at]) => ({ at, label }));
+}
+
+/// A chart over the load; points of one load stand above each other.
+function curve(place, title, hint, options) {
+  const inOrder = [...report.steps].sort((a, b) => a.load - b.load);
+  const xs = inOrder.map((step) => step.load);
+  const shown = options.lines.map((one) => ({ ...one, values: inOrder.map(one.of) })).filter((one) => one.values.some(isKnown));
+  if (shown.length === 0) return;
+  const values = shown.map(() => el("b", {}, ""));
+  const where = el("span", { class: "at" });
+  const keys = shown.map((one, at) => el("span", { class: "key" }, sample(one), one.name, values[at]));
+  const host = el("div");
+  place.append(el("section", { class: "chart" }, el("div", { class: "head" }, el("h3", {}, title), el("span", { class: "hint" }, hint), el("div", { class: "keys" }, where, keys)), host));
+  const y = axes(options.format === time ? tick : options.format);
+  y[0] = { ...y[0], values: (u, ticks) => ticks.map(load), incrs: undefined, space: 80 };
+  if (options.log) y[1].splits = logTicks;
+  const show = (u) => {
+    const at = u.cursor.idx;
+    where.textContent = isKnown(at) ? load(xs[at]) : "";
+    shown.forEach((one, n) => { values[n].textContent = isKnown(at) && isKnown(one.values[at]) ? options.format(one.values[at]) : ""; });
+  };
+  const bounds = range([...shown.map((one) => one.values), (options.limits || []).map((one) => one.at)]);
+  const room = (xs[xs.length - 1] - xs[0]) * 0.03 || 1;
+  const chart = new uPlot({
+    width: Math.max(host.clientWidth, 200), height: options.height, padding: [8, 22, 0, 0], legend: { show: false },
+    cursor: { sync: { key: SYNC, scales: ["x", null] }, drag: { x: true, y: false, dist: 8 }, points: { size: 7 } },
+    scales: { x: { time: false, range: (u, low, high) => [Math.max(0, low - room), high + room] }, y: options.log ? { distr: 3, range: () => bounds } : { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
+    axes: y,
+    series: [{}, ...shown.map((one) => ({ ...line(one, false), points: { show: true, size: 6, fill: () => style(one.color) }, spanGaps: true }))],
+    hooks: { drawAxes: [kneeBand], ready: [followTouch], setCursor: [show], draw: [limitLines(options.limits || [])] },
+  }, [xs, ...shown.map((one) => one.values)], host);
+  charts.push({ chart, host });
+}
+
+function responseCurve() {
+  if (report.steps.length === 0) return card("Response curve", null, el("p", { class: "hint" }, "No step was held."));
+  const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
+  page.append(place);
+  const leg = report.steps.some((step) => step.figures.latency.response) ? "response" : "end-to-end";
+  const percentile = (name, key, color, dash) => ({ name, color, dash, of: (step) => dueOf(step, key) });
+  curve(place, capital(leg), "percentiles of all due, against the offered load", { format: time, log: true, height: 320, limits: latencyLimits(leg), lines: [
+    percentile("p50", "p50_us", "--p50"), percentile("p90", "p90_us", "--p90"), percentile("p99", "p99_us", "--p99"), percentile("p99.9", "p99_9_us", "--p999", [4, 3]),
+  ] });
+  curve(place, "Lost and failed", "share of the messages due, in per cent", { format: (value) => `${digits(value)}\u00a0%`, height: 150, lines: [
+    { name: "lost", color: "--fail", of: (step) => share(step, step.figures.ledger.lost) }, { name: "failed", color: "--completed", of: (step) => share(step, step.figures.ledger.failed) },
+  ] });
+  curve(place, "Issued and answered", "messages a second", { format: rate, height: 170, lines: [
+    { name: "issued", color: "--issued", of: (step) => step.figures.rates.issued }, { name: "answered", color: "--accepted", dash: [6, 3], of: (step) => step.figures.rates.completed },
+    { name: "arrived", color: "--arrived", dash: [2, 3], of: (step) => step.figures.rates.arrived },
+  ] });
+  return null;
+}
+
+function searchSteps() {
+  const due = (step, name) => ({ text: headline(legOf(step), name).join("\u00a0"), n: true });
+  const broken = (step) => step.figures.rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${rule.rule} [${rule.scope}]: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
+  const mark = (step) => el("span", { class: `mark tone-${TONES_OF_OUTCOME[step.outcome]}` }, icon(TONES_OF_OUTCOME[step.outcome]), step.outcome);
+  const rows = report.steps.map((step) => [String(step.number), step.phase.replace("-", " "), { text: load(step.load), n: true }, { text: seconds(step.figures.until_s - step.figures.from_s), n: true }, due(step, "p50_us"), due(step, "p99_us"),
+    n(step.figures.ledger.failed, step.figures.ledger.failed > 0), n(step.figures.ledger.lost, step.figures.ledger.lost > 0), el("div", {}, mark(step), broken(step))]);
+  return card("Steps", el("span", { class: "hint" }, "percentiles are of all due"),
+    table(["", "phase", ["load", "n"], ["held", "n"], ["p50", "n"], ["p99", "n"], ["failed", "n"], ["lost", "n"], "outcome"], rows));
+}
+
+document.body.prepend(page);
+page.append(topBar());
+setTheme(preferredTheme(), false);
+for (const section of [answer, responseCurve, searchSteps, words, foot]) {
+  const made = section();
+  if (made) page.append(made);
+}
+setTheme(theme(), false);
+addEventListener("resize", () => requestAnimationFrame(redrawCharts));

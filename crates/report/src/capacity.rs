@@ -1,0 +1,346 @@
+//! The answer of a search for a capacity: as it is written, in words, and as a table of its steps.
+
+use std::fmt::Write as _;
+
+use muster_judge::capacity::{Interval, Outcome, Phase, SearchEnd, SearchSpec};
+use muster_model::{Micros, figure};
+use serde::{Deserialize, Serialize};
+
+use crate::figures::in_words;
+use crate::steps::table;
+use crate::text::reason;
+use crate::{Consequence, Percentiles, RunResult, Step};
+
+/// The name and version of the form of `capacity.json`.
+pub const CAPACITY_SCHEMA: &str = "muster-capacity/1";
+
+/// The answer of a search for a capacity. The form is described in `docs/capacity.md`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapacityReport {
+    /// Always [`CAPACITY_SCHEMA`].
+    pub schema: String,
+    /// Version of the program that searched.
+    pub muster: String,
+    /// The scenario's name.
+    pub name: String,
+    /// Id of the run, of the last session.
+    pub run: String,
+    /// SHA-256 of the scenario's text, in hexadecimal; null if unknown.
+    pub scenario_sha256: Option<String>,
+    /// The dimension of the load that was searched.
+    pub find: Dimension,
+    /// Limits of the search.
+    pub limits: SearchSpec,
+    /// Number of runs that the search took: it may go on after its process has ended.
+    pub sessions: u64,
+    /// The end of the search; null if it was interrupted.
+    pub end: Option<SearchEnd>,
+    /// Interval that the steps leave; null in the ramp.
+    pub known: Option<Interval>,
+    /// The load that was held three times and passed each time; null if none was found.
+    pub certified: Option<f64>,
+    /// Number of the failing step with the lowest load; null if none failed.
+    pub first_failing: Option<u64>,
+    /// Every step, in order.
+    pub steps: Vec<CapacityStep>,
+}
+
+/// A dimension of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dimension {
+    /// Messages a second, of all streams together.
+    Rate,
+}
+
+impl Dimension {
+    /// A load in words, such as `2,000/s`.
+    pub fn in_words(self, load: f64) -> String {
+        match self {
+            Self::Rate => format!("{}/s", figure::rate(load)),
+        }
+    }
+}
+
+/// A step that was held and judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapacityStep {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The run that held it, from 1.
+    pub session: u64,
+    /// Its load.
+    pub load: f64,
+    /// Its part in the search.
+    pub phase: Phase,
+    /// Its outcome, from which the search went on.
+    pub outcome: Outcome,
+    /// False if messages were still on their way when the pause after it was over.
+    pub has_recovered: bool,
+    /// Its time with the pauses around it, in seconds.
+    pub took_s: f64,
+    /// Its result by the closed ledger of its run; null if that run was killed.
+    pub result_at_end: Option<RunResult>,
+    /// Its figures when it was judged.
+    pub figures: Step,
+}
+
+impl CapacityStep {
+    /// Returns whether the closed ledger gives the step another result than the search had.
+    fn differs(&self) -> bool {
+        let outcome = match self.result_at_end {
+            None => return false,
+            Some(RunResult::Pass) => Outcome::Pass,
+            Some(RunResult::Fail) => Outcome::Fail,
+            Some(RunResult::Invalid | RunResult::None | RunResult::Part) => Outcome::Unclear,
+        };
+        outcome != self.outcome
+    }
+
+    /// The step in a line, with the interval that is known since and the time that is left.
+    pub fn line(&self, find: Dimension, known: Option<&Interval>, left: Micros) -> String {
+        let outcome = match self.outcome {
+            Outcome::Pass => "pass",
+            Outcome::Fail => "fail",
+            Outcome::Unclear => "unclear",
+        };
+        let p99 = self.percentiles();
+        let p99 = p99.map_or(figure::UNKNOWN.to_owned(), |of| in_words(&of, "p99_us"));
+        let bracket = known.map_or("not yet known".to_owned(), |known| {
+            let [lower, upper] = [known.lower, known.upper].map(|load| find.in_words(load));
+            format!("{lower} to {upper}")
+        });
+        let why = self.figures.broken().next();
+        let why = why.map_or(String::new(), |rule| {
+            format!("  ({} [{}])", rule.rule, rule.scope)
+        });
+        format!(
+            "step {:>2}  {:>10} for {:.0} s  {outcome:<7}  p99 {p99:>8}  capacity {bracket}  {} left{why}",
+            self.number,
+            find.in_words(self.load),
+            self.figures.until_s - self.figures.from_s,
+            figure::clock(left)
+        )
+    }
+
+    /// The percentiles of all due of the response; of a stream without answers, of the end-to-end latency.
+    fn percentiles(&self) -> Option<Percentiles> {
+        let latency = &self.figures.latency;
+        let leg = latency.response.as_ref().or(latency.end_to_end.as_ref())?;
+        Some(leg.all_due.unwrap_or(leg.percentiles))
+    }
+}
+
+impl CapacityReport {
+    /// The same with what follows from its end and its steps: the certified load and the first failing step.
+    #[must_use]
+    pub fn concluded(self) -> Self {
+        let failing = self.steps.iter();
+        let failing = failing.filter(|step| step.outcome == Outcome::Fail);
+        let first = failing.min_by(|a, b| a.load.total_cmp(&b.load));
+        Self {
+            certified: match &self.end {
+                Some(SearchEnd::Found(found)) => Some(found.interval.lower),
+                Some(
+                    SearchEnd::FailsAtFirst { .. }
+                    | SearchEnd::AtLeast { .. }
+                    | SearchEnd::NotRecovered { .. }
+                    | SearchEnd::NothingClear { .. }
+                    | SearchEnd::OutOfBudget { .. },
+                )
+                | None => None,
+            },
+            first_failing: first.map(|step| step.number),
+            ..self
+        }
+    }
+
+    /// The answer as `capacity.json` holds it.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.expect("an answer has no key that is no text") + "\n"
+    }
+
+    /// Reads `capacity.json`.
+    ///
+    /// # Errors
+    /// The reason, if the text is no answer of this version.
+    pub fn from_json(json: &str) -> Result<Self, String> {
+        let answer: Self = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        match answer.schema == CAPACITY_SCHEMA {
+            true => Ok(answer),
+            false => Err(format!(
+                "it has the form `{}`, and this program reads `{CAPACITY_SCHEMA}`",
+                answer.schema
+            )),
+        }
+    }
+
+    /// The first failing step.
+    fn failing(&self) -> Option<&CapacityStep> {
+        let number = self.first_failing?;
+        self.steps.iter().find(|step| step.number == number)
+    }
+
+    /// The word for the result, which stands first.
+    pub fn result(&self) -> &'static str {
+        match self.end {
+            Some(SearchEnd::Found(_)) => "CAPACITY",
+            Some(SearchEnd::FailsAtFirst { .. }) => "FAIL",
+            Some(
+                SearchEnd::AtLeast { .. }
+                | SearchEnd::NotRecovered { .. }
+                | SearchEnd::NothingClear { .. }
+                | SearchEnd::OutOfBudget { .. },
+            )
+            | None => "INVALID",
+        }
+    }
+
+    /// The end of the search in one sentence, with the remedy.
+    pub fn end_in_words(&self) -> String {
+        let load = |load: f64| self.find.in_words(load);
+        match &self.end {
+            Some(SearchEnd::Found(found)) => {
+                let [lower, upper] = [found.interval.lower, found.interval.upper].map(load);
+                format!("{lower} certified; with 95 % between {lower} and {upper}")
+            }
+            Some(SearchEnd::FailsAtFirst { rate }) => format!(
+                "the SLOs fail at the first step, {}; try a lower one with --from",
+                load(*rate)
+            ),
+            Some(SearchEnd::AtLeast { rate }) => format!(
+                "at least {}: the highest load passes; try a higher one with --to",
+                load(*rate)
+            ),
+            Some(SearchEnd::NotRecovered { rate, known }) => format!(
+                "the target did not come to rest after {}{}; give it more time with \
+                 phases.settle.at-most, or look at its log",
+                load(*rate),
+                self.known_in_words(known.as_ref())
+            ),
+            Some(SearchEnd::NothingClear {
+                rate,
+                known,
+                passed,
+            }) => format!(
+                "steps stay unclear, the last one at {}: {} passed{}; see what broke in each step of capacity.json, \
+                 and give the generator more room",
+                load(*rate),
+                passed.map_or("no load".to_owned(), load),
+                self.known_in_words(known.as_ref())
+            ),
+            Some(SearchEnd::OutOfBudget { known, passed }) => format!(
+                "the time is up: {} passed{}; go on with --resume and a longer --budget",
+                passed.map_or("no load".to_owned(), load),
+                self.known_in_words(known.as_ref())
+            ),
+            None => format!(
+                "interrupted{}; go on with --resume",
+                self.known_in_words(self.known.as_ref())
+            ),
+        }
+    }
+
+    fn known_in_words(&self, known: Option<&Interval>) -> String {
+        known.map_or(String::new(), |known| {
+            let [lower, upper] = [known.lower, known.upper].map(|load| self.find.in_words(load));
+            format!("; so far between {lower} and {upper}")
+        })
+    }
+
+    /// The answer for a terminal: the result, what broke, and the evidence.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{}  {}  {}\n",
+            self.result(),
+            self.name,
+            self.end_in_words()
+        );
+        if let Some(step) = self.failing() {
+            let load = self.find.in_words(step.load);
+            let _ = writeln!(text, "  first fails at {load} (step {}):", step.number);
+            let fails = |rule: &&crate::Rule| rule.consequence == Consequence::Fails;
+            for rule in step.figures.rules.iter().filter(fails) {
+                let _ = writeln!(text, "    {}", reason(rule));
+            }
+        }
+        let confirming = |phase| {
+            let steps = self.steps.iter().filter(move |step| step.phase == phase);
+            steps.rev().map(|step| (step.number, step.outcome))
+        };
+        if let Some(SearchEnd::Found(_)) = self.end {
+            let passed = confirming(Phase::ConfirmLower).filter(|it| it.1 == Outcome::Pass);
+            let mut passed: Vec<String> = passed.take(3).map(|it| it.0.to_string()).collect();
+            passed.reverse();
+            let failed = confirming(Phase::ConfirmUpper).find(|it| it.1 != Outcome::Pass);
+            let failed = failed.map_or(String::new(), |it| {
+                format!("; its upper end fails in step {}", it.0)
+            });
+            let passed = passed.join(", ");
+            let _ = writeln!(
+                text,
+                "  evidence: its lower end passes in steps {passed}{failed}"
+            );
+        }
+        let unclear = self.steps.iter();
+        let unclear: Vec<&CapacityStep> = unclear
+            .filter(|step| step.outcome == Outcome::Unclear)
+            .collect();
+        if let Some(first) = unclear.first() {
+            let broken = first
+                .figures
+                .broken()
+                .next()
+                .map(reason)
+                .unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "  {} steps were unclear and repeated, such as step {}: {broken}",
+                unclear.len(),
+                first.number
+            );
+        }
+        let differing = self.steps.iter().filter(|step| step.differs()).count();
+        if differing > 0 {
+            let _ = writeln!(
+                text,
+                "  warning: the closed ledger judges {differing} steps otherwise; see \
+                 result_at_end in capacity.json"
+            );
+        }
+        let took = Micros::from_secs_f64(self.steps.iter().map(|step| step.took_s).sum());
+        let _ = writeln!(
+            text,
+            "  {} steps in {}",
+            self.steps.len(),
+            figure::clock(took)
+        );
+        text
+    }
+
+    /// The steps as comma-separated values, with a heading; none if no step was held.
+    pub fn csv(&self) -> Option<String> {
+        let rows = self.steps.iter().map(|step| {
+            let first = vec![
+                ("number", step.number.to_string()),
+                ("session", step.session.to_string()),
+                ("load", step.load.to_string()),
+                ("phase", word(&step.phase)),
+                ("outcome", word(&step.outcome)),
+                ("has_recovered", step.has_recovered.to_string()),
+                ("took_s", step.took_s.to_string()),
+            ];
+            (first, &step.figures)
+        });
+        table(&rows.collect::<Vec<_>>())
+    }
+}
+
+/// The word that a value is written as.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(_) | Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,257 @@
+//! The search for a capacity, while its run goes on: which rate is held next, and what came of it.
+
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use muster_conduct::{Delivery, PlanCalendar, ProcessSample, Standing, recorder_plan, schedules};
+use muster_judge::capacity::{Interval, Next, Outcome, Search, SearchEnd, SearchSpec, Step};
+use muster_load::{AddedHold, StreamSchedule};
+use muster_measure::{RecorderPlan, WindowDelta};
+use muster_model::{Micros, RunId};
+use muster_plan::Plan;
+use muster_report::{CapacityStep, RunResult, Step as ReportedStep};
+
+use crate::live::HealthLog;
+use crate::so_far::{SoFar, steps_so_far};
+
+/// Time between the order of a hold and its begin, so that every thread knows of it before.
+const LEAD: Micros = Micros::from_millis(300);
+/// Time after the end of a hold in which the windows of its last second come in at the latest.
+const NEWS: Micros = Micros::from_millis(1_500);
+
+/// A search under way, with all that it needs to judge a step.
+#[derive(Debug)]
+pub struct CapacitySearch {
+    search: Search,
+    plan: Plan,
+    schedules: Vec<Arc<StreamSchedule>>,
+    recorder: RecorderPlan,
+    /// The rate that the scenario states: a hold is a multiple of it.
+    stated: f64,
+    windows: WindowDelta,
+    health: HealthLog,
+    holding: Option<Holding>,
+    /// End of the time that the steps so far have taken; none before the first one.
+    spent_until: Option<Micros>,
+    /// Every hold that was ordered.
+    holds: Vec<AddedHold>,
+    held: Vec<CapacityStep>,
+    /// Number of this run among those of the search.
+    session: u64,
+    end: Option<SearchEnd>,
+}
+
+/// The step that goes on.
+#[derive(Debug, Clone, Copy)]
+struct Holding {
+    step: Step,
+    from: Micros,
+    until: Micros,
+}
+
+/// Order of a search to its run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Wanted {
+    /// Hold a rate.
+    Hold(AddedHold),
+    /// The search is over.
+    End,
+}
+
+impl CapacitySearch {
+    /// A search on a plan whose load is added while it runs ([`Plan::adding`]). It goes on behind the steps that
+    /// earlier runs have held, and holds none of them again.
+    ///
+    /// # Errors
+    /// If nothing can be searched by the specification, or the plan has no schedule.
+    pub fn new(spec: SearchSpec, plan: Plan, earlier: Vec<CapacityStep>) -> Result<Self> {
+        let schedules = schedules(&plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
+        let search = searched(spec, &earlier)?;
+        Ok(Self {
+            search,
+            recorder: recorder_plan(&plan, RunId(0), &schedules),
+            stated: plan.stated_rate(),
+            plan,
+            schedules,
+            windows: WindowDelta::default(),
+            health: HealthLog::default(),
+            holding: None,
+            spent_until: None,
+            holds: Vec::new(),
+            session: earlier.last().map_or(1, |last| last.session + 1),
+            held: earlier,
+            end: None,
+        })
+    }
+
+    /// Takes in what came.
+    pub fn windows(&mut self, delta: &WindowDelta) {
+        self.windows.merge(delta);
+    }
+
+    /// Takes in how a process fares.
+    pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
+        self.health.add(agent, sample);
+    }
+
+    /// The next order; none while a step goes on.
+    ///
+    /// # Errors
+    /// If a step cannot be judged.
+    pub fn turn(&mut self, standing: &Standing, delivery: &Delivery) -> Result<Option<Wanted>> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        let Some(holding) = self.holding else {
+            return Ok(Some(self.next(standing)));
+        };
+        if let Some(has_recovered) = self.rest(standing, delivery, holding.until) {
+            self.judge(&holding, standing, has_recovered)?;
+            self.holding = None;
+        }
+        Ok(None)
+    }
+
+    /// Adds every hold of this run so far to its plan.
+    pub fn add_to(&self, plan: &mut Plan) {
+        self.holds.iter().for_each(|hold| plan.add_hold(hold));
+    }
+
+    /// The time that is left of the budget.
+    pub fn left(&self) -> Micros {
+        self.search.left()
+    }
+
+    /// The steps so far, in order, with those of earlier runs.
+    pub fn held(&self) -> &[CapacityStep] {
+        &self.held
+    }
+
+    /// Number of this run among those of the search, from 1.
+    pub fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// The interval that the steps so far leave; none in the ramp.
+    pub fn known(&self) -> Option<Interval> {
+        self.search.known()
+    }
+
+    /// The answer; none while the search goes on.
+    pub fn end(&self) -> Option<&SearchEnd> {
+        self.end.as_ref()
+    }
+
+    fn next(&mut self, standing: &Standing) -> Wanted {
+        let step = match self.search.next() {
+            Next::Hold(step) => step,
+            Next::End(end) => {
+                self.end = Some(end);
+                return Wanted::End;
+            }
+        };
+        let soon = standing.now + LEAD;
+        let from = Micros::from_secs(u64::from(soon.second()) + 1);
+        let until = from + Micros::from_secs(step.hold.get().div_ceil(1_000_000));
+        let origin = standing.timeline.origin;
+        let hold = AddedHold {
+            from: from - origin,
+            until: until - origin,
+            factor: step.rate / self.stated,
+        };
+        self.plan.add_hold(&hold);
+        self.holds.push(hold);
+        if let Ok(schedules) = schedules(&self.plan) {
+            self.schedules = schedules;
+        }
+        self.holding = Some(Holding { step, from, until });
+        Wanted::Hold(hold)
+    }
+
+    /// True once the target has come to rest after a hold, false if it did not in time; none while it may
+    /// still.
+    fn rest(&self, standing: &Standing, delivery: &Delivery, until: Micros) -> Option<bool> {
+        let progress = &standing.progress;
+        if progress.at < until + NEWS {
+            return None;
+        }
+        let settle = self.plan.phases.settle;
+        let is_busy = progress.open > 0 || progress.behind > 0 || progress.completing > 0;
+        let last = delivery.last_arrival.unwrap_or(until).max(until);
+        let is_quiet = delivery.is_complete || progress.at >= last + settle.quiet;
+        match !is_busy && is_quiet {
+            true => Some(true),
+            false => (progress.at >= until + settle.at_most).then_some(false),
+        }
+    }
+
+    fn judge(&mut self, holding: &Holding, standing: &Standing, has_recovered: bool) -> Result<()> {
+        let Holding { step, from, until } = *holding;
+        let timeline = standing.timeline.stopped(until);
+        let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
+        let so_far = SoFar {
+            plan: &self.plan,
+            schedules: &self.schedules,
+            recorder: &self.recorder,
+            windows: &self.windows,
+            calendar: &calendar,
+            health: self.health.health(),
+            timeline,
+            now: standing.now,
+        };
+        let mut steps = steps_so_far(&so_far);
+        let of_hold = steps.iter().rposition(|step| step.result.is_some());
+        let of_hold =
+            of_hold.ok_or_else(|| anyhow!("judge the step from {from}: it has no figures"))?;
+        let figures = steps.swap_remove(of_hold);
+        let since = self.spent_until.replace(standing.now).unwrap_or(from);
+        let held = CapacityStep {
+            number: self.held.len() as u64 + 1,
+            session: self.session,
+            load: step.rate,
+            phase: step.phase,
+            outcome: outcome_of(&figures),
+            has_recovered,
+            took_s: (standing.now - since).as_secs_f64(),
+            result_at_end: None,
+            figures,
+        };
+        record(&mut self.search, &held);
+        self.held.push(held);
+        // The target is at rest, so that nothing of the steps before is needed any more.
+        self.windows.forget_before(until.second());
+        Ok(())
+    }
+}
+
+/// A search as it stands after these steps.
+fn searched(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Search> {
+    let search = Search::new(spec);
+    let mut search = search.map_err(|error| anyhow!("search a capacity: {error}"))?;
+    steps.iter().for_each(|step| record(&mut search, step));
+    Ok(search)
+}
+
+fn record(search: &mut Search, step: &CapacityStep) {
+    let took = Micros::from_secs_f64(step.took_s);
+    search.record(step.outcome, took, step.has_recovered);
+}
+
+/// The end of a search that is over after these steps; none if it goes on.
+///
+/// # Errors
+/// If nothing can be searched by the specification.
+pub fn end_after(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Option<SearchEnd>> {
+    Ok(match searched(spec, steps)?.next() {
+        Next::Hold(_) => None,
+        Next::End(end) => Some(end),
+    })
+}
+
+fn outcome_of(step: &ReportedStep) -> Outcome {
+    match step.result {
+        Some(RunResult::Pass) => Outcome::Pass,
+        Some(RunResult::Fail) => Outcome::Fail,
+        Some(RunResult::Invalid | RunResult::None | RunResult::Part) | None => Outcome::Unclear,
+    }
+}
