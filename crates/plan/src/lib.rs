@@ -30,6 +30,7 @@ mod problem;
 mod provision;
 mod reconnect;
 mod saturating;
+mod scale;
 mod scheme;
 mod secret;
 mod security;
@@ -51,6 +52,7 @@ pub use provision::{
     ApiCredential, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
+pub use scale::{ActuatorPlan, InstancePorts, KubernetesPlan, ScalePlan, Workload};
 pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};
 pub use security::Security;

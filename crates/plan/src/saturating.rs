@@ -119,6 +119,7 @@ fn null_target(of: &PlatformPlan, largest: u32) -> PlatformPlan {
         }
     }
     PlatformPlan {
+        scale: None,
         kind: PlatformKind::Gateway {
             dialect: of.dialect(),
             behaviour: Box::<Behaviour>::default(),

@@ -6,7 +6,9 @@ use muster_platform::{Dialect, KafkaRecords, Protocol};
 use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::{AmqpNorthbound, BackendKind, Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound};
+use crate::{
+    AmqpNorthbound, BackendKind, Endpoint, ScalePlan, Scheme, Secret, TlsPlan, WebhookNorthbound,
+};
 
 /// The system under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,9 @@ pub struct PlatformPlan {
     pub tls: TlsPlan,
     /// A file that says what the target is: its name and text, copied into the result.
     pub about: Option<(String, String)>,
+    /// Growth of the target; none where the scenario has no `scale`. Only `muster scale` has a use for it.
+    #[serde(skip)]
+    pub scale: Option<ScalePlan>,
 }
 
 /// Kind of the system under test.

@@ -25,6 +25,7 @@ mod provision;
 mod query;
 mod requests;
 mod rules;
+mod scale;
 mod secret;
 mod shape;
 mod silent;
@@ -54,7 +55,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let phases = phases(&root.get("phases")?);
     let is_acknowledged =
         command::streams(root).any(|stream| stream.text_of("ack") == "application");
-    let platform = target::platform(&root.get("platform")?, is_acknowledged);
+    let platform = scale::platform(root, is_acknowledged);
     let dialect = target::dialect(&root.get("platform")?);
     let commands = command::commands(root, dialect);
     let fleets = phases.and_then(|phases| fleets(root, dialect, (seed, commands?), &phases));

@@ -22,6 +22,7 @@ mod behaviour;
 mod fleet;
 mod judging;
 mod platform;
+mod scale;
 mod stream;
 
 pub(crate) use platform::BACKEND;
@@ -344,6 +345,7 @@ object! { pub(crate) SCENARIO:
     key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
     key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),
     key("stop-if", map(&judging::STOP_IF), "Conditions that end the measured phase early"),
+    key("scale", map(&scale::SCALE), "Instances of the target that `muster scale` adds"),
 }
 
 #[cfg(test)]

@@ -1,0 +1,74 @@
+//! Instances of the target that `muster scale` adds.
+
+use muster_model::Micros;
+
+/// Growth of the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScalePlan {
+    /// The actuator: it changes the number of instances.
+    pub actuator: ActuatorPlan,
+    /// The first number of instances, at least 1.
+    pub least: u32,
+    /// The last one, at least `least`.
+    pub most: u32,
+    /// The length of steps close to a capacity; the first ones last a quarter of it.
+    pub hold: Micros,
+    /// The longest wait for a number of instances to be there.
+    pub timeout: Micros,
+    /// Price of one instance for an hour, in any currency; none if it is unknown.
+    pub price: Option<f64>,
+}
+
+/// An actuator, which changes the number of instances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActuatorPlan {
+    /// Processes of this machine.
+    Process {
+        /// The program and its arguments, with `${port}`, `${index}` and `${muster}`.
+        command: Vec<String>,
+        /// The ports of the instances.
+        ports: InstancePorts,
+    },
+    /// Commands of the user.
+    Command {
+        /// The program that sets the number, with `${count}` among its arguments.
+        set: Vec<String>,
+        /// The program that prints the number of instances that are ready.
+        actual: Vec<String>,
+    },
+    /// A workload of Kubernetes.
+    Kubernetes(KubernetesPlan),
+}
+
+/// Ports of the instances on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstancePorts {
+    /// The port of the devices' address for the first instance, the next ones for the others.
+    Each,
+    /// All instances listen on the port of the devices' address (`SO_REUSEPORT`).
+    Shared,
+}
+
+/// A workload of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubernetesPlan {
+    /// The kind of the workload.
+    pub workload: Workload,
+    /// Its name.
+    pub name: String,
+    /// Its namespace; by default that of the context.
+    pub namespace: Option<String>,
+    /// The file of the connection, relative to the scenario; by default that of `KUBECONFIG`, of the user, or of the pod.
+    pub kubeconfig: Option<String>,
+    /// The context in that file; by default the current one.
+    pub context: Option<String>,
+}
+
+/// A kind of workload that can be scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// A Deployment.
+    Deployment,
+    /// A StatefulSet.
+    StatefulSet,
+}

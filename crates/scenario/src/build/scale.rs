@@ -1,0 +1,154 @@
+//! Instances of the target that `muster scale` adds.
+
+use muster_plan::{
+    ActuatorPlan, Endpoint, InstancePorts, KubernetesPlan, PlatformKind, PlatformPlan, ScalePlan,
+    Workload,
+};
+
+use super::target;
+use crate::view::View;
+
+/// A step shorter than this has too few windows to be judged.
+const HOLD_LEAST_S: u64 = 4;
+
+/// The platform, with its growth where the scenario has `scale`.
+pub(super) fn platform(root: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
+    let platform = target::platform(&root.get("platform")?, is_acknowledged)?;
+    let scale = root.optional("scale", |view| scale(view, &platform))?;
+    Some(PlatformPlan { scale, ..platform })
+}
+
+fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
+    let actuator = view.get("actuator")?;
+    let instances = view.get("instances")?;
+    let (least, most) = (instances.whole("min")?, instances.whole("max")?);
+    if least > most {
+        let what = format!("`min` is {least}, above `max`, which is {most}");
+        return instances.refuse(what, "a `min` that is at most `max`");
+    }
+    let hold = view.time("hold")?;
+    if hold.second() < HOLD_LEAST_S as u32 {
+        let what = "a step needs several windows of a second to be judged";
+        return view.refuse_at("hold", what, "at least 4s");
+    }
+    let price = view.optional("price", price)?;
+    let kind = match actuator.text_of("kind") {
+        "process" => process(&actuator, platform, most)?,
+        "command" => commands(&actuator)?,
+        _ => kubernetes(&actuator)?,
+    };
+    is_deployed(view, platform)?;
+    Some(ScalePlan {
+        actuator: kind,
+        least,
+        most,
+        hold,
+        timeout: view.time("timeout")?,
+        price,
+    })
+}
+
+fn price(view: &View<'_>) -> Option<f64> {
+    let price = view.text().parse::<f64>().ok();
+    match price.filter(|price| price.is_finite() && *price > 0.0) {
+        Some(price) => Some(price),
+        None => view.refuse(
+            format!("`{}` is no number above 0", view.text()),
+            "a number without a currency, such as 0.12",
+        ),
+    }
+}
+
+fn is_deployed(view: &View<'_>, platform: &PlatformPlan) -> Option<()> {
+    match platform.kind {
+        PlatformKind::Deployed { .. } => Some(()),
+        PlatformKind::Gateway { .. } => view.refuse(
+            "`platform.kind` is gateway, which the run starts by itself",
+            "name another kind, such as `mqtt`, and let `actuator.command` start `muster gateway`",
+        ),
+    }
+}
+
+fn process(view: &View<'_>, platform: &PlatformPlan, most: u32) -> Option<ActuatorPlan> {
+    let command = words(view, "command")?;
+    let ports = match view.truth("shared-port")? {
+        true => InstancePorts::Shared,
+        false => InstancePorts::Each,
+    };
+    if ports == InstancePorts::Each {
+        ports_of_their_own(view, platform, (&command, most))?;
+    }
+    Some(ActuatorPlan::Process { command, ports })
+}
+
+/// Checks that each instance can have a port of the devices' only address.
+fn ports_of_their_own(
+    view: &View<'_>,
+    platform: &PlatformPlan,
+    (command, most): (&[String], u32),
+) -> Option<()> {
+    let names = Endpoint::each_once(platform.endpoints.iter());
+    let [only] = &names[..] else {
+        let what = format!(
+            "instances with a port each begin at the devices' address, and there are {}",
+            names.len()
+        );
+        return view.refuse(
+            what,
+            "one address in `platform.devices`, or `shared-port: true`",
+        );
+    };
+    if !command.iter().any(|word| word.contains("${port}")) {
+        let what = "every instance would listen on the same port: `${port}` is not in `command`";
+        return view.refuse_at("command", what, "add `${port}`, or `shared-port: true`");
+    }
+    let first = platform.endpoints.first()?.port;
+    if u32::from(first) + most - 1 > u32::from(u16::MAX) {
+        let what = format!("the ports of {most} instances from {only} on exceed 65535");
+        return view.refuse(
+            what,
+            "a lower port in `platform.devices`, or a lower `instances.max`",
+        );
+    }
+    Some(())
+}
+
+fn commands(view: &View<'_>) -> Option<ActuatorPlan> {
+    let (set, actual) = (words(view, "set"), words(view, "actual"));
+    let (set, actual) = (set?, actual?);
+    if !set.iter().any(|word| word.contains("${count}")) {
+        let what = "the command does not receive the number of instances";
+        return view.refuse_at("set", what, "add `${count}` to its arguments");
+    }
+    Some(ActuatorPlan::Command { set, actual })
+}
+
+fn kubernetes(view: &View<'_>) -> Option<ActuatorPlan> {
+    let text = |key| view.get(key).map(|view| view.text().to_owned());
+    let Some(name) = text("name") else {
+        let what = "the workload has no name";
+        return view.refuse(what, "add `name`, such as `name: gateway`");
+    };
+    let workload = match view.text_of("workload") {
+        "stateful-set" => Workload::StatefulSet,
+        _ => Workload::Deployment,
+    };
+    let kubeconfig = text("kubeconfig");
+    Some(ActuatorPlan::Kubernetes(KubernetesPlan {
+        workload,
+        name,
+        namespace: text("namespace"),
+        kubeconfig: kubeconfig.map(|path| format!("{}{path}", view.reader().folder())),
+        context: text("context"),
+    }))
+}
+
+/// The words of a command: one at the least.
+fn words(view: &View<'_>, key: &str) -> Option<Vec<String>> {
+    let words = view.list(key);
+    if words.is_empty() {
+        let what = format!("`{key}` names no program");
+        return view.refuse(what, &format!("add `{key}: [ program, argument ]`"));
+    }
+    Some(words.iter().map(|word| word.text().to_owned()).collect())
+}
