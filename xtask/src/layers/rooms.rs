@@ -47,7 +47,7 @@ const fn with_io(name: &'static str, layer: u8) -> Room {
 }
 
 /// Every crate of the workspace, in the order of the straight line.
-pub const ROOMS: [Room; 27] = [
+pub const ROOMS: [Room; 29] = [
     pure("model", 0),
     pure("load", 1),
     pure("protocol", 1),
@@ -56,6 +56,7 @@ pub const ROOMS: [Room; 27] = [
     pure("judge", 2),
     pure("plan", 3),
     pure("report", 3),
+    pure("scale", 3),
     pure("device", 4),
     pure("scenario", 4),
     pure("conduct", 5),
@@ -67,6 +68,7 @@ pub const ROOMS: [Room; 27] = [
     with_io("provision", 6),
     with_io("monitor", 6),
     with_io("gateway", 6),
+    with_io("actuator", 6),
     with_io("agent", 7),
     with_io("cluster", 8),
     with_io("dashboard", 8),
