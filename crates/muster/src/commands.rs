@@ -12,5 +12,6 @@ pub(crate) mod provision;
 pub(crate) mod repeat;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod verify;

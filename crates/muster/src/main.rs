@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
         Command::Capacity(capacity) => commands::capacity::capacity(&capacity),
+        Command::Scale(scale) => commands::scale::scale(&scale),
         Command::Check(check) => commands::check::check(&check),
         Command::Report(report) => commands::report::report(&report),
         Command::Compare(compare) => commands::compare::compare(&compare),

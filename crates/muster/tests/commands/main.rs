@@ -28,6 +28,7 @@ mod protocols;
 mod provision;
 mod published;
 mod repeat;
+mod scale;
 mod secured;
 mod shared_sockets;
 mod slos;

@@ -1,0 +1,189 @@
+//! The answer of a growth: `scale.json`, and the words on the terminal.
+
+use muster_model::figure;
+use muster_plan::{Plan, ScalePlan};
+use muster_scale::{End, Growth, Law, Measured, Outcome, Scalability};
+use serde::Serialize;
+
+use super::log::Entry;
+use crate::outcome;
+
+/// The name and version of the form of `scale.json`.
+const SCHEMA: &str = "muster-scale/1";
+const SECONDS_PER_HOUR: f64 = 3_600.0;
+
+/// The answer of a growth, as `scale.json` holds it.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer<'a> {
+    schema: &'static str,
+    name: &'a str,
+    /// The end of the growth; null if it was interrupted.
+    end: Option<End>,
+    /// The capacity of each number of instances.
+    capacities: Vec<Capacity>,
+    /// The gain of an instance, and the fit of the scalability law.
+    law: Law,
+    /// Every search, in order.
+    searches: &'a [Entry],
+}
+
+/// The capacity of a number of instances.
+#[derive(Debug, Serialize)]
+struct Capacity {
+    instances: u32,
+    /// The rate that passed three times, per second.
+    certified_per_s: f64,
+    /// The interval with 95 % probability.
+    interval: Measured,
+    /// The middle of the interval for each instance.
+    per_instance: f64,
+    /// Price of a million messages at the certified rate; null without a price of an instance.
+    price_per_million: Option<f64>,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        scale: &ScalePlan,
+        (growth, end): (&Growth, Option<End>),
+        searches: &'a [Entry],
+    ) -> Self {
+        let capacity = |(instances, interval): &(u32, Measured)| {
+            let count = f64::from(*instances);
+            let hourly = interval.lower * SECONDS_PER_HOUR;
+            Capacity {
+                instances: *instances,
+                certified_per_s: interval.lower,
+                interval: *interval,
+                per_instance: interval.middle / count,
+                price_per_million: scale.price.map(|price| price * count / hourly * 1e6),
+            }
+        };
+        Self {
+            schema: SCHEMA,
+            name: &plan.name,
+            end,
+            capacities: growth.found().iter().map(capacity).collect(),
+            law: Law::of(growth.found()),
+            searches,
+        }
+    }
+
+    pub(super) fn exit_code(&self) -> u8 {
+        match &self.end {
+            Some(End::AtMost | End::NoGain { .. }) => outcome::PASS,
+            Some(End::FailsAtFirst { .. }) => outcome::FAIL,
+            Some(End::GeneratorBound { .. } | End::Unclear { .. }) | None => outcome::INVALID,
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        let (result, why) = self.end_words();
+        let mut text = format!("{result}  {}  {why}", self.name);
+        for of in &self.capacities {
+            let Measured { lower, upper, .. } = of.interval;
+            text += &format!(
+                "\n  {:>3} instances  {:>9}/s certified, at most {}/s; {}/s an instance",
+                of.instances,
+                figure::rate(lower),
+                figure::rate(upper),
+                figure::rate(of.per_instance),
+            );
+            if let Some(price) = of.price_per_million {
+                text += &format!("; {price:.4} a million messages");
+            }
+        }
+        if let Some(gain) = self.law.gain {
+            let [each, lower, upper] = [gain.per_instance, gain.lower, gain.upper].map(signed);
+            text += &format!("\n  one instance more adds {each}/s, between {lower} and {upper}/s");
+        }
+        text + "\n  " + &scalability(&self.law.scalability)
+    }
+
+    fn end_words(&self) -> (&'static str, String) {
+        let last = self.capacities.last();
+        let most = last.map_or(0, |of| of.instances);
+        match &self.end {
+            Some(End::AtMost) => (
+                "SCALE",
+                format!("measured up to {most} instances, the limit of the scenario"),
+            ),
+            Some(End::NoGain { since }) => (
+                "SCALE",
+                format!(
+                    "instances beyond {since} do not help: something that they share is the limit"
+                ),
+            ),
+            Some(End::FailsAtFirst { rate }) => (
+                "FAIL",
+                format!(
+                    "the SLOs fail at {}/s, the lowest rate",
+                    figure::rate(*rate)
+                ),
+            ),
+            Some(End::GeneratorBound { instances, rate }) => (
+                "INVALID",
+                format!(
+                    "{instances} instances carry at least {}/s, more than this generator can judge",
+                    figure::rate(*rate)
+                ),
+            ),
+            Some(End::Unclear { instances, why }) => (
+                "INVALID",
+                format!("{instances} instances could not be judged: {why}"),
+            ),
+            None => ("INVALID", "interrupted; go on with --resume".to_owned()),
+        }
+    }
+}
+
+fn signed(rate: f64) -> String {
+    let size = figure::rate(rate.abs());
+    if rate < 0.0 { format!("-{size}") } else { size }
+}
+
+fn scalability(law: &Scalability) -> String {
+    match law {
+        Scalability::Fitted {
+            rate,
+            contention,
+            coherence,
+            peak,
+            ..
+        } => {
+            let peak = peak.map_or(String::new(), |peak| {
+                format!(", highest at {peak:.0} instances")
+            });
+            format!(
+                "scalability law: {}/s for one instance, contention {:.2} %, coherence {:.3} %{peak}",
+                figure::rate(*rate),
+                contention * 100.0,
+                coherence * 100.0
+            )
+        }
+        Scalability::NotIdentifiable { why } => format!("scalability law: not identifiable: {why}"),
+    }
+}
+
+/// A line on a search that ended just now.
+pub(super) fn line(entry: &Entry) -> String {
+    let rate = |rate: f64| format!("{}/s", figure::rate(rate));
+    let what = match &entry.outcome {
+        Outcome::Found(found) => format!("{} to {}", rate(found.lower), rate(found.upper)),
+        Outcome::FailsAtFirst { rate: at } => format!("fails at {}", rate(*at)),
+        Outcome::AtLeast { rate: at } => format!("at least {}", rate(*at)),
+        Outcome::Idle { address } => format!("not judged: {address} received no load"),
+        Outcome::Unclear { why } => format!("not judged: {why}"),
+    };
+    let loads: Vec<String> = entry
+        .load
+        .iter()
+        .map(|of| format!("{} {}", of.address, figure::count(of.accepted)))
+        .collect();
+    format!(
+        "instances {:>3}  {what}  in {:.0} s  accepted: {}",
+        entry.instances,
+        entry.took_s,
+        loads.join(", ")
+    )
+}

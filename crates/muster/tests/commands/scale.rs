@@ -1,0 +1,100 @@
+//! `muster scale`: instances of the target are added, and taken away again.
+
+use std::net::TcpStream;
+
+use crate::program::{folder_with, json, muster};
+
+/// Every response is slower than the rule wants, so that the growth ends early.
+const HOPELESS: &str = r#"
+name: growth
+platform: { kind: mqtt, devices: [ "mqtt://127.0.0.1:PORT" ] }
+fleet:
+  - { name: meters, count: 4, streams: [ { name: readings, rate: 320/s, qos: 1 } ] }
+phases: { settle: { at-most: 5s, quiet: 200ms } }
+slo: { response: { p50: "<= 50ms" } }
+scale:
+  actuator: { kind: process, command: [ "${muster}", gateway, --listen, "127.0.0.1:${port}", --threads, "1", --behaviour, "service-time: 500ms" ] }
+  instances: { min: 2, max: 3 }
+  hold: 4s
+"#;
+
+fn scenario(text: &str) -> (tempfile::TempDir, u16) {
+    let port = free_ports();
+    (folder_with(&text.replace("PORT", &port.to_string())), port)
+}
+
+/// The first of two neighbouring ports that nobody uses.
+fn free_ports() -> u16 {
+    use std::net::TcpListener;
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = first.local_addr().expect("it is bound").port();
+        let next = port
+            .checked_add(1)
+            .map(|next| TcpListener::bind(("127.0.0.1", next)));
+        if next.is_some_and(|next| next.is_ok()) {
+            return port;
+        }
+    }
+}
+
+#[test]
+fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
+    let (folder, port) = scenario(HOPELESS);
+    let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let answer = json(&folder.path().join("out/scale.json"));
+    assert_eq!(answer["end"]["end"], "fails-at-first", "{answer}");
+    let searches = answer["searches"].as_array().expect("searches");
+    assert_eq!(
+        searches.len(),
+        2,
+        "one that fails at its first rate is searched from a lower one"
+    );
+    for search in searches {
+        let load = search["load"].as_array().expect("a load");
+        assert_eq!(load.len(), 2, "{search}");
+        assert!(
+            load.iter()
+                .all(|of| of["connected"] == 2 && of["accepted"] != 0),
+            "{search}"
+        );
+    }
+    for port in [port, port + 1] {
+        assert!(
+            TcpStream::connect(("127.0.0.1", port)).is_err(),
+            "an instance still listens"
+        );
+    }
+    assert!(!folder.path().join("out/target.json").exists());
+    // All is known: nothing is searched again.
+    let again = muster(
+        folder.path(),
+        &["scale", "scenario.yaml", "--resume", "out"],
+    );
+    assert_eq!(again.code, 1, "{again:?}");
+    assert_eq!(json(&folder.path().join("out/scale.json")), answer);
+}
+
+#[test]
+fn a_scenario_that_names_no_means_is_refused() {
+    let folder = folder_with("name: t\nfleet: [ { streams: [ { rate: 1/s } ] } ]\n");
+    let said = muster(folder.path(), &["scale", "scenario.yaml"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err.contains("add `scale` with an `actuator`"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_target_that_does_not_start_is_named_with_its_last_words() {
+    let (folder, _) = scenario(&HOPELESS.replace("--threads", "--no-such-option"));
+    let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(
+        said.err.contains("set the target to 2 instances"),
+        "{said:?}"
+    );
+    assert!(said.err.contains("keep instance 0 running"), "{said:?}");
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Gateway instances of a stated capacity are found to have it, linear up to three.
+source "$(dirname "$0")/lib.sh"
+need jq
+
+BEGUN=$(date +%s)
+status_of "$MUSTER" scale scenarios/scale-gateway.yaml --out "$WORK/linear"
+cat "$WORK/out"
+same "a port each: exit code" "$STATUS" 0
+check "in less than ten minutes" test $(($(date +%s) - BEGUN)) -lt 600
+ANSWER=$WORK/linear/scale.json
+same "numbers of instances" "$(jq -r '[.capacities[].instances] | join(" ")' "$ANSWER")" "1 2 3"
+check "each carries 400/s, within 5 %" jq -e 'all(.capacities[]; .per_instance >= 380 and .per_instance <= 420)' "$ANSWER"
+check "an instance adds 400/s, within 5 %" jq -e '.law.gain.per_instance | . >= 380 and . <= 420' "$ANSWER"
+check "each instance received a fair share" jq -e \
+    'all(.searches[]; [.load[].accepted] | max < 1.2 * min)' "$ANSWER"
+check "nothing is left of the target" test ! -e "$WORK/linear/target.json"
+finish
