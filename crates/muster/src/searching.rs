@@ -193,3 +193,90 @@ pub(crate) fn set_aside(folder: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_judge::capacity::{Next, Outcome, Search, SearchEnd};
+    use muster_model::Micros;
+    use muster_report::Step;
+    use muster_result::end_after;
+
+    use super::*;
+
+    const CAPACITY: f64 = 2_000.0;
+
+    fn spec() -> SearchSpec {
+        let (short, long) = SearchSpec::lengths(Micros::from_millis(250));
+        SearchSpec {
+            first: 200.0,
+            most: 200_000.0,
+            width: 0.1,
+            short,
+            long,
+            budget: Micros::from_secs(600),
+        }
+    }
+
+    /// A search of a target with a sharp limit, and its journal.
+    fn whole_search() -> (Vec<CapacityStep>, String) {
+        let mut search = Search::new(spec()).expect("a search");
+        let (mut steps, begun) = (
+            Vec::new(),
+            Begun::new("plan".to_owned(), Dimension::Rate, spec()),
+        );
+        let mut journal = line(&begun).expect("JSON");
+        while let Next::Hold(step) = search.next() {
+            let outcome = match step.rate < CAPACITY {
+                true => Outcome::Pass,
+                false => Outcome::Fail,
+            };
+            let held = CapacityStep {
+                number: steps.len() as u64 + 1,
+                session: 1,
+                load: step.rate,
+                phase: step.phase,
+                outcome,
+                has_recovered: true,
+                took_s: step.hold.as_secs_f64() + 2.5,
+                result_at_end: None,
+                figures: Step::default(),
+            };
+            search.record(outcome, Micros::from_secs_f64(held.took_s), true);
+            journal += &line(&held).expect("JSON");
+            steps.push(held);
+        }
+        assert!(matches!(search.next(), Next::End(SearchEnd::Found(_))));
+        (steps, journal)
+    }
+
+    #[test]
+    fn a_kill_after_or_amid_the_line_of_any_step_loses_no_whole_step() {
+        let (steps, journal) = whole_search();
+        let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
+        for (whole, end) in ends.iter().enumerate() {
+            let next = ends.get(whole + 1).copied().unwrap_or(*end + 1);
+            for cut in [*end, end + 1, usize::midpoint(*end, next), next - 1] {
+                let read = parse(&journal[..cut.min(journal.len())]).expect("a search");
+                assert_eq!(read.earlier, steps[..whole], "cut at {cut}");
+            }
+        }
+        assert!(parse(&journal[..ends[0] - 1]).is_err(), "no whole line");
+    }
+
+    #[test]
+    fn a_search_that_goes_on_ends_with_the_answer_of_the_whole() {
+        let (steps, _) = whole_search();
+        for held in 0..steps.len() {
+            assert_eq!(end_after(spec(), &steps[..held]).expect("a search"), None);
+        }
+        let end = end_after(spec(), &steps).expect("a search");
+        assert!(matches!(end, Some(SearchEnd::Found(found)) if found.interval.lower <= CAPACITY));
+    }
+
+    #[test]
+    fn a_journal_of_another_form_is_refused_by_name() {
+        let (_, journal) = whole_search();
+        let why = parse(&journal.replace("muster-search/1", "muster-search/9")).unwrap_err();
+        assert!(why.contains("muster-search/9") && why.contains("muster-search/1"));
+    }
+}

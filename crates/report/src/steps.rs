@@ -7,7 +7,7 @@ use crate::{Figure, Latencies, Rates, Report, Rule, RuleKind, RunResult};
 
 /// One step of a run whose rate changes by stages: a hold, or a change of rate. A message belongs to the
 /// step in which it was due (docs/semantics.md#steps).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
     pub step: u64,
