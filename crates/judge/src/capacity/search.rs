@@ -455,7 +455,9 @@ impl Search {
         }
         let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
         let lowest = failed.fold(f64::INFINITY, f64::min);
-        let passed = self.passed().unwrap_or(known.upper);
+        let passed = self.of_outcome(Outcome::Pass);
+        let passed = passed.filter(|held| self.is_long(held));
+        let passed = passed.map(|held| held.rate).fold(known.upper, f64::max);
         Some(match lowest < passed {
             true => Interval {
                 lower: known.lower.min(lowest),
@@ -470,11 +472,17 @@ impl Search {
     fn is_contradicted(&self, interval: &Interval) -> bool {
         let contradicts = |held: &&Held| match held.outcome {
             Outcome::Fail => held.rate <= interval.lower,
-            Outcome::Pass => held.rate >= interval.upper,
+            Outcome::Pass => held.rate >= interval.upper && self.is_long(held),
             Outcome::Unclear => false,
         };
         let contradicting = self.held.iter().filter(contradicts).count();
         contradicting as f64 > CONTRADICTING * self.held.len() as f64
+    }
+
+    /// Returns whether a pass of this step says anything against a fail: a shorter one may end before the queue has
+    /// grown.
+    fn is_long(&self, held: &Held) -> bool {
+        held.hold >= self.spec.long
     }
 
     fn of_outcome(&self, outcome: Outcome) -> impl Iterator<Item = &Held> + Clone {
