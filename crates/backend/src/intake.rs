@@ -74,7 +74,7 @@ impl Intake {
         self.recording.recorder().start(origin);
     }
 
-    /// Knows the messages of a hold more.
+    /// Knows the messages of another hold.
     pub(crate) fn add_hold(&mut self, hold: &AddedHold) {
         self.due_times.add_hold(hold);
     }

@@ -16,4 +16,4 @@ mod worker;
 pub use agents::{Agents, AgentsError};
 pub use assignment::{Spread, assignments};
 pub use control_channel::{ChannelAccount, ControlChannel, Membership, Offset};
-pub use run::{Observer, Steer, Surroundings, carry_out};
+pub use run::{Observer, Surroundings, carry_out};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster_agent::News;
 use muster_conduct::{
     Conductor, Delivery, Diagnostic, Dispatch, Handover, Incidents, Order, Phase, ProcessSample,
-    Progress, Refused, RunData, Standing, Timetable,
+    Progress, Refused, RunData, Standing, Steer, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
 use muster_load::AddedHold;
@@ -47,15 +47,6 @@ pub trait Observer {
     fn steer(&mut self, _standing: &Standing, _delivery: &Delivery) -> Option<Steer> {
         None
     }
-}
-
-/// A decision on the load of a run that goes on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Steer {
-    /// A hold more is due.
-    Hold(AddedHold),
-    /// Nothing more is due.
-    End,
 }
 
 /// Surroundings of a run while it is conducted.

@@ -150,7 +150,7 @@ impl Conductor {
         }
     }
 
-    /// All that was to be found out is known: settle, then finish.
+    /// Ends the run early as planned: settle, then finish.
     pub fn end(&mut self, now: Micros) {
         self.stop(now, Ending::Planned);
     }

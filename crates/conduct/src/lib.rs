@@ -57,7 +57,7 @@ pub use refusal::{
     ConsumerAbsence, ConsumerName, ConsumerRefusal, RefusalCause, RefusalKind, Remedy,
 };
 pub use rendering::{directory, reader, uplink};
-pub use run_data::{Incidents, RunData, Standing};
+pub use run_data::{Incidents, RunData, Standing, Steer};
 pub use timetable::Timetable;
 pub use trial::{LostCopy, Trial};
 pub use views::{PlanCalendar, recorder_plan, registered_bounds, schedules, timetable};

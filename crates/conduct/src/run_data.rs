@@ -1,10 +1,20 @@
 //! A run as it stands, and all that it leaves behind.
 
 use muster_judge::{GeneratorHealth, Stop};
+use muster_load::AddedHold;
 use muster_measure::{Account, Identity, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 
 use crate::{Afterlife, Diagnostic, Ending, Phase, Progress};
+
+/// A decision on the load of a run that goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Steer {
+    /// Another hold is due.
+    Hold(AddedHold),
+    /// Nothing more is due.
+    End,
+}
 
 /// State of a run.
 #[derive(Debug, Clone, Copy)]

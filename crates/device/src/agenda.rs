@@ -78,7 +78,7 @@ impl Agenda {
         }
     }
 
-    /// Goes on with a hold more. Closed loops have none.
+    /// Goes on with another hold. Closed loops have none.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         for entry in &mut self.entries {
             match &mut entry.source {

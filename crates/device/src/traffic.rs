@@ -152,7 +152,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         }
     }
 
-    /// Messages of a hold more are due.
+    /// Messages of another hold are due.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         self.agenda.add_hold(hold);
         if let Some(listener) = &mut self.listener {

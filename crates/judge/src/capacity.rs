@@ -10,19 +10,15 @@
 //! *confirmation* holds the lower end of the interval three times and its upper end once. An outcome that
 //! contradicts the interval moves it.
 //!
-//! [`Searches`] finds the capacity for several sets of service levels by one sequence of steps.
-//!
 //! The method, its sources and its measured errors: docs/capacity-search.md.
 
 mod answer;
 mod belief;
 mod held;
 mod search;
-mod searches;
 mod spec;
 
 pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
 pub use self::search::Search;
-pub use self::searches::Searches;
 pub use self::spec::{SearchError, SearchSpec};

@@ -119,6 +119,11 @@ impl Ceiling {
         })
     }
 
+    /// The part that allows least.
+    pub fn least(&self) -> Option<PartCeiling> {
+        least(&self.by_part)
+    }
+
     /// Share of the ceiling that a rate needs.
     pub fn share_of(&self, rate: f64) -> f64 {
         rate / self.rate.max(f64::MIN_POSITIVE)
@@ -127,7 +132,7 @@ impl Ceiling {
     /// The part that makes a rate generator-bound; none if it needs at most [`GENERATOR_SHARE_MAX`] of
     /// each.
     pub fn bottleneck(&self, rate: f64) -> Option<Bottleneck> {
-        let least = least(&self.by_part)?;
+        let least = self.least()?;
         let share = self.share_of(rate);
         (share > GENERATOR_SHARE_MAX).then_some(Bottleneck {
             part: least.part,

@@ -66,7 +66,7 @@ pub use rules::{
     Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
-pub use step::{StepVerdict, judge_step};
+pub use step::{StepVerdict, is_judged_in_steps, judge_step};
 pub use stop::{Stop, StopLatency, StopWatch, StopWindow};
 pub use strain::{Strain, StrainKind, strains};
 pub use unevaluated::Unevaluated;

@@ -67,6 +67,11 @@ pub fn judge_step(rules: &Rules, run: &Evidence<'_>, step: &Summary) -> Option<S
     })
 }
 
+/// Returns whether a step that is held for long enough is judged by a rule of this name.
+pub const fn is_judged_in_steps(rule: RuleName) -> bool {
+    is_of_step(rule) || matches!(rule, RuleName::Stable)
+}
+
 /// Returns whether messages and links of one step can break a rule.
 const fn is_of_step(rule: RuleName) -> bool {
     match rule {

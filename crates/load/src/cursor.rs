@@ -65,7 +65,8 @@ impl Cursor {
         cursor
     }
 
-    /// Goes on with a hold more than its schedule had. Does nothing if there can be no such schedule.
+    /// Goes on with another hold. Does nothing if there can be no such schedule: who orders the hold makes it first, and
+    /// has the error.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         if let Ok(schedule) = self.schedule.with_hold(hold) {
             self.schedule = Arc::new(schedule);

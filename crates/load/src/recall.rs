@@ -36,7 +36,8 @@ impl Recall {
         }
     }
 
-    /// Knows the messages of a hold more. Does nothing if there can be no such schedule.
+    /// Knows the messages of another hold. Does nothing if there can be no such schedule, as
+    /// [`Cursor::add_hold`](crate::Cursor::add_hold).
     pub fn add_hold(&mut self, hold: &AddedHold) {
         if let Ok(schedule) = self.schedule.with_hold(hold) {
             self.schedule = Arc::new(schedule);

@@ -88,7 +88,7 @@ impl StreamSchedule {
         Ok(schedule)
     }
 
-    /// The schedule with a hold more: its first messages are those of this one.
+    /// The schedule with another hold: its first messages are those of this one.
     ///
     /// # Errors
     /// [`ScheduleError`] if there can be no such schedule.

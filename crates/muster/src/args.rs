@@ -53,7 +53,8 @@ pub(crate) enum Command {
         and the target rests between them; each is judged as a run is. The folder of the result has the \
         answer and every step: capacity.json, capacity.html with the response curve, capacity.csv.\n\n\
         Exit codes: 0 found, 1 the SLOs fail at the first rate, 2 usage or scenario error, 3 the highest rate \
-        passes, the budget is too short, or the target did not come to rest; 4 the target is silent.\n\n\
+        passes, the budget is too short, steps stayed unclear, the target died or did not come to rest, or the \
+        closed ledger refutes what was found; 4 the target is silent.\n\n\
         Example: muster capacity scenarios/capacity.yaml --budget 10m"
     )]
     Capacity(CapacityArgs),

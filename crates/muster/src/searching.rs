@@ -8,12 +8,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_cluster::Steer;
-use muster_conduct::{Delivery, Standing};
+use muster_conduct::{Delivery, Standing, Steer};
+use muster_judge::Ceiling;
 use muster_judge::capacity::SearchSpec;
 use muster_plan::Plan;
 use muster_report::{CapacityStep, Dimension};
-use muster_result::{CapacitySearch, Wanted};
+use muster_result::CapacitySearch;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::is_being_written;
@@ -40,6 +40,8 @@ pub(crate) struct Begun {
     pub(crate) plan: String,
     pub(crate) find: Dimension,
     pub(crate) spec: SearchSpec,
+    /// The generator's own ceiling; none if it was not measured.
+    pub(crate) ceiling: Option<Ceiling>,
 }
 
 impl Begun {
@@ -49,6 +51,7 @@ impl Begun {
             plan,
             find,
             spec,
+            ceiling: None,
         }
     }
 }
@@ -101,9 +104,7 @@ impl Searching {
         let wanted = self.search.turn(standing, delivery);
         let wanted = wanted.and_then(|wanted| self.keep(known).map(|()| wanted));
         match wanted {
-            Ok(Some(Wanted::Hold(hold))) => Some(Steer::Hold(hold)),
-            Ok(Some(Wanted::End)) => Some(Steer::End),
-            Ok(None) => None,
+            Ok(steer) => steer,
             Err(error) => {
                 outcome::complain(&error);
                 Some(Steer::End)
@@ -234,6 +235,7 @@ mod tests {
                 number: steps.len() as u64 + 1,
                 session: 1,
                 load: step.rate,
+                hold: step.hold,
                 phase: step.phase,
                 outcome,
                 has_recovered: true,

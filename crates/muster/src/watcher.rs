@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use muster_cluster::{Observer, Steer};
-use muster_conduct::{Delivery, Incidents, ProcessSample, Refused, Standing};
+use muster_cluster::Observer;
+use muster_conduct::{Delivery, Incidents, ProcessSample, Refused, Standing, Steer};
 use muster_measure::{Record, WindowDelta};
 use muster_metrics::Exporter;
 use muster_model::Micros;

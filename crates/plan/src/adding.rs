@@ -14,7 +14,7 @@ impl Plan {
     }
 
     /// The same plan without any load but that of holds which are added while it runs, for `budget` at the
-    /// most; `adds_up_to` is their highest factor.
+    /// most; `adds_up_to` is their highest factor. No `stop-if` ends it: a load that is too high is part of it.
     ///
     /// # Errors
     /// The reason, with the remedy, if the load of some stream cannot be multiplied.
@@ -32,6 +32,7 @@ impl Plan {
         self.phases.warm_up = Micros::ZERO;
         self.phases.measure = budget;
         self.adds_up_to = Some(adds_up_to);
+        self.rules.stop_if.clear();
         Ok(self)
     }
 

@@ -30,7 +30,7 @@ impl DueTimes {
         self.origin = Some(origin);
     }
 
-    /// Knows the messages of a hold more.
+    /// Knows the messages of another hold.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         self.streams
             .iter_mut()

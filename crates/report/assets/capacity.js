@@ -12,7 +12,7 @@ const dueOf = (step, name) => (legOf(step)?.all_due || legOf(step))?.[name];
 const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many || 0)) / step.figures.ledger.scheduled : null);
 
 function answer() {
-  const result = TONES_OF_END[end.end] || "invalid";
+  const result = report.refuted ? "invalid" : TONES_OF_END[end.end] || "invalid";
   const broken = firstFailing ? firstFailing.figures.rules.filter(isTargets) : [];
   const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)]];
   return el("section", { class: `card verdict tone-${result}` },
@@ -25,7 +25,7 @@ function saidOfEnd() {
   const between = interval ? ` between ${load(interval.lower)} and ${load(interval.upper)}` : "";
   const soFar = between ? ` So far it lies${between}.` : "";
   const said = {
-    found: () => `${load(report.certified)} certified: held three times and passed each time. With 95 % the capacity lies${between}.`,
+    found: () => report.refuted ? `${load(interval.lower)} was found and is not certified: ${report.refuted}.` : `${load(report.certified)} certified: held three times and passed each time. 95 % interval: ${load(interval.lower)} to ${load(interval.upper)}.`,
     "fails-at-first": () => `The SLOs fail at the first step, ${load(end.rate)}.`,
     "at-least": () => `At least ${load(end.rate)}: the highest load passes.`,
     "not-recovered": () => `The target did not come to rest after ${load(end.rate)}.${soFar}`,

@@ -1,15 +1,19 @@
 //! The answer of a search for a capacity: as it is written, in words, and as a table of its steps.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 
-use muster_judge::capacity::{Interval, Outcome, Phase, SearchEnd, SearchSpec};
+use muster_judge::capacity::{self, Interval, Outcome, Phase, Search, SearchEnd, SearchSpec};
+use muster_judge::{Ceiling, GENERATOR_SHARE_MAX};
 use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::in_words;
 use crate::steps::table;
 use crate::text::reason;
-use crate::{Consequence, Percentiles, RunResult, Step};
+use crate::{Consequence, Percentiles, Report, RunResult, Step};
 
 /// The name and version of the form of `capacity.json`.
 pub const CAPACITY_SCHEMA: &str = "muster-capacity/1";
@@ -37,13 +41,57 @@ pub struct CapacityReport {
     pub end: Option<SearchEnd>,
     /// Interval that the steps leave; null in the ramp.
     pub known: Option<Interval>,
-    /// The load that was held three times and passed each time; null if none was found.
+    /// The load that was held three times and passed each time; null if none was found, or if it was refuted.
     pub certified: Option<f64>,
-    /// Number of the failing step with the lowest load; null if none failed.
+    /// The reason why the closed ledger refutes the capacity that was found; null if it does not.
+    pub refuted: Option<String>,
+    /// Number of the failing step with the lowest load at or above the lower end of the interval; null if none failed.
     pub first_failing: Option<u64>,
+    /// The generator's own ceiling; null if it was not measured.
+    pub generator: Option<CapacityCeiling>,
     /// Every step, in order.
     pub steps: Vec<CapacityStep>,
 }
+
+/// The generator's own ceiling for the scenario of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapacityCeiling {
+    /// The ceiling.
+    pub ceiling: Ceiling,
+    /// Share of it at the certified load; null without one.
+    pub share: Option<f64>,
+}
+
+impl CapacityCeiling {
+    /// A ceiling, of which no share is known yet.
+    pub const fn new(ceiling: Ceiling) -> Self {
+        Self {
+            ceiling,
+            share: None,
+        }
+    }
+
+    /// The ceiling in a line, with the share at the certified load.
+    fn line(&self, find: Dimension) -> String {
+        let share = self.share.map(figure::percent);
+        let share = share.map_or(String::new(), |share| {
+            format!(", of which the certified load needs {share}")
+        });
+        let ceiling = find.in_words(self.ceiling.rate);
+        format!("  the generator's own ceiling: {ceiling}{share}\n")
+    }
+
+    /// Its remedy, if this load is the highest that it can judge.
+    fn bound(&self, load: f64) -> Option<String> {
+        let is_bound = self.ceiling.share_of(load) >= GENERATOR_SHARE_MAX * (1.0 - ROUNDING);
+        let bottleneck = is_bound.then(|| self.ceiling.least())??;
+        let (part, remedy) = (bottleneck.part, bottleneck.part.remedy());
+        Some(format!("generator-bound by {part}: {remedy}"))
+    }
+}
+
+/// Relative difference of two loads that are equal but for rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// A dimension of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +119,8 @@ pub struct CapacityStep {
     pub session: u64,
     /// Its load.
     pub load: f64,
+    /// The time that the search wanted it to be held; it was rounded up to whole seconds.
+    pub hold: Micros,
     /// Its part in the search.
     pub phase: Phase,
     /// Its outcome, from which the search went on.
@@ -88,13 +138,23 @@ pub struct CapacityStep {
 impl CapacityStep {
     /// Returns whether the closed ledger gives the step another result than the search had.
     fn differs(&self) -> bool {
-        let outcome = match self.result_at_end {
-            None => return false,
-            Some(RunResult::Pass) => Outcome::Pass,
-            Some(RunResult::Fail) => Outcome::Fail,
-            Some(RunResult::Invalid | RunResult::None | RunResult::Part) => Outcome::Unclear,
-        };
-        outcome != self.outcome
+        let at_end = self.result_at_end;
+        at_end.is_some_and(|result| outcome_of(Some(result)) != self.outcome)
+    }
+
+    /// The step as the search named it.
+    pub fn step(&self) -> capacity::Step {
+        capacity::Step {
+            rate: self.load,
+            hold: self.hold,
+            phase: self.phase,
+        }
+    }
+
+    /// True if the target took nothing of what was due in the step.
+    pub fn is_dead(&self) -> bool {
+        let ledger = &self.figures.ledger;
+        ledger.scheduled.is_some_and(|due| due > 0) && ledger.accepted + ledger.unacknowledged == 0
     }
 
     /// The step in a line, with the interval that is known since and the time that is left.
@@ -132,27 +192,50 @@ impl CapacityStep {
 }
 
 impl CapacityReport {
-    /// The same with what follows from its end and its steps: the certified load and the first failing step.
+    /// The same with what follows from its end, its steps and the report of the last run: the certified load, whether
+    /// the closed ledger refutes it, and the first failing step.
     #[must_use]
-    pub fn concluded(self) -> Self {
-        let failing = self.steps.iter();
-        let failing = failing.filter(|step| step.outcome == Outcome::Fail);
-        let first = failing.min_by(|a, b| a.load.total_cmp(&b.load));
-        Self {
-            certified: match &self.end {
-                Some(SearchEnd::Found(found)) => Some(found.interval.lower),
-                Some(
-                    SearchEnd::FailsAtFirst { .. }
-                    | SearchEnd::AtLeast { .. }
-                    | SearchEnd::NotRecovered { .. }
-                    | SearchEnd::NothingClear { .. }
-                    | SearchEnd::OutOfBudget { .. },
-                )
-                | None => None,
-            },
-            first_failing: first.map(|step| step.number),
-            ..self
+    pub fn concluded(self, report: &Report) -> Self {
+        self.concluded_by(report.verdict.has_residue())
+    }
+
+    fn concluded_by(mut self, has_residue: bool) -> Self {
+        self.first_failing = self.lowest_failure();
+        let Some(SearchEnd::Found(found)) = &self.end else {
+            return self;
+        };
+        let is_confirming =
+            |step: &&CapacityStep| matches!(step.phase, Phase::ConfirmLower | Phase::ConfirmUpper);
+        let mut differing = self.steps.iter().filter(is_confirming);
+        let differing = differing.find(|step| step.outcome != Outcome::Unclear && step.differs());
+        self.refuted = match (differing, has_residue) {
+            (Some(step), _) => Some(format!(
+                "the closed ledger judges step {}, which confirmed it, otherwise",
+                step.number
+            )),
+            (None, true) => Some("the ledger of the run has a residue".to_owned()),
+            (None, false) => None,
+        };
+        if self.refuted.is_none() {
+            self.certified = Some(found.interval.lower);
         }
+        if let Some(generator) = &mut self.generator {
+            let share = |load| generator.ceiling.share_of(load);
+            generator.share = self.certified.map(share);
+        }
+        self
+    }
+
+    /// Number of the step that first held the lowest rate with a decided failure, as the search has it.
+    fn lowest_failure(&self) -> Option<u64> {
+        let mut search = Search::new(self.limits.clone()).ok()?;
+        for held in &self.steps {
+            let took = Micros::from_secs_f64(held.took_s);
+            search.replay(&held.step(), held.outcome, took, held.has_recovered);
+        }
+        let lowest = search.first_failing()?;
+        let fails = |step: &&CapacityStep| step.outcome == Outcome::Fail && step.load == lowest;
+        self.steps.iter().find(fails).map(|step| step.number)
     }
 
     /// The answer as `capacity.json` holds it.
@@ -185,6 +268,7 @@ impl CapacityReport {
     /// The word for the result, which stands first.
     pub fn result(&self) -> &'static str {
         match self.end {
+            _ if self.refuted.is_some() => "INVALID",
             Some(SearchEnd::Found(_)) => "CAPACITY",
             Some(SearchEnd::FailsAtFirst { .. }) => "FAIL",
             Some(
@@ -203,16 +287,36 @@ impl CapacityReport {
         match &self.end {
             Some(SearchEnd::Found(found)) => {
                 let [lower, upper] = [found.interval.lower, found.interval.upper].map(load);
-                format!("{lower} certified; with 95 % between {lower} and {upper}")
+                match &self.refuted {
+                    Some(why) => format!(
+                        "{lower} was found and is not certified: {why}; see the rules in result.json, and search again"
+                    ),
+                    None => format!("{lower} certified; 95 % interval: {lower} to {upper}"),
+                }
             }
             Some(SearchEnd::FailsAtFirst { rate }) => format!(
                 "the SLOs fail at the first step, {}; try a lower one with --from",
                 load(*rate)
             ),
-            Some(SearchEnd::AtLeast { rate }) => format!(
-                "at least {}: the highest load passes; try a higher one with --to",
-                load(*rate)
-            ),
+            Some(SearchEnd::AtLeast { rate }) => {
+                let generator = self.generator.as_ref();
+                match generator.and_then(|generator| generator.bound(*rate)) {
+                    Some(bound) => format!("at least {}, {bound}", load(*rate)),
+                    None => format!(
+                        "at least {}: the highest load passes; try a higher one with --to",
+                        load(*rate)
+                    ),
+                }
+            }
+            Some(SearchEnd::NotRecovered { rate, known })
+                if self.steps.last().is_some_and(CapacityStep::is_dead) =>
+            {
+                format!(
+                    "the target died: it took nothing at {}{}; look at its log, and start it again",
+                    load(*rate),
+                    self.known_in_words(known.as_ref())
+                )
+            }
             Some(SearchEnd::NotRecovered { rate, known }) => format!(
                 "the target did not come to rest after {}{}; give it more time with \
                  phases.settle.at-most, or look at its log",
@@ -283,6 +387,10 @@ impl CapacityReport {
                 "  evidence: its lower end passes in steps {passed}{failed}"
             );
         }
+        text += &self
+            .generator
+            .as_ref()
+            .map_or(String::new(), |of| of.line(self.find));
         let unclear = self.steps.iter();
         let unclear: Vec<&CapacityStep> = unclear
             .filter(|step| step.outcome == Outcome::Unclear)
@@ -334,6 +442,15 @@ impl CapacityReport {
             (first, &step.figures)
         });
         table(&rows.collect::<Vec<_>>())
+    }
+}
+
+/// The outcome of a step with this result; one without a result says nothing.
+pub const fn outcome_of(result: Option<RunResult>) -> Outcome {
+    match result {
+        Some(RunResult::Pass) => Outcome::Pass,
+        Some(RunResult::Fail) => Outcome::Fail,
+        Some(RunResult::Invalid | RunResult::None | RunResult::Part) | None => Outcome::Unclear,
     }
 }
 

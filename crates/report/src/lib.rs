@@ -39,7 +39,9 @@ mod verdict;
 mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
-pub use capacity::{CAPACITY_SCHEMA, CapacityReport, CapacityStep, Dimension};
+pub use capacity::{
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, outcome_of,
+};
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,
 };

@@ -133,6 +133,12 @@ impl Verdict {
         remedies
     }
 
+    /// True if the ledger does not add up.
+    pub(crate) fn has_residue(&self) -> bool {
+        self.rules_that(RuleResult::Fail)
+            .any(|rule| rule.rule == "residue")
+    }
+
     /// The rules with this result.
     pub fn rules_that(&self, result: RuleResult) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.result == result)

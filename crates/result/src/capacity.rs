@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use muster_conduct::{Delivery, PlanCalendar, ProcessSample, Standing, recorder_plan, schedules};
+use muster_conduct::{
+    Delivery, PlanCalendar, ProcessSample, Standing, Steer, recorder_plan, schedules,
+};
 use muster_judge::capacity::{Interval, Next, Outcome, Search, SearchEnd, SearchSpec, Step};
 use muster_load::{AddedHold, StreamSchedule};
 use muster_measure::{RecorderPlan, WindowDelta};
 use muster_model::{Micros, RunId};
 use muster_plan::Plan;
-use muster_report::{CapacityStep, RunResult, Step as ReportedStep};
+use muster_report::{CapacityStep, outcome_of};
 
 use crate::live::HealthLog;
 use crate::so_far::{SoFar, steps_so_far};
@@ -18,6 +20,15 @@ use crate::so_far::{SoFar, steps_so_far};
 const LEAD: Micros = Micros::from_millis(300);
 /// Time after the end of a hold in which the windows of its last second come in at the latest.
 const NEWS: Micros = Micros::from_millis(1_500);
+
+/// Time between the begin of the measured phase and the first hold at the most, with what the ends are late.
+const SLACK: Micros = Micros::from_secs(5);
+
+/// The length of a run that holds the steps of a search with this budget. The last of them may be followed by a pause
+/// of its whole length.
+pub fn search_length(plan: &Plan, budget: Micros) -> Micros {
+    budget + plan.phases.settle.at_most.max(NEWS) + SLACK
+}
 
 /// A search under way, with all that it needs to judge a step.
 #[derive(Debug)]
@@ -47,15 +58,6 @@ struct Holding {
     step: Step,
     from: Micros,
     until: Micros,
-}
-
-/// Order of a search to its run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Wanted {
-    /// Hold a rate.
-    Hold(AddedHold),
-    /// The search is over.
-    End,
 }
 
 impl CapacitySearch {
@@ -89,7 +91,7 @@ impl CapacitySearch {
         self.windows.merge(delta);
     }
 
-    /// Takes in how a process fares.
+    /// Adds a health sample.
     pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.health.add(agent, sample);
     }
@@ -98,12 +100,12 @@ impl CapacitySearch {
     ///
     /// # Errors
     /// If a step cannot be judged.
-    pub fn turn(&mut self, standing: &Standing, delivery: &Delivery) -> Result<Option<Wanted>> {
+    pub fn turn(&mut self, standing: &Standing, delivery: &Delivery) -> Result<Option<Steer>> {
         if self.end.is_some() {
             return Ok(None);
         }
         let Some(holding) = self.holding else {
-            return Ok(Some(self.next(standing)));
+            return self.next(standing).map(Some);
         };
         if let Some(has_recovered) = self.rest(standing, delivery, holding.until) {
             self.judge(&holding, standing, has_recovered)?;
@@ -142,12 +144,12 @@ impl CapacitySearch {
         self.end.as_ref()
     }
 
-    fn next(&mut self, standing: &Standing) -> Wanted {
+    fn next(&mut self, standing: &Standing) -> Result<Steer> {
         let step = match self.search.next() {
             Next::Hold(step) => step,
             Next::End(end) => {
                 self.end = Some(end);
-                return Wanted::End;
+                return Ok(Steer::End);
             }
         };
         let soon = standing.now + LEAD;
@@ -161,11 +163,13 @@ impl CapacitySearch {
         };
         self.plan.add_hold(&hold);
         self.holds.push(hold);
-        if let Ok(schedules) = schedules(&self.plan) {
-            self.schedules = schedules;
-        }
+        let schedules = schedules(&self.plan);
+        self.schedules = schedules.map_err(|error| {
+            let rate = step.rate;
+            anyhow!("hold {rate}/s in a step: {error}; search below it, with --to")
+        })?;
         self.holding = Some(Holding { step, from, until });
-        Wanted::Hold(hold)
+        Ok(Steer::Hold(hold))
     }
 
     /// True once the target has come to rest after a hold, false if it did not in time; none while it may
@@ -200,22 +204,29 @@ impl CapacitySearch {
             now: standing.now,
         };
         let mut steps = steps_so_far(&so_far);
-        let of_hold = steps.iter().rposition(|step| step.result.is_some());
+        let begin = from.as_secs_f64();
+        let of_hold = steps
+            .iter()
+            .position(|step| step.from_s.to_bits() == begin.to_bits());
         let of_hold =
             of_hold.ok_or_else(|| anyhow!("judge the step from {from}: it has no figures"))?;
         let figures = steps.swap_remove(of_hold);
         let since = self.spent_until.replace(standing.now).unwrap_or(from);
-        let held = CapacityStep {
+        let mut held = CapacityStep {
             number: self.held.len() as u64 + 1,
             session: self.session,
             load: step.rate,
+            hold: step.hold,
             phase: step.phase,
-            outcome: outcome_of(&figures),
+            outcome: outcome_of(figures.result),
             has_recovered,
             took_s: (standing.now - since).as_secs_f64(),
             result_at_end: None,
             figures,
         };
+        // A load that is too high delays messages; it lets some through.
+        let has_passed = self.held.iter().any(|step| step.outcome == Outcome::Pass);
+        held.has_recovered &= !(has_passed && held.is_dead());
         record(&mut self.search, &held);
         self.held.push(held);
         // The target is at rest, so that nothing of the steps before is needed any more.
@@ -234,7 +245,7 @@ fn searched(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Search> {
 
 fn record(search: &mut Search, step: &CapacityStep) {
     let took = Micros::from_secs_f64(step.took_s);
-    search.record(step.outcome, took, step.has_recovered);
+    search.replay(&step.step(), step.outcome, took, step.has_recovered);
 }
 
 /// The end of a search that is over after these steps; none if it goes on.
@@ -246,12 +257,4 @@ pub fn end_after(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Option<Sear
         Next::Hold(_) => None,
         Next::End(end) => Some(end),
     })
-}
-
-fn outcome_of(step: &ReportedStep) -> Outcome {
-    match step.result {
-        Some(RunResult::Pass) => Outcome::Pass,
-        Some(RunResult::Fail) => Outcome::Fail,
-        Some(RunResult::Invalid | RunResult::None | RunResult::Part) | None => Outcome::Unclear,
-    }
 }

@@ -107,7 +107,7 @@ impl View {
             .forget_before(delta.until.second().saturating_sub(REMEMBERED_S));
     }
 
-    /// Takes in how a process fares.
+    /// Adds a health sample.
     pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.fitness.process_sample(agent, sample);
     }

@@ -109,6 +109,6 @@ pub struct Capacity {
     /// The interval with at least 95 % probability. Its lower end was held three times and passed each time. Its
     /// upper end failed.
     pub interval: Interval,
-    /// The lowest rate that failed.
+    /// The lowest rate that failed, at or above the lower end of the interval.
     pub first_failing: f64,
 }

@@ -136,25 +136,11 @@ impl Search {
         self.next = self.plan();
     }
 
-    /// Takes the outcome of a step that something else asked for, with its time as in [`Search::record`]. An unclear
-    /// one says nothing. A search that has ended takes no more.
-    pub fn observe(&mut self, tried: &Tried, took: Micros, has_recovered: bool) {
-        if matches!(self.next, Next::End(_)) {
-            return;
-        }
-        self.pass_time(&tried.step, took, has_recovered);
-        let (step, outcome) = (tried.step, tried.outcome);
-        match outcome {
-            Outcome::Pass | Outcome::Fail if self.repeated == 0 => {
-                self.tried.push(Tried {
-                    decided: Some(outcome),
-                    ..*tried
-                });
-                self.decide(&step, outcome);
-            }
-            Outcome::Pass | Outcome::Fail | Outcome::Unclear => {}
-        }
-        self.next = self.plan();
+    /// Takes the outcome of a step that an earlier run held, as [`Search::record`] does. Steps depend on the budget: with
+    /// another one, [`Search::next`] need not name the step that was held.
+    pub fn replay(&mut self, step: &Step, outcome: Outcome, took: Micros, has_recovered: bool) {
+        self.next = Next::Hold(*step);
+        self.record(outcome, took, has_recovered);
     }
 
     /// Every hold so far, in order, also those whose outcome a repetition replaced.
@@ -162,20 +148,19 @@ impl Search {
         &self.tried
     }
 
-    /// The interval that the steps so far leave; none in the ramp.
-    pub fn known(&self) -> Option<Interval> {
-        let belief = self.belief.as_ref();
-        belief.map(|(belief, _)| belief.interval(CONFIDENCE))
+    /// The lowest rate with a decided failure, at or above the lower end of the interval that is confirmed, or known so
+    /// far.
+    pub fn first_failing(&self) -> Option<f64> {
+        let confirming = self.confirming.map(|confirming| confirming.interval);
+        let lower = confirming.or_else(|| self.known());
+        let lower = lower.map_or(0.0, |interval| interval.lower);
+        let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
+        failed.filter(|rate| *rate >= lower).reduce(f64::min)
     }
 
     /// The time of the budget that is left.
     pub fn left(&self) -> Micros {
         self.spec.budget - self.spent
-    }
-
-    /// Returns whether the same step has to be held again before any other.
-    pub(super) fn is_repeating(&self) -> bool {
-        self.repeated > 0
     }
 
     fn pass_time(&mut self, step: &Step, took: Micros, has_recovered: bool) {
@@ -186,7 +171,7 @@ impl Search {
     }
 
     fn plan(&self) -> Next {
-        let (known, passed) = (self.open(), self.passed());
+        let (known, passed) = (self.known(), self.passed());
         if let Some(rate) = self.lost_at {
             return Next::End(SearchEnd::NotRecovered { rate, known });
         }
@@ -219,7 +204,7 @@ impl Search {
             return Next::Hold(step);
         }
         Next::End(SearchEnd::OutOfBudget {
-            known: self.open(),
+            known: self.known(),
             passed: self.passed(),
         })
     }
@@ -323,11 +308,9 @@ impl Search {
         let (rate, phase) = if fresh.iter().filter(is_lower).count() < CONFIRMATIONS {
             (interval.lower, Phase::ConfirmLower)
         } else if fresh.iter().any(is_upper) {
-            let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
-            let first_failing = failed.fold(f64::INFINITY, f64::min);
             return Err(SearchEnd::Found(Capacity {
                 interval,
-                first_failing,
+                first_failing: self.first_failing().unwrap_or(interval.upper),
             }));
         } else {
             (interval.upper, Phase::ConfirmUpper)
@@ -444,9 +427,9 @@ impl Search {
         }
     }
 
-    /// The interval of a search without an answer: what is known, and all rates about which steps contradict
-    /// each other.
-    fn open(&self) -> Option<Interval> {
+    /// The interval that the steps so far leave, with all rates about which they contradict each other; none in the
+    /// ramp.
+    pub fn known(&self) -> Option<Interval> {
         let (belief, _) = self.belief.as_ref()?;
         let mut known = belief.interval(CONFIDENCE);
         if belief.spread(self.spec.long) > NOISY * self.spec.width {

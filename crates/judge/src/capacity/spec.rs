@@ -60,8 +60,6 @@ pub enum SearchError {
     Width,
     /// A short step is longer than a long one, or has no length.
     Lengths,
-    /// No set of service levels is given.
-    NoSets,
 }
 
 impl fmt::Display for SearchError {
@@ -70,7 +68,6 @@ impl fmt::Display for SearchError {
             Self::Rates => "the first rate must be above 0, and at most the highest rate",
             Self::Width => "the width must be above 0 and below 1",
             Self::Lengths => "a short step must have a length, and not more than a long one",
-            Self::NoSets => "a search needs at least one set of service levels",
         })
     }
 }

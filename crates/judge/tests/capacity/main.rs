@@ -3,7 +3,6 @@
 mod laws;
 mod published;
 mod searching;
-mod several;
 mod targets;
 mod unclear;
 

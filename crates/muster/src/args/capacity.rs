@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use muster_model::{Micros, Rate};
 
-use super::{ScenarioArgs, every};
+use super::{CalibrationArgs, ScenarioArgs, every};
 
 #[derive(Debug, Args)]
 pub(crate) struct CapacityArgs {
@@ -14,15 +14,17 @@ pub(crate) struct CapacityArgs {
     /// The dimension of the load that grows.
     #[arg(long, value_enum, default_value = "rate")]
     pub(crate) find: Find,
-    /// The time that all steps may take together.
-    #[arg(long, value_name = "TIME", value_parser = every, default_value = "10m")]
-    pub(crate) budget: Micros,
+    /// The time that all steps may take together; by default 10m, and with --resume as before.
+    #[arg(long, value_name = "TIME", value_parser = every)]
+    pub(crate) budget: Option<Micros>,
     /// The rate of the first step, such as `200/s`; by default a tenth of the scenario's.
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "resume")]
     pub(crate) from: Option<f64>,
     /// The highest rate to try; by default a hundred times the scenario's.
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "resume")]
     pub(crate) to: Option<f64>,
+    #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
     /// The folder of the result; by default `results/<name>-<UTC time>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

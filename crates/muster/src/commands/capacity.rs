@@ -4,26 +4,34 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use muster_conduct::Part;
 use muster_judge::capacity::{SearchEnd, SearchSpec};
-use muster_judge::{Rules, SloBound};
+use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, Rules, SloBound, is_judged_in_steps};
 use muster_model::{Micros, figure};
+use muster_plan::Plan;
 use muster_report::{
-    CAPACITY_SCHEMA, CapacityReport, CapacityStep, Dimension, Report, capacity_html,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, Report,
+    capacity_html,
 };
-use muster_result::{CapacitySearch, Header, end_after};
+use muster_result::{CapacitySearch, Header, end_after, search_length};
 
 use crate::args::{CapacityArgs, Find, RunArgs};
+use crate::calibration::Calibration;
 use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Begun, Prepared};
-use crate::{outcome, outputs};
+use crate::{outcome, outputs, target};
 
 /// Widest interval, as a part of its lower end.
 const WIDTH: f64 = 0.1;
 /// First and highest rate without `--from` and `--to`, as multiples of the scenario's.
 const FROM: f64 = 0.1;
 const TO: f64 = 100.0;
+/// The budget without `--budget`.
+const BUDGET: Micros = Micros::from_secs(600);
+/// Long steps of a confirmation, for which the budget has to have room behind the ramp.
+const CONFIRMING: u64 = 4;
 
 /// Searches the capacity; the exit code says how the search ended.
 pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
@@ -35,6 +43,12 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         bail!(
             "search a capacity: the scenario has no SLO, so that no load is too high; add one, such as `slo: {{ \
              response: {{ p99: \"<= 250ms\" }} }}`"
+        );
+    }
+    refuse_unjudged(&loaded.plan)?;
+    if !loaded.plan.rules.stop_if.is_empty() {
+        outcome::remark(
+            "warning: `stop-if` ends no search: a load that is too high is part of it; the search ends by itself",
         );
     }
     let (prepared, out) = prepare(args, &loaded)?;
@@ -54,15 +68,14 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         );
     }
     let stated = loaded.plan.stated_rate();
-    // The last step may be followed by a pause of its whole length.
-    let length = args.budget + loaded.plan.phases.settle.at_most;
+    let length = search_length(&loaded.plan, spec.budget);
     let plan = loaded
         .plan
         .adding(length, spec.most / stated.max(f64::MIN_POSITIVE));
     loaded.plan = plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?;
     loaded.search = Some(prepared.clone());
     let interrupted = stop_by_signal()?;
-    if !prepared.earlier.is_empty() {
+    if args.resume.is_some() {
         searching::set_aside(&out)?;
     }
     let done = once(&run_args(args, out.clone()), &loaded, &interrupted)?;
@@ -74,7 +87,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
     write(&answer, &out)?;
     outcome::say(&answer.text());
     outcome::say(&format!("answer: {}", out.join("capacity.html").display()));
-    Ok(answer.end.as_ref().map_or(outcome::INVALID, code))
+    Ok(code(&answer))
 }
 
 /// The search, and the folder of its result.
@@ -91,28 +104,36 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
                 folder.display()
             );
         }
-        prepared.begun.spec.budget = args.budget;
+        let spec = &mut prepared.begun.spec;
+        spec.budget = args.budget.unwrap_or(spec.budget);
         return Ok((prepared, folder.clone()));
     }
     let stated = loaded.plan.stated_rate();
+    let first = args.from.unwrap_or(stated * FROM);
+    let most = args.to.unwrap_or(stated * TO);
+    let ceiling = ceiling(args, &loaded.plan);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
-        first: args.from.unwrap_or(stated * FROM),
-        most: args.to.unwrap_or(stated * TO),
+        first,
+        most: judgeable(most, first, ceiling.as_ref())?,
         width: WIDTH,
         short,
         long,
-        budget: args.budget,
+        budget: args.budget.unwrap_or(BUDGET),
     };
-    if spec.budget < spec.short {
+    let least = least_budget(&spec, stated);
+    if spec.budget < least {
         bail!(
-            "search within --budget {}: the first step alone takes {}; give more, such as 10m",
+            "search within --budget {}: the ramp and a confirmation alone take {}; give more, such as {}",
             figure::time(spec.budget),
-            figure::time(spec.short)
+            figure::time(least),
+            figure::time(BUDGET.max(least + least))
         );
     }
+    let mut begun = Begun::new(plan, find, spec);
+    begun.ceiling = ceiling;
     let prepared = Prepared {
-        begun: Begun::new(plan, find, spec),
+        begun,
         earlier: Vec::new(),
     };
     let out = match &args.out {
@@ -120,6 +141,62 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         None => reserve(&outputs::default_folder(&loaded.plan))?,
     };
     Ok((prepared, out))
+}
+
+/// The time of a ramp to the rate of the scenario, and of a confirmation.
+fn least_budget(spec: &SearchSpec, stated: f64) -> Micros {
+    let doublings = (stated.min(spec.most) / spec.first).log2().ceil().max(1.0) as u64;
+    Micros(doublings * spec.short.get() + CONFIRMING * spec.long.get())
+}
+
+/// The most of a range of rates that the generator can judge here.
+fn judgeable(most: f64, first: f64, ceiling: Option<&Ceiling>) -> Result<f64> {
+    let Some(least) = ceiling.and_then(Ceiling::least) else {
+        return Ok(most);
+    };
+    let can = least.rate * GENERATOR_SHARE_MAX;
+    if first > can {
+        bail!(
+            "search from {}/s: the generator judges at most {}/s here, bound by {}; {}, or begin lower with --from",
+            figure::rate(first),
+            figure::rate(can),
+            least.part,
+            least.part.remedy()
+        );
+    }
+    Ok(most.min(can))
+}
+
+/// The generator's own ceiling. One that cannot be measured bounds nothing.
+fn ceiling(args: &CapacityArgs, plan: &Plan) -> Option<Ceiling> {
+    let found = target::resolve(plan, Part::WHOLE)
+        .and_then(|addresses| Calibration::find(plan, &addresses, &args.calibration));
+    match found {
+        Ok(found) => found.map(|found| found.ceiling),
+        Err(error) => {
+            outcome::remark(&format!(
+                "warning: the generator's ceiling is not measured, and bounds no step: failed to {error:#}"
+            ));
+            None
+        }
+    }
+}
+
+/// Refuses SLOs that no step is judged by: they would count for nothing.
+fn refuse_unjudged(plan: &Plan) -> Result<()> {
+    let named = plan.rules.slos.iter().filter(|slo| slo.named);
+    let unjudged = named.filter(|slo| !is_judged_in_steps(slo.bound.name()));
+    let unjudged: Vec<String> = unjudged
+        .map(|slo| format!("`{}` [{}]", slo.bound.rule(), slo.scope))
+        .collect();
+    if unjudged.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "search a capacity by {}: a step is judged by loss, failures, disconnects, latencies of what devices send, and \
+         `stable`; remove the other SLOs, such as by --set 'slo.RULE=any', and judge them in a run at the capacity",
+        unjudged.join(", ")
+    )
 }
 
 /// The longest time that an SLO allows.
@@ -166,10 +243,12 @@ fn answer(report: &Report, search: &CapacitySearch, begun: &Begun) -> CapacityRe
         end: search.end().cloned(),
         known: search.known(),
         certified: None,
+        refuted: None,
         first_failing: None,
+        generator: begun.ceiling.clone().map(CapacityCeiling::new),
         steps: steps.collect(),
     };
-    answer.concluded()
+    answer.concluded(report)
 }
 
 /// Writes the answer in all its forms.
@@ -183,13 +262,17 @@ fn write(answer: &CapacityReport, out: &Path) -> Result<()> {
     }
 }
 
-const fn code(end: &SearchEnd) -> u8 {
-    match end {
-        SearchEnd::Found(_) => outcome::PASS,
-        SearchEnd::FailsAtFirst { .. } => outcome::FAIL,
-        SearchEnd::AtLeast { .. }
-        | SearchEnd::NotRecovered { .. }
-        | SearchEnd::NothingClear { .. }
-        | SearchEnd::OutOfBudget { .. } => outcome::INVALID,
+const fn code(answer: &CapacityReport) -> u8 {
+    match &answer.end {
+        Some(SearchEnd::Found(_)) if answer.refuted.is_none() => outcome::PASS,
+        Some(SearchEnd::FailsAtFirst { .. }) => outcome::FAIL,
+        Some(
+            SearchEnd::Found(_)
+            | SearchEnd::AtLeast { .. }
+            | SearchEnd::NotRecovered { .. }
+            | SearchEnd::NothingClear { .. }
+            | SearchEnd::OutOfBudget { .. },
+        )
+        | None => outcome::INVALID,
     }
 }

@@ -16,6 +16,7 @@ use muster_model::Micros;
 use muster_net::Clock;
 use muster_plan::{Endpoint, ScalePlan};
 use muster_report::{Dimension, Report};
+use muster_result::search_length;
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
@@ -236,7 +237,6 @@ impl Growing<'_> {
         let further = u64::from(self.plan.most - wanted.instances) + 1;
         let hold = self.plan.hold;
         let least = Micros(hold.get() * LEAST_STEPS);
-        let settle = plan.phases.settle.at_most;
         let budget = Micros(left.get() / further).max(least);
         let spec = SearchSpec {
             first: wanted.first,
@@ -247,7 +247,8 @@ impl Growing<'_> {
             budget,
         };
         let factor = spec.most / stated.max(f64::MIN_POSITIVE);
-        let plan = plan.adding(budget + settle, factor);
+        let length = search_length(&plan, budget);
+        let plan = plan.adding(length, factor);
         Ok(Loaded {
             plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
             sha256: self.loaded.sha256.clone(),

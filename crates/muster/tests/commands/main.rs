@@ -2,6 +2,7 @@
 
 mod amqps;
 mod authentication;
+mod capacity;
 mod certificates;
 mod check;
 mod compare;

@@ -162,7 +162,7 @@ fn places(value: &Value, path: &str, into: &mut Vec<String>) {
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            into.push(path.to_owned())
+            into.push(path.to_owned());
         }
     }
 }

@@ -74,7 +74,7 @@ impl Fitness {
         self.above.1 += window.outcomes.taken;
     }
 
-    /// Takes in how a process fares.
+    /// Adds a health sample.
     pub(crate) fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.samples.add(agent, sample);
         self.latest.insert(agent, sample.clone());

@@ -1,0 +1,111 @@
+//! `muster capacity`: a search that was killed goes on where it was.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::program::{folder_with, muster, program};
+
+/// A target of a known capacity.
+const SCENARIO: &str = r#"
+name: capacity
+platform: { kind: gateway, behaviour: { capacity: 400/s, queue: 20000, full: drop } }
+fleet:
+  - { name: meters, count: 20, streams: [ { name: readings, rate: 400/s, qos: 1 } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
+slo: { response: { p99: "<= 250ms" } }
+"#;
+
+/// Runs the program until it has judged a step, and kills it.
+fn kill_after_a_step(folder: &Path, arguments: &[&str]) {
+    let mut child = program(folder, &["capacity", "scenario.yaml"])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let out = BufReader::new(child.stdout.take().expect("its output is piped"));
+    let mut lines = out.lines().map(|line| line.expect("it tells"));
+    let step = lines.find(|line| line.starts_with("step"));
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    assert!(
+        step.is_some(),
+        "it ends before its first step: {arguments:?}"
+    );
+}
+
+/// The lines of a journal: the search, and the steps.
+fn journal(folder: &Path) -> (Value, Vec<Value>) {
+    let text = fs::read_to_string(folder.join("search.jsonl")).expect("a journal");
+    let lines = text.lines().map(serde_json::from_str);
+    let mut lines: Vec<Value> = lines.collect::<Result<_, _>>().expect("whole lines");
+    (lines.remove(0), lines)
+}
+
+#[test]
+fn a_killed_search_goes_on_with_a_longer_budget_and_repeats_no_step() {
+    let folder = folder_with(SCENARIO);
+    let [out, first] = ["out", "first"].map(|name| folder.path().join(name));
+    kill_after_a_step(folder.path(), &["--out", "out", "--budget", "3m"]);
+    // As a kill amid the first step leaves it.
+    fs::create_dir(&first).expect("a folder");
+    fs::copy(out.join("windows.bin"), first.join("windows.bin")).expect("the run");
+    let text = fs::read_to_string(out.join("search.jsonl")).expect("a journal");
+    let begun = text.lines().next().expect("a line").to_owned() + "\n";
+    fs::write(first.join("search.jsonl"), begun).expect("it is written");
+    let (begun, held) = journal(&out);
+    assert_eq!(
+        (held.len(), &begun["spec"]["budget"]),
+        (1, &180_000_000.into())
+    );
+
+    std::thread::scope(|scope| {
+        scope.spawn(|| kill_after_a_step(folder.path(), &["--resume", "first"]));
+        kill_after_a_step(folder.path(), &["--resume", "out", "--budget", "9m"]);
+    });
+    let (begun, steps) = journal(&out);
+    assert_eq!(begun["spec"]["budget"], 540_000_000);
+    assert_eq!(steps[0], held[0]);
+    let of = |key: &str| -> Vec<f64> { steps.iter().filter_map(|it| it[key].as_f64()).collect() };
+    assert_eq!(of("number"), [1.0, 2.0]);
+    assert_eq!(of("session"), [1.0, 2.0]);
+    assert_eq!(of("load"), [40.0, 80.0]);
+    let (begun, steps) = journal(&first);
+    assert_eq!(begun["spec"]["budget"], 180_000_000, "it is kept");
+    assert_eq!((steps.len(), &steps[0]["load"]), (1, &40.0.into()));
+    for of in [&out, &first] {
+        assert!(of.join("run-1/windows.bin").exists(), "{}", of.display());
+    }
+}
+
+#[test]
+fn what_no_step_can_judge_is_refused_before_any_load() {
+    let folder =
+        folder_with(&SCENARIO.replace("slo: {", "slo: { duplicates: 0, connected: \">= 99%\","));
+    let said = muster(
+        folder.path(),
+        &["capacity", "scenario.yaml", "--out", "out"],
+    );
+    assert_eq!(said.code, 2, "{said:?}");
+    for rule in ["`duplicates`", "`connected`", "remove"] {
+        assert!(said.err.contains(rule), "{said:?}");
+    }
+    let folder = folder_with(SCENARIO);
+    let said = muster(
+        folder.path(),
+        &[
+            "capacity",
+            "scenario.yaml",
+            "--out",
+            "out",
+            "--budget",
+            "60s",
+        ],
+    );
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("--budget"), "{said:?}");
+    assert!(!folder.path().join("out").exists());
+}

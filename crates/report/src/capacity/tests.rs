@@ -1,0 +1,151 @@
+use muster_judge::capacity::{Capacity, Next};
+use muster_judge::{GeneratorPart, PartCeiling};
+
+use super::*;
+
+const CAPACITY: f64 = 2_000.0;
+
+fn limits() -> SearchSpec {
+    SearchSpec {
+        first: 200.0,
+        most: 200_000.0,
+        width: 0.1,
+        short: Micros::from_secs(5),
+        long: Micros::from_secs(20),
+        budget: Micros::from_secs(1_200),
+    }
+}
+
+/// A search of a target with a sharp limit that found its capacity.
+fn found() -> CapacityReport {
+    let mut search = Search::new(limits()).expect("a search");
+    let mut steps = Vec::new();
+    while let Next::Hold(step) = search.next() {
+        let result = match step.rate < CAPACITY {
+            true => RunResult::Pass,
+            false => RunResult::Fail,
+        };
+        let outcome = outcome_of(Some(result));
+        steps.push(CapacityStep {
+            number: steps.len() as u64 + 1,
+            session: 1,
+            load: step.rate,
+            hold: step.hold,
+            phase: step.phase,
+            outcome,
+            has_recovered: true,
+            took_s: step.hold.as_secs_f64(),
+            result_at_end: Some(result),
+            figures: Step::default(),
+        });
+        search.record(outcome, step.hold, true);
+    }
+    let Next::End(end @ SearchEnd::Found(_)) = search.next() else {
+        panic!("no capacity was found");
+    };
+    CapacityReport {
+        schema: CAPACITY_SCHEMA.to_owned(),
+        muster: String::new(),
+        name: "capacity".to_owned(),
+        run: String::new(),
+        scenario_sha256: None,
+        find: Dimension::Rate,
+        limits: limits(),
+        sessions: 1,
+        end: Some(end),
+        known: search.known(),
+        certified: None,
+        refuted: None,
+        first_failing: None,
+        generator: Some(CapacityCeiling::new(ceiling())),
+        steps,
+    }
+}
+
+fn ceiling() -> Ceiling {
+    let part = PartCeiling {
+        part: GeneratorPart::Devices,
+        rate: 100_000.0,
+    };
+    Ceiling::new(vec![part]).expect("a part")
+}
+
+fn interval(answer: &CapacityReport) -> Capacity {
+    match answer.end {
+        Some(SearchEnd::Found(found)) => found,
+        _ => panic!("it was found"),
+    }
+}
+
+#[test]
+fn a_capacity_that_the_closed_ledger_confirms_is_certified_with_its_share_of_the_ceiling() {
+    let answer = found().concluded_by(false);
+    let Capacity {
+        interval,
+        first_failing,
+    } = interval(&answer);
+    assert_eq!(answer.certified, Some(interval.lower));
+    assert_eq!((answer.result(), &answer.refuted), ("CAPACITY", &None));
+    let share = answer.generator.as_ref().and_then(|of| of.share);
+    assert_eq!(share, Some(interval.lower / 100_000.0));
+    let failing = answer.failing().expect("a step fails");
+    assert_eq!(failing.load.to_bits(), first_failing.to_bits());
+    assert!(first_failing >= interval.lower);
+    assert!(answer.text().contains("the generator's own ceiling"));
+}
+
+#[test]
+fn what_the_closed_ledger_contradicts_is_not_certified() {
+    let confirming = [
+        (Phase::ConfirmLower, RunResult::Fail),
+        (Phase::ConfirmUpper, RunResult::Invalid),
+    ];
+    for (phase, at_end) in confirming {
+        let mut answer = found();
+        let mut steps = answer.steps.iter_mut();
+        let step = steps.find(|step| step.phase == phase);
+        step.expect("it was confirmed").result_at_end = Some(at_end);
+        let answer = answer.concluded_by(false);
+        assert_eq!((answer.certified, answer.result()), (None, "INVALID"));
+        assert!(answer.text().contains("the closed ledger judges step"));
+    }
+    let answer = found().concluded_by(true);
+    assert_eq!((answer.certified, answer.result()), (None, "INVALID"));
+    assert!(answer.text().contains("residue"));
+    // A step of the ramp is no evidence for the interval.
+    let mut answer = found();
+    answer.steps[0].result_at_end = Some(RunResult::Fail);
+    assert_eq!(answer.concluded_by(false).result(), "CAPACITY");
+}
+
+#[test]
+fn the_end_names_what_bounds_it() {
+    let ends = |rate| CapacityReport {
+        end: Some(SearchEnd::AtLeast { rate }),
+        ..found()
+    };
+    let bound = ends(GENERATOR_SHARE_MAX * 100_000.0).concluded_by(false);
+    assert_eq!(
+        bound.end_in_words(),
+        format!(
+            "at least 70,000/s, generator-bound by {}: {}",
+            GeneratorPart::Devices,
+            GeneratorPart::Devices.remedy()
+        )
+    );
+    assert!(ends(69_000.0).end_in_words().contains("--to"));
+}
+
+#[test]
+fn a_target_that_takes_nothing_any_more_is_said_to_have_died() {
+    let mut answer = found();
+    answer.end = Some(SearchEnd::NotRecovered {
+        rate: 800.0,
+        known: None,
+    });
+    assert!(!answer.end_in_words().contains("died"));
+    let last = answer.steps.last_mut().expect("a step");
+    last.figures.ledger.scheduled = Some(4_000);
+    assert!(answer.end_in_words().contains("the target died"));
+    assert!(answer.end_in_words().contains("800/s"));
+}
