@@ -16,7 +16,7 @@ platform: { kind: gateway, behaviour: { capacity: 400/s, queue: 20000, full: dro
 fleet:
   - { name: meters, count: 20, streams: [ { name: readings, rate: 400/s, qos: 1 } ] }
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
-slo: { response: { p99: "<= 250ms" } }
+slo: { response: { p90: "<= 250ms" } }
 "#;
 
 /// Runs the program until it has judged a step, and kills it.
