@@ -63,7 +63,7 @@ pub struct CapacityCeiling {
 }
 
 impl CapacityCeiling {
-    /// A ceiling, of which no share is known yet.
+    /// A ceiling without a share.
     pub const fn new(ceiling: Ceiling) -> Self {
         Self {
             ceiling,
@@ -75,7 +75,7 @@ impl CapacityCeiling {
     fn line(&self, find: Dimension) -> String {
         let share = self.share.map(figure::percent);
         let share = share.map_or(String::new(), |share| {
-            format!(", of which the certified load needs {share}")
+            format!("; the certified load needs {share} of it")
         });
         let ceiling = find.in_words(self.ceiling.rate);
         format!("  the generator's own ceiling: {ceiling}{share}\n")
@@ -409,14 +409,7 @@ impl CapacityReport {
                 first.number
             );
         }
-        let differing = self.steps.iter().filter(|step| step.differs()).count();
-        if differing > 0 {
-            let _ = writeln!(
-                text,
-                "  warning: the closed ledger judges {differing} steps otherwise; see \
-                 result_at_end in capacity.json"
-            );
-        }
+        text += &self.differing_in_words();
         let took = Micros::from_secs_f64(self.steps.iter().map(|step| step.took_s).sum());
         let _ = writeln!(
             text,
@@ -425,6 +418,16 @@ impl CapacityReport {
             figure::clock(took)
         );
         text
+    }
+
+    /// The number of steps that the closed ledger judges otherwise, in a line.
+    fn differing_in_words(&self) -> String {
+        match self.steps.iter().filter(|step| step.differs()).count() {
+            0 => String::new(),
+            differing => format!(
+                "  warning: the closed ledger judges {differing} steps otherwise; see result_at_end in capacity.json\n"
+            ),
+        }
     }
 
     /// The steps as comma-separated values, with a heading; none if no step was held.

@@ -1,3 +1,5 @@
+//! Answers of searches, and what refutes them.
+
 use muster_judge::capacity::{Capacity, Next};
 use muster_judge::{GeneratorPart, PartCeiling};
 
