@@ -8,7 +8,7 @@ use crate::{Actuator, ActuatorError, Site, Wait};
 
 /// Sets and reads the number of instances by commands.
 #[derive(Debug)]
-pub struct CommandActuator {
+pub(crate) struct CommandActuator {
     set: Vec<String>,
     actual: Vec<String>,
     site: Site,
@@ -18,10 +18,11 @@ pub struct CommandActuator {
 
 impl CommandActuator {
     /// An actuator that runs these commands.
-    ///
-    /// # Errors
-    /// If the record in the folder is unreadable.
-    pub fn open(set: Vec<String>, actual: Vec<String>, site: Site) -> Result<Self, ActuatorError> {
+    pub(crate) fn open(
+        set: Vec<String>,
+        actual: Vec<String>,
+        site: Site,
+    ) -> Result<Self, ActuatorError> {
         let (journal, original) = Journal::open(&site)?;
         Ok(Self {
             set,
@@ -32,21 +33,37 @@ impl CommandActuator {
         })
     }
 
-    fn follow(&mut self, count: u32, wait: &Wait<'_>) -> Result<(), ActuatorError> {
+    fn follow(&self, count: u32, wait: &Wait<'_>) -> Result<(), ActuatorError> {
         let count_text = count.to_string();
         let program = self.site.program.display().to_string();
         let words = filled(&self.set, &[("count", &count_text), ("muster", &program)]);
-        run(&words, &self.site.folder.join("set.log"), wait)?;
-        let mut last = 0;
+        run(&words, &self.site.folder, "set", wait)?;
+        let (mut last, mut why) = (None, String::new());
         let reached = wait.until(|| {
-            last = self.actual(wait)?;
-            Ok((last == count).then_some(()))
+            match self.read(wait) {
+                Ok(there) => (last, why) = (Some(there), String::new()),
+                Err(error) => why = format!(": {error}"),
+            }
+            Ok((last == Some(count)).then_some(()))
         })?;
         reached.ok_or_else(|| ActuatorError::DidNotFollow {
             wanted: count,
-            there: format!("{last} are"),
+            there: last.map_or("an unknown number is".to_owned(), |last| {
+                format!("{last} are")
+            }),
             after: wait.length(),
-            why: String::new(),
+            why,
+        })
+    }
+
+    /// Reads the number once.
+    fn read(&self, wait: &Wait<'_>) -> Result<u32, ActuatorError> {
+        let program = self.site.program.display().to_string();
+        let words = filled(&self.actual, &[("muster", &program)]);
+        let printed = run(&words, &self.site.folder, "actual", wait)?;
+        printed.trim().parse().map_err(|_| ActuatorError::NoNumber {
+            program: words.into_iter().next().unwrap_or_default(),
+            printed: printed.trim().chars().take(80).collect(),
         })
     }
 }
@@ -54,22 +71,21 @@ impl CommandActuator {
 impl Actuator for CommandActuator {
     fn set(&mut self, count: u32, wait: &Wait<'_>) -> Result<(), ActuatorError> {
         if self.original.is_none() {
-            let instances = self.actual(wait)?;
+            let instances = self.read(wait)?;
             let original = Original { instances };
-            self.journal.write(&original)?;
+            self.journal.write(original)?;
             self.original = Some(original);
         }
         self.follow(count, wait)
     }
 
     fn actual(&mut self, wait: &Wait<'_>) -> Result<u32, ActuatorError> {
-        let program = self.site.program.display().to_string();
-        let words = filled(&self.actual, &[("muster", &program)]);
-        let printed = run(&words, &self.site.folder.join("actual.log"), wait)?;
-        printed.trim().parse().map_err(|_| ActuatorError::NoNumber {
-            program: words.join(" "),
-            printed: printed.trim().chars().take(80).collect(),
-        })
+        let mut last = Err(ActuatorError::Interrupted);
+        wait.until(|| {
+            last = self.read(wait);
+            Ok(last.is_ok().then_some(()))
+        })?;
+        last
     }
 
     fn restore(&mut self, wait: &Wait<'_>) -> Result<(), ActuatorError> {

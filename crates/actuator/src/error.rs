@@ -25,7 +25,7 @@ pub enum ActuatorError {
     /// A command of the user failed.
     #[error("run `{program}`: it ended with {status}{said}")]
     Failed {
-        /// The program with its arguments.
+        /// The program, without its arguments: these may hold secrets.
         program: String,
         /// Its exit.
         status: String,
@@ -37,7 +37,7 @@ pub enum ActuatorError {
         "read the number of instances: `{program}` printed `{printed}`; print one whole number"
     )]
     NoNumber {
-        /// The program with its arguments.
+        /// The program, without its arguments: these may hold secrets.
         program: String,
         /// Its output.
         printed: String,
@@ -69,29 +69,28 @@ pub enum ActuatorError {
     /// The user ended the wait.
     #[error("wait for the instances: interrupted")]
     Interrupted,
-    /// The API server of Kubernetes refused.
+    /// Another actuator changed the target.
     #[error(
-        "scale {workload}: the API server refuses it: {message} ({reason}); check the name and the rights of this user"
+        "put the target back by {path}: another actuator changed it; give `scale.actuator` as it was, or put the target back yourself and remove that file"
     )]
-    Refused {
-        /// The path of the workload.
-        workload: String,
-        /// The reason as the server states it.
-        reason: String,
-        /// Its words.
-        message: String,
+    Another {
+        /// The record.
+        path: PathBuf,
     },
-    /// Nothing says where the API server of Kubernetes is.
+    /// Somebody listens where an instance is to listen.
     #[error(
-        "find the API server of Kubernetes: {why}; name a file with `scale.actuator.kubeconfig`"
+        "start instance {index}: {at} answers already; end whatever listens there, or name another port in `platform.devices`"
     )]
-    Unconfigured {
-        /// The reason.
-        why: String,
+    Taken {
+        /// Its number, from 0.
+        index: usize,
+        /// The address.
+        at: String,
     },
-    /// This program lacks the means.
-    #[error(
-        "scale a workload of Kubernetes: this program was built without the feature `kubernetes`"
-    )]
-    NotBuilt,
+    /// An instance that an earlier growth left does not end.
+    #[error("end the instance that an earlier growth left: process {pid} is still there; end it")]
+    Left {
+        /// The process.
+        pid: u32,
+    },
 }

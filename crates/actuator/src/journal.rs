@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{ActuatorError, Site};
 
@@ -16,6 +17,15 @@ const FILE: &str = "target.json";
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
+    actuator: String,
+}
+
+/// The content of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record<T> {
+    /// The actuator that changed the target, as a hash.
+    actuator: String,
+    left: T,
 }
 
 impl Journal {
@@ -25,19 +35,29 @@ impl Journal {
     ) -> Result<(Self, Option<T>), ActuatorError> {
         let journal = Self {
             path: site.folder.join(FILE),
+            actuator: site.actuator.clone(),
         };
         let text = match fs::read(&journal.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok((journal, None)),
             Err(error) => return Err(journal.failed(error)),
         };
-        let left = serde_json::from_slice(&text).map_err(|error| journal.failed(error.into()))?;
+        let unreadable = |error: serde_json::Error| journal.failed(error.into());
+        let record: Record<Value> = serde_json::from_slice(&text).map_err(unreadable)?;
+        if record.actuator != journal.actuator {
+            return Err(ActuatorError::Another { path: journal.path });
+        }
+        let left = serde_json::from_value(record.left).map_err(unreadable)?;
         Ok((journal, Some(left)))
     }
 
     /// Writes the record, whole.
-    pub(crate) fn write<T: Serialize>(&self, content: &T) -> Result<(), ActuatorError> {
-        let text = serde_json::to_vec(content).map_err(|error| self.failed(error.into()))?;
+    pub(crate) fn write<T: Serialize>(&self, left: T) -> Result<(), ActuatorError> {
+        let record = Record {
+            actuator: self.actuator.clone(),
+            left,
+        };
+        let text = serde_json::to_vec(&record).map_err(|error| self.failed(error.into()))?;
         let unfinished = self.path.with_extension("part");
         let written = fs::write(&unfinished, text);
         let written = written.and_then(|()| fs::File::open(&unfinished)?.sync_all());

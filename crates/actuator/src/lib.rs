@@ -16,9 +16,9 @@ use std::path::PathBuf;
 
 use muster_plan::{ActuatorPlan, Endpoint};
 
-pub use command::CommandActuator;
+use command::CommandActuator;
 pub use error::ActuatorError;
-pub use process::ProcessActuator;
+use process::ProcessActuator;
 pub use wait::Wait;
 
 /// Sets the number of instances of a target.
@@ -54,13 +54,15 @@ pub struct Site {
     pub program: PathBuf,
     /// The folder of the record, and of the output of instances.
     pub folder: PathBuf,
+    /// A hash of the actuator. A record that another one left is not followed.
+    pub actuator: String,
 }
 
 /// Makes the actuator of a plan. Instances that an earlier one left in the same folder are taken over by their
 /// record.
 ///
 /// # Errors
-/// If the record cannot be read, or this program was built without the actuator.
+/// If the record cannot be read, is another actuator's, or its instances do not end.
 pub fn open(plan: &ActuatorPlan, site: Site) -> Result<Box<dyn Actuator>, ActuatorError> {
     Ok(match plan {
         ActuatorPlan::Process { command, ports } => {
@@ -69,6 +71,5 @@ pub fn open(plan: &ActuatorPlan, site: Site) -> Result<Box<dyn Actuator>, Actuat
         ActuatorPlan::Command { set, actual } => {
             Box::new(CommandActuator::open(set.clone(), actual.clone(), site)?)
         }
-        ActuatorPlan::Kubernetes(_) => return Err(ActuatorError::NotBuilt),
     })
 }

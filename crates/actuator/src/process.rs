@@ -1,11 +1,14 @@
 //! Processes of this machine.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::process::Child;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use muster_model::Micros;
 use muster_plan::{Endpoint, InstancePorts};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -16,10 +19,14 @@ use crate::{Actuator, ActuatorError, Site, Wait};
 
 /// Longest try to connect to an instance that is to be ready; they are on this machine.
 const CONNECT_MAX: Duration = Duration::from_millis(200);
+/// Longest wait for instances of an earlier growth to be gone after they were killed.
+const GONE_MAX: Micros = Micros::from_secs(10);
+/// The variable in the environment of an instance that holds the folder of its growth.
+const MARK: &str = "MUSTER_INSTANCE_OF";
 
 /// Starts and ends instances of a command.
 #[derive(Debug)]
-pub struct ProcessActuator {
+pub(crate) struct ProcessActuator {
     command: Vec<String>,
     ports: InstancePorts,
     site: Site,
@@ -41,23 +48,62 @@ struct Recorded {
     started: u64,
 }
 
+impl Recorded {
+    fn of(pid: u32) -> Option<Self> {
+        let started = started(pid)?;
+        Some(Self { pid, started })
+    }
+
+    fn runs(&self) -> bool {
+        started(self.pid) == Some(self.started)
+    }
+}
+
+/// The content of the record.
+#[derive(Debug, Serialize, Deserialize)]
+struct Left {
+    instances: Vec<Recorded>,
+    /// True if one more may have been started.
+    is_starting: bool,
+    /// The value of [`MARK`] in its environment.
+    mark: String,
+}
+
+impl Left {
+    /// Ends all of them, and waits until they are gone: their ports are free then.
+    fn end(self) -> Result<(), ActuatorError> {
+        let mut all = self.instances;
+        if self.is_starting {
+            all.extend(marked(&self.mark));
+        }
+        all.retain(Recorded::runs);
+        for recorded in &all {
+            signal_group(recorded.pid, Signal::KILL);
+        }
+        let anyway = AtomicBool::new(false);
+        Wait::new(GONE_MAX, &anyway).until(|| {
+            all.retain(Recorded::runs);
+            Ok(all.is_empty().then_some(()))
+        })?;
+        match all.first() {
+            Some(Recorded { pid, .. }) => Err(ActuatorError::Left { pid: *pid }),
+            None => Ok(()),
+        }
+    }
+}
+
 impl ProcessActuator {
     /// An actuator without instances. Those that an earlier one left are ended.
-    ///
-    /// # Errors
-    /// If the record in the folder is unreadable.
-    pub fn open(
+    pub(crate) fn open(
         command: Vec<String>,
         ports: InstancePorts,
         site: Site,
     ) -> Result<Self, ActuatorError> {
-        let (journal, left) = Journal::open::<Vec<Recorded>>(&site)?;
-        for recorded in left.unwrap_or_default() {
-            if started(recorded.pid) == Some(recorded.started) {
-                signal_group(recorded.pid, Signal::KILL);
-            }
+        let (journal, left) = Journal::open::<Left>(&site)?;
+        if let Some(left) = left {
+            left.end()?;
+            journal.close()?;
         }
-        journal.close()?;
         Ok(Self {
             command,
             ports,
@@ -79,6 +125,11 @@ impl ProcessActuator {
 
     fn add(&mut self) -> Result<(), ActuatorError> {
         let index = self.instances.len();
+        let is_own = self.ports == InstancePorts::Each || index == 0;
+        if is_own && let Some(at) = self.endpoint(index).filter(listens) {
+            let at = at.authority();
+            return Err(ActuatorError::Taken { index, at });
+        }
         let port = self.endpoint(index).map_or(0, |endpoint| endpoint.port);
         let (port, number) = (port.to_string(), index.to_string());
         let program = self.site.program.display().to_string();
@@ -89,9 +140,12 @@ impl ProcessActuator {
         ];
         let words = filled(&self.command, &variables);
         let output = self.site.folder.join(format!("instance-{index}.log"));
-        let child = start(&words, &output)?;
-        self.instances.push(Instance { child, output });
-        self.record()
+        self.record(true)?;
+        let mark = self.mark();
+        let started = start(&words, &output, &output, &[(MARK, &mark)]);
+        let started = started.map(|child| self.instances.push(Instance { child, output }));
+        self.record(false)?;
+        started
     }
 
     fn end_beyond(&mut self, count: usize, wait: &Wait<'_>) -> Result<(), ActuatorError> {
@@ -104,23 +158,34 @@ impl ProcessActuator {
         ending
             .iter_mut()
             .for_each(|instance| end_now(&mut instance.child));
-        self.record()?;
+        self.record(false)?;
         ended.map(|_| ())
     }
 
-    fn record(&self) -> Result<(), ActuatorError> {
-        let recorded = self.instances.iter().filter_map(|instance| {
-            let pid = instance.child.id();
-            Some(Recorded {
-                pid,
-                started: started(pid)?,
-            })
-        });
-        let recorded: Vec<Recorded> = recorded.collect();
-        match recorded.is_empty() {
+    /// Writes down what a kill of this program would leave.
+    fn record(&self, is_starting: bool) -> Result<(), ActuatorError> {
+        let instances = self.instances.iter();
+        let left = Left {
+            instances: instances
+                .filter_map(|instance| Recorded::of(instance.child.id()))
+                .collect(),
+            is_starting,
+            mark: self.mark(),
+        };
+        match left.instances.is_empty() && !is_starting {
             true => self.journal.close(),
-            false => self.journal.write(&recorded),
+            false => self.journal.write(left),
         }
+    }
+
+    fn mark(&self) -> String {
+        let folder = &self.site.folder;
+        let whole = fs::canonicalize(folder);
+        whole
+            .as_ref()
+            .unwrap_or(folder)
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Number of the instances that listen. One that has ended is an error.
@@ -182,26 +247,43 @@ impl Drop for ProcessActuator {
             .iter_mut()
             .for_each(|instance| end_now(&mut instance.child));
         self.instances.clear();
-        let _ = self.record();
+        let _ = self.record(false);
     }
 }
 
-/// Returns true if somebody listens at an address. A datagram port that can be bound is free.
+/// Returns true if somebody listens at an address. A datagram port is taken if it is in use.
 fn listens(at: &Endpoint) -> bool {
     let Ok(mut addresses) = at.socket_authority().to_socket_addrs() else {
         return false;
     };
     let is_in_datagrams = at.scheme.protocol().is_in_datagrams;
     addresses.any(|address| match is_in_datagrams {
-        true => UdpSocket::bind(address).is_err(),
+        true => UdpSocket::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse),
         false => TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok(),
     })
 }
 
-/// The start of a process in ticks since the machine's (proc(5), field 22); none if there is no such process.
+/// The processes of this user that have a mark in their environment.
+fn marked(mark: &str) -> Vec<Recorded> {
+    let wanted = format!("{MARK}={mark}");
+    let is_marked = |pid: &u32| {
+        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = variables.split(|byte| *byte == 0);
+        variables.any(|variable| variable == wanted.as_bytes())
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_marked).filter_map(Recorded::of).collect()
+}
+
+/// The start of a process in ticks since the machine's (proc(5), field 22); none if there is no such process,
+/// or it has ended and its parent has not asked for its exit.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold blanks and parentheses.
     let (_, behind) = stat.rsplit_once(')')?;
-    behind.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = behind.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    (!["Z", "X"].contains(&state)).then_some(started)
 }

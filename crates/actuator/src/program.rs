@@ -1,7 +1,7 @@
 //! A program of the user with its arguments.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{ActuatorError, Wait};
 
-/// Bytes at the end of a program's output in which its last words are looked for.
-const LAST_WORDS: usize = 2_048;
+/// Bytes at the end of a program's output that are read.
+const LAST_WORDS: u64 = 2_048;
 /// Characters of a program's last words that an error shows.
 const SHOWN: usize = 200;
 
@@ -26,24 +26,32 @@ pub(crate) fn filled(words: &[String], variables: &[(&str, &str)]) -> Vec<String
     words.iter().map(fill).collect()
 }
 
-/// Starts a program in another process group, so that a Ctrl-C in the terminal does not reach it. Its
-/// standard output and error go to a file.
-pub(crate) fn start(words: &[String], output: &Path) -> Result<Child, ActuatorError> {
+/// Starts a program in another process group, so that a Ctrl-C in the terminal does not reach it. What it
+/// prints to standard output and error goes to two files, which may be one.
+pub(crate) fn start(
+    words: &[String],
+    out: &Path,
+    errors: &Path,
+    variables: &[(&str, &str)],
+) -> Result<Child, ActuatorError> {
     let [program, arguments @ ..] = words else {
         return Err(not_started("", io::ErrorKind::InvalidInput.into()));
     };
-    let open = || -> io::Result<Child> {
-        let out = File::create(output)?;
-        let errors = out.try_clone()?;
+    let file = |path: &Path| {
+        File::create(path)?;
+        OpenOptions::new().append(true).open(path)
+    };
+    let spawn = || -> io::Result<Child> {
         Command::new(program)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(errors)
+            .stdout(file(out)?)
+            .stderr(file(errors)?)
             .process_group(0)
             .spawn()
     };
-    open().map_err(|error| not_started(program, error))
+    spawn().map_err(|error| not_started(program, error))
 }
 
 fn not_started(program: &str, source: io::Error) -> ActuatorError {
@@ -53,21 +61,25 @@ fn not_started(program: &str, source: io::Error) -> ActuatorError {
     }
 }
 
-/// Runs a program to its end, and gives what it printed.
+/// Runs a program to its end, and gives the last of what it printed. Its standard output and error are in
+/// `NAME.log` and `NAME.err.log`.
 pub(crate) fn run(
     words: &[String],
-    output: &Path,
+    folder: &Path,
+    name: &str,
     wait: &Wait<'_>,
 ) -> Result<String, ActuatorError> {
-    let mut child = start(words, output)?;
+    let out = folder.join(format!("{name}.log"));
+    let errors = folder.join(format!("{name}.err.log"));
+    let mut child = start(words, &out, &errors, &[])?;
     let ended = wait.until(|| Ok(child.try_wait().ok().flatten()));
     let failed = |status: String| ActuatorError::Failed {
-        program: words.join(" "),
+        program: words.first().cloned().unwrap_or_default(),
         status,
-        said: last_words(output),
+        said: last_words(&errors),
     };
     match ended {
-        Ok(Some(status)) if status.success() => Ok(fs::read_to_string(output).unwrap_or_default()),
+        Ok(Some(status)) if status.success() => Ok(tail(&out)),
         Ok(Some(status)) => Err(failed(of_exit(status))),
         Ok(None) => {
             end_now(&mut child);
@@ -105,8 +117,7 @@ pub(crate) fn of_exit(status: ExitStatus) -> String {
 
 /// The last line of a program's output, behind a colon.
 pub(crate) fn last_words(output: &Path) -> String {
-    let bytes = fs::read(output).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_WORDS)..]);
+    let text = tail(output);
     let line = text
         .lines()
         .rev()
@@ -115,4 +126,17 @@ pub(crate) fn last_words(output: &Path) -> String {
     line.map_or(String::new(), |line| {
         format!(": {}", line.chars().take(SHOWN).collect::<String>())
     })
+}
+
+/// The end of a file; nothing of one that cannot be read.
+fn tail(path: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let from = file.metadata()?.len().saturating_sub(LAST_WORDS);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(LAST_WORDS).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }

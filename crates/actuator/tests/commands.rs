@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use muster_actuator::{ActuatorError, Site, Wait, open};
 use muster_model::Micros;
-use muster_plan::{ActuatorPlan, InstancePorts};
+use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, Scheme};
 
 /// A generous limit: only a hang reaches it.
 const LONG: Micros = Micros::from_secs(60);
@@ -22,6 +22,7 @@ fn site(folder: &Path) -> Site {
         devices: None,
         program: "muster".into(),
         folder: folder.to_owned(),
+        actuator: "one".to_owned(),
     }
 }
 
@@ -81,8 +82,8 @@ fn a_target_that_does_not_follow_is_named() {
 
 #[test]
 fn a_command_that_fails_hangs_or_prints_no_number_is_named() {
-    let folder = tempfile::tempdir().unwrap();
     let error = |set: &str, actual: &str, at_most| {
+        let folder = tempfile::tempdir().unwrap();
         let plan = ActuatorPlan::Command {
             set: shell(set),
             actual: shell(actual),
@@ -124,6 +125,130 @@ fn processes_come_and_go_with_the_number() {
     actuator.restore(&wait).unwrap();
     assert_eq!(actuator.actual(&wait).unwrap(), 0);
     assert!(!folder.path().join("target.json").exists());
+}
+
+#[test]
+fn a_record_of_another_actuator_is_refused_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = file(folder.path());
+    let mut killed = open(&plan, site(folder.path())).unwrap();
+    killed.set(5, &Wait::new(LONG, &NEVER)).unwrap();
+    drop(killed);
+    let another = Site {
+        actuator: "another".to_owned(),
+        ..site(folder.path())
+    };
+    let processes = ActuatorPlan::Process {
+        command: shell("exec sleep 1000"),
+        ports: InstancePorts::Shared,
+    };
+    for plan in [&plan, &processes] {
+        let error = open(plan, another.clone()).err().unwrap();
+        assert!(matches!(error, ActuatorError::Another { .. }), "{error}");
+    }
+    assert!(folder.path().join("target.json").exists());
+}
+
+#[test]
+fn instances_that_a_killed_program_left_are_gone_before_others_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let plan = ActuatorPlan::Process {
+        command: shell(&format!("echo $$ >>{}; exec sleep 1000", pids.display())),
+        ports: InstancePorts::Shared,
+    };
+    let wait = Wait::new(LONG, &NEVER);
+    let mut killed = open(&plan, site(folder.path())).unwrap();
+    killed.set(2, &wait).unwrap();
+    let started = || fs::read_to_string(&pids).unwrap_or_default();
+    while started().lines().count() < 2 {
+        std::thread::yield_now();
+    }
+    let before = started();
+    // A kill runs no destructor.
+    std::mem::forget(killed);
+    let record = folder.path().join("target.json");
+    let written = fs::read_to_string(&record).unwrap();
+    // As if the kill had come between the start of the second one and the record of it.
+    let cut = written.rfind("},{\"pid\"").unwrap();
+    let end = cut + written[cut..].find(']').unwrap();
+    let written = format!("{}}}{}", &written[..cut], &written[end..]);
+    let written = written.replace("\"is_starting\":false", "\"is_starting\":true");
+    fs::write(&record, written).unwrap();
+    let next = open(&plan, site(folder.path())).unwrap();
+    for pid in before.lines() {
+        assert!(!runs(pid), "process {pid} is still there");
+    }
+    assert!(!record.exists());
+    drop(next);
+}
+
+/// True unless a process is gone, or waits for this one, its parent, to take note of its end.
+fn runs(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn a_port_that_answers_already_is_not_taken_for_an_instance() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = foreign.local_addr().unwrap().port();
+    let devices = Endpoint {
+        scheme: Scheme::Mqtt,
+        host: "127.0.0.1".to_owned(),
+        port,
+        path: String::new(),
+    };
+    let taken = Site {
+        devices: Some(devices),
+        ..site(folder.path())
+    };
+    for ports in [InstancePorts::Each, InstancePorts::Shared] {
+        let plan = ActuatorPlan::Process {
+            command: shell("exec sleep 1000"),
+            ports,
+        };
+        let mut actuator = open(&plan, taken.clone()).unwrap();
+        let error = actuator.set(1, &Wait::new(LONG, &NEVER)).unwrap_err();
+        assert!(error.to_string().contains(&port.to_string()), "{error}");
+        assert!(matches!(error, ActuatorError::Taken { .. }), "{error}");
+    }
+}
+
+#[test]
+fn errors_name_the_program_without_its_arguments() {
+    for (set, actual) in [
+        ("false # hunter2 ${count}", "echo 1"),
+        ("true ${count}", "echo warning >&2; echo many # hunter2"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = ActuatorPlan::Command {
+            set: shell(set),
+            actual: shell(actual),
+        };
+        let mut actuator = open(&plan, site(folder.path())).unwrap();
+        let error = actuator.set(3, &Wait::new(LONG, &NEVER)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`sh`") && !text.contains("hunter2"), "{text}");
+        assert!(!text.contains("warning"), "{text}");
+    }
+}
+
+#[test]
+fn a_number_that_cannot_be_read_once_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let tried = folder.path().join("tried");
+    let plan = ActuatorPlan::Command {
+        set: shell("true ${count}"),
+        actual: shell(&format!(
+            "echo >>{0}; [ $(wc -l <{0}) != 2 ] && echo 3",
+            tried.display()
+        )),
+    };
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    actuator.set(3, &Wait::new(LONG, &NEVER)).unwrap();
+    assert_eq!(fs::read_to_string(&tried).unwrap().len(), 3);
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub struct TargetCounts {
     pub timed_out: u64,
     /// Messages whose link ended before the answer.
     pub broken: u64,
+    /// Messages that were sent and have no answer by design.
+    #[serde(default)]
+    pub unacknowledged: u64,
 }
 
 impl TargetCounts {
@@ -35,6 +38,11 @@ impl TargetCounts {
         }
     }
 
+    /// Messages that were sent to it and came to an end.
+    pub const fn sent(&self) -> u64 {
+        self.accepted + self.rejected + self.timed_out + self.broken + self.unacknowledged
+    }
+
     /// Counts the final state of one of its messages; what never went out counts for none.
     pub fn message(&mut self, outcome: Outcome) {
         match outcome {
@@ -42,13 +50,14 @@ impl TargetCounts {
             Outcome::Rejected(_) => self.rejected += 1,
             Outcome::TimedOut => self.timed_out += 1,
             Outcome::Broken(_) => self.broken += 1,
-            Outcome::Unacknowledged | Outcome::Shed(_) | Outcome::InFlight => {}
+            Outcome::Unacknowledged => self.unacknowledged += 1,
+            Outcome::Shed(_) | Outcome::InFlight => {}
         }
     }
 }
 
 merge_fields! {
-    TargetCounts { connected, failed, lost, accepted, rejected, timed_out, broken }
+    TargetCounts { connected, failed, lost, accepted, rejected, timed_out, broken, unacknowledged }
 }
 
 #[cfg(test)]
@@ -73,6 +82,7 @@ mod tests {
             Outcome::Rejected(Reason::Http(503)),
             Outcome::TimedOut,
             Outcome::Broken(Cause::Reset),
+            Outcome::Unacknowledged,
             Outcome::Shed(ShedCause::Window),
         ] {
             counts.message(outcome);
@@ -85,7 +95,9 @@ mod tests {
             rejected: 1,
             timed_out: 1,
             broken: 1,
+            unacknowledged: 1,
         };
+        assert_eq!(counts.sent(), 5);
         assert_eq!(counts, one_each);
     }
 }

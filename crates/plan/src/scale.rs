@@ -1,9 +1,10 @@
 //! Instances of the target that `muster scale` adds.
 
 use muster_model::Micros;
+use serde::Serialize;
 
 /// Growth of the target.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScalePlan {
     /// The actuator: it changes the number of instances.
     pub actuator: ActuatorPlan,
@@ -20,7 +21,7 @@ pub struct ScalePlan {
 }
 
 /// An actuator, which changes the number of instances.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ActuatorPlan {
     /// Processes of this machine.
     Process {
@@ -36,39 +37,13 @@ pub enum ActuatorPlan {
         /// The program that prints the number of instances that are ready.
         actual: Vec<String>,
     },
-    /// A workload of Kubernetes.
-    Kubernetes(KubernetesPlan),
 }
 
 /// Ports of the instances on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum InstancePorts {
     /// The port of the devices' address for the first instance, the next ones for the others.
     Each,
     /// All instances listen on the port of the devices' address (`SO_REUSEPORT`).
     Shared,
-}
-
-/// A workload of Kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KubernetesPlan {
-    /// The kind of the workload.
-    pub workload: Workload,
-    /// Its name.
-    pub name: String,
-    /// Its namespace; by default that of the context.
-    pub namespace: Option<String>,
-    /// The file of the connection, relative to the scenario; by default that of `KUBECONFIG`, of the user, or of the pod.
-    pub kubeconfig: Option<String>,
-    /// The context in that file; by default the current one.
-    pub context: Option<String>,
-}
-
-/// A kind of workload that can be scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workload {
-    /// A Deployment.
-    Deployment,
-    /// A StatefulSet.
-    StatefulSet,
 }

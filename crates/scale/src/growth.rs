@@ -8,9 +8,9 @@ const BELOW: f64 = 0.8;
 const RETREAT: f64 = 0.25;
 /// Searches of one number of instances, at the most: an unclear one is repeated.
 const TRIES: u32 = 2;
-/// An instance helps if it adds this part of what each of the first ones carries.
+/// A gain counts if it is this part of what each of the first instances carries.
 const HELPS: f64 = 0.2;
-/// The growth ends after this number of instances that did not help, one after the other.
+/// The growth ends after this number of gains in a row that do not count.
 const IDLE_STEPS: usize = 2;
 
 /// Limits of a growth.
@@ -46,7 +46,7 @@ pub enum Outcome {
         /// The rate.
         rate: f64,
     },
-    /// The service levels hold at the highest rate that the generator can judge.
+    /// The service levels hold at the highest rate that was tried.
     AtLeast {
         /// The rate.
         rate: f64,
@@ -87,17 +87,24 @@ pub enum Next {
 pub enum End {
     /// The last number of instances was measured.
     AtMost,
-    /// Further instances did not help.
+    /// The gain of each further instance does not count, by the upper end of what it can be.
     NoGain {
-        /// The number of instances that the last one which helped makes.
+        /// The number of instances before these.
         since: u32,
     },
-    /// The generator cannot offer what the instances carry.
-    GeneratorBound {
+    /// The service levels hold at the highest rate that was tried.
+    AtLeast {
         /// The number of instances.
         instances: u32,
-        /// The rate that still passed.
+        /// The rate.
         rate: f64,
+    },
+    /// The target could not be set to some number of instances.
+    NotSet {
+        /// The number of instances.
+        instances: u32,
+        /// The reason.
+        why: String,
     },
     /// The service levels do not hold with the first number of instances, at any rate that was tried.
     FailsAtFirst {
@@ -157,7 +164,7 @@ impl Growth {
         match outcome {
             Outcome::Found(measured) => self.advance(*measured),
             Outcome::AtLeast { rate } => {
-                self.end = Some(End::GeneratorBound {
+                self.end = Some(End::AtLeast {
                     instances: self.instances,
                     rate: *rate,
                 });
@@ -200,12 +207,12 @@ impl Growth {
         }
     }
 
-    /// The last number of instances that helped, if enough further ones did not.
+    /// The last number of instances whose gain may count, if those of enough further ones do not.
     fn idle_since(&self) -> Option<u32> {
         let (first, each) = self.found.first()?;
         let enough = each.middle / f64::from(*first) * HELPS;
         let gains = self.found.windows(2).rev();
-        let idle = gains.take_while(|pair| pair[1].1.middle - pair[0].1.middle < enough);
+        let idle = gains.take_while(|pair| pair[1].1.upper - pair[0].1.lower < enough);
         let idle = idle.count();
         let helped = self.found.len() - 1 - idle;
         (idle >= IDLE_STEPS).then(|| self.found[helped].0)

@@ -76,8 +76,18 @@ fn a_target_that_gets_slower_by_instances_ends_the_growth() {
         500.0 * n / (1.0 + 0.3 * (n - 1.0) + 0.2 * n * (n - 1.0))
     };
     let (end, found) = grow(SPEC, found(capacity));
+    // By its interval, the second instance may have added a fifth of the first one's.
+    assert_eq!(end, End::NoGain { since: 2 });
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn intervals_too_wide_to_exclude_a_gain_do_not_end_the_growth() {
+    let flat = |share| move |_| Outcome::Found(within(1_000.0, share));
+    let (end, _) = grow(SPEC, flat(0.09));
     assert_eq!(end, End::NoGain { since: 1 });
-    assert_eq!(found.len(), 3);
+    let (end, found) = grow(SPEC, flat(0.11));
+    assert_eq!((end, found.len()), (End::AtMost, 8));
 }
 
 #[test]
@@ -115,12 +125,12 @@ fn an_instance_without_load_is_not_judged() {
 }
 
 #[test]
-fn a_generator_that_is_too_weak_is_named() {
+fn a_capacity_above_the_highest_rate_ends_the_growth() {
     let (end, found) = grow(SPEC, |n| match n {
         1 | 2 => Outcome::Found(within(500.0 * f64::from(n), 0.03)),
         _ => Outcome::AtLeast { rate: 1_400.0 },
     });
-    let bound = End::GeneratorBound {
+    let bound = End::AtLeast {
         instances: 3,
         rate: 1_400.0,
     };

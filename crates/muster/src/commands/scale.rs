@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_actuator::{Actuator, Site, Wait, open};
+use muster_actuator::{Actuator, ActuatorError, Site, Wait, open};
 use muster_judge::capacity::{SearchEnd, SearchSpec};
 use muster_measure::TargetCounts;
 use muster_model::Micros;
 use muster_net::Clock;
 use muster_plan::{Endpoint, ScalePlan};
 use muster_report::{Dimension, Report};
-use muster_result::search_length;
+use muster_result::{Header, encoded, search_length, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
-use self::log::{Entry, Load, Log};
+use self::log::{Entry, Head, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
@@ -37,7 +37,7 @@ const TO: f64 = 100.0;
 const SHORT: u64 = 4;
 /// A search with less time than this number of the longest steps cannot confirm anything.
 const LEAST_STEPS: u64 = 6;
-/// An instance that accepted less than this part of its fair share is idle.
+/// An address that was sent less than this part of its fair share is idle.
 const IDLE_SHARE: f64 = 0.1;
 /// The exit code if the target could not be put back as it was.
 const NOT_RESTORED: u8 = 5;
@@ -53,12 +53,15 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     };
     let interrupted = stop_by_signal()?;
     let folder = folder(args, &loaded)?;
+    // Before the actuator: whatever another growth left is not touched.
+    let (log, entries) = Log::open(&folder, &Head::new(&loaded.plan, &plan))?;
     let site = Site {
         devices: loaded.plan.platform.endpoints.first().cloned(),
         program: std::env::current_exe().context("find this program for its instances")?,
         folder: folder.clone(),
+        actuator: sha256(&encoded(&plan.actuator)),
     };
-    let mut actuator = open(&plan.actuator, site).context("take hold of the target")?;
+    let mut actuator = open(&plan.actuator, site).context("open the actuator")?;
     let growing = Growing {
         args,
         loaded: &loaded,
@@ -67,7 +70,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         interrupted: &interrupted,
         clock: Clock::start(),
     };
-    let grown = growing.grow(&mut *actuator);
+    let grown = growing.grow(&mut *actuator, log, entries);
     // A Ctrl-C ends the growth, and never keeps the target as it is.
     let anyway = AtomicBool::new(false);
     let restored = actuator.restore(&Wait::new(plan.timeout, &anyway));
@@ -119,19 +122,22 @@ struct Growing<'a> {
 }
 
 impl Growing<'_> {
-    fn grow(&self, actuator: &mut dyn Actuator) -> Result<u8> {
+    fn grow(
+        &self,
+        actuator: &mut dyn Actuator,
+        mut log: Log,
+        mut entries: Vec<Entry>,
+    ) -> Result<u8> {
         let mut growth = Growth::new(GrowthSpec {
             least: self.plan.least,
             most: self.plan.most,
             first: self.loaded.plan.stated_rate() * FROM,
         });
-        let (mut log, entries) = Log::open(self.folder, &self.loaded.sha256)?;
         for entry in &entries {
             growth.record(&entry.outcome);
         }
         let spent: f64 = entries.iter().map(|entry| entry.took_s).sum();
         let budget = self.args.budget - Micros((spent * 1e6) as u64);
-        let mut entries = entries;
         let end = loop {
             let wanted = match growth.next() {
                 Next::End(end) => break Some(end),
@@ -146,15 +152,47 @@ impl Growing<'_> {
                     why,
                 });
             }
-            let entry = self.measure(actuator, wanted, (entries.len(), left))?;
-            let Some(entry) = entry else { break None };
+            let wait = Wait::new(self.plan.timeout, self.interrupted);
+            let begun = self.clock.now();
+            match actuator.set(wanted.instances, &wait) {
+                Ok(()) => {}
+                Err(_) if self.is_interrupted() => break None,
+                Err(error) => {
+                    break Some(End::NotSet {
+                        instances: wanted.instances,
+                        why: error.to_string(),
+                    });
+                }
+            }
+            outcome::say(&format!("{} instances are ready", wanted.instances));
+            let loaded = self.searching(actuator, wanted, left)?;
+            let number = entries.len() + 1;
+            let Some(searched) = self.search(&loaded, wanted.instances, number)? else {
+                break None;
+            };
+            let there = actuator.actual(&wait);
+            if self.is_interrupted() {
+                break None;
+            }
+            let entry = Entry {
+                outcome: as_expected(there, &searched),
+                began_s: begun.as_secs_f64(),
+                took_s: (self.clock.now() - begun).as_secs_f64(),
+                ..searched
+            };
             outcome::say(&answer::line(&entry));
             growth.record(&entry.outcome);
             log.append(&entry)?;
             entries.push(entry);
         };
-        let answer = Answer::new(&self.loaded.plan, self.plan, (&growth, end), &entries);
-        let text = serde_json::to_string_pretty(&answer)? + "\n";
+        let plan = &self.loaded.plan;
+        let answer = Answer::new(plan, self.plan, &growth, end, &entries);
+        self.conclude(&answer)
+    }
+
+    /// Writes the answer and shows it.
+    fn conclude(&self, answer: &Answer<'_>) -> Result<u8> {
+        let text = serde_json::to_string_pretty(answer)? + "\n";
         write_whole(&self.folder.join("scale.json"), &text)?;
         outcome::say(&answer.words());
         outcome::say(&format!(
@@ -168,61 +206,30 @@ impl Growing<'_> {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of instances and searches their capacity; none if the user ended it.
-    fn measure(
-        &self,
-        actuator: &mut dyn Actuator,
-        wanted: Wanted,
-        (number, left): (usize, Micros),
-    ) -> Result<Option<Entry>> {
-        let begun = self.clock.now();
-        let wait = Wait::new(self.plan.timeout, self.interrupted);
-        let set = actuator.set(wanted.instances, &wait);
-        if set.is_err() && self.is_interrupted() {
-            return Ok(None);
-        }
-        set.with_context(|| format!("set the target to {} instances", wanted.instances))?;
-        outcome::say(&format!("{} instances are ready", wanted.instances));
-        let loaded = self.searching(actuator, wanted, left)?;
-        let name = format!("{:02}-instances-{}", number + 1, wanted.instances);
+    /// Searches the capacity of the instances that are there; none if the user ended it.
+    fn search(&self, loaded: &Loaded, instances: u32, number: usize) -> Result<Option<Entry>> {
+        let folder = format!("{number:02}-instances-{instances}");
         let run = RunArgs {
             shards: None,
             slots: 4_194_304,
             buffers: 16_384,
-            ..RunArgs::quiet(self.args.scenario.clone(), self.folder.join(&name))
+            ..RunArgs::quiet(self.args.scenario.clone(), self.folder.join(&folder))
         };
-        self.clear(&name)?;
-        let done = once(&run, &loaded, self.interrupted)?;
+        self.clear(&folder)?;
+        let done = once(&run, loaded, self.interrupted)?;
         if self.is_interrupted() {
             return Ok(None);
         }
         let load = done
             .report
             .as_ref()
-            .map_or_else(Vec::new, |report| loads(report, &loaded));
-        let found = found(&done);
-        // An instance that counted as ready may have ended since.
-        let there = actuator
-            .actual(&wait)
-            .with_context(|| format!("measure {} instances", wanted.instances))?;
-        let outcome = match idle(&load) {
-            _ if there != wanted.instances => Outcome::Unclear {
-                why: format!(
-                    "{there} of {} instances were ready in the end",
-                    wanted.instances
-                ),
-            },
-            Some(idle) => Outcome::Idle {
-                address: idle.address.clone(),
-            },
-            None => found,
-        };
+            .map_or_else(Vec::new, |report| loads(report, loaded));
         Ok(Some(Entry {
-            instances: wanted.instances,
-            outcome,
-            folder: name,
-            began_s: begun.as_secs_f64(),
-            took_s: (self.clock.now() - begun).as_secs_f64(),
+            instances,
+            outcome: found(&done),
+            folder,
+            began_s: 0.0,
+            took_s: 0.0,
             load,
         }))
     }
@@ -253,7 +260,7 @@ impl Growing<'_> {
             plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
             sha256: self.loaded.sha256.clone(),
             search: Some(Prepared {
-                begun: Begun::new(self.loaded.sha256.clone(), Dimension::Rate, spec),
+                begun: Begun::new(Header::digest(&self.loaded.plan), Dimension::Rate, spec),
                 earlier: Vec::new(),
             }),
         })
@@ -285,49 +292,66 @@ fn found(done: &Done) -> Outcome {
     }
 }
 
-/// The load that each address received, also those that received none.
-fn loads(report: &Report, loaded: &Loaded) -> Vec<Load> {
-    let counted = &report.links.targets;
-    let endpoints = loaded.plan.platform.endpoints.iter();
-    let names: BTreeSet<String> = endpoints.map(Endpoint::authority).collect();
-    if counted.is_empty() && names.len() == 1 {
-        let all = names.into_iter().map(|address| Load {
-            address,
-            connected: report.links.connected,
-            accepted: report.ledger.uplink.accepted,
-        });
-        return all.collect();
+/// The outcome of a search, unless the target was not as it should be: an instance that counted as ready may
+/// have ended since, or received no load.
+fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
+    let wanted = searched.instances;
+    match there {
+        Err(error) => Outcome::Unclear {
+            why: error.to_string(),
+        },
+        Ok(there) if there != wanted => Outcome::Unclear {
+            why: format!("{there} of {wanted} instances were ready in the end"),
+        },
+        Ok(_) => match idle(&searched.load) {
+            Some(idle) => Outcome::Idle {
+                address: idle.address.clone(),
+            },
+            None => searched.outcome.clone(),
+        },
     }
-    let without: BTreeSet<String> = match names.len() > counted.len() {
-        true => names
-            .into_iter()
-            .filter(|name| !counted.contains_key(name))
-            .collect(),
-        false => BTreeSet::new(),
-    };
-    let of = |(address, counts): (&String, &TargetCounts)| Load {
-        address: address.clone(),
-        connected: counts.connected,
-        accepted: counts.accepted,
-    };
-    let none = |address| Load {
-        address,
-        connected: 0,
-        accepted: 0,
-    };
-    counted
-        .iter()
-        .map(of)
-        .chain(without.into_iter().map(none))
-        .collect()
 }
 
-/// The first address that received next to nothing of its fair share.
+/// The load that each address received, also those that received none. Over datagrams, it is counted for all
+/// of them together.
+fn loads(report: &Report, loaded: &Loaded) -> Vec<Load> {
+    let endpoints = loaded.plan.platform.endpoints.iter();
+    let names: BTreeSet<String> = endpoints.map(Endpoint::authority).collect();
+    let counted = &report.links.targets;
+    let mut loads: Vec<Load> = counted
+        .iter()
+        .map(|(address, counts)| load_of(address, counts))
+        .collect();
+    if counted.is_empty() {
+        let uplink = &report.ledger.uplink;
+        let all = names.first().filter(|_| names.len() == 1);
+        loads.extend(all.map(|address| Load {
+            address: address.clone(),
+            connected: report.links.connected,
+            sent: uplink.sent,
+            accepted: uplink.accepted,
+        }));
+    } else if names.len() > counted.len() {
+        let without = names.iter().filter(|name| !counted.contains_key(*name));
+        loads.extend(without.map(|name| load_of(name, &TargetCounts::default())));
+    }
+    loads
+}
+
+fn load_of(address: &str, counts: &TargetCounts) -> Load {
+    Load {
+        address: address.to_owned(),
+        connected: counts.connected,
+        sent: counts.sent(),
+        accepted: counts.accepted,
+    }
+}
+
+/// The first address that was sent next to nothing of its fair share.
 fn idle(load: &[Load]) -> Option<&Load> {
-    let all: u64 = load.iter().map(|of| of.accepted).sum();
+    let all: u64 = load.iter().map(|of| of.sent).sum();
     let least = all as f64 / load.len().max(1) as f64 * IDLE_SHARE;
-    load.iter()
-        .find(|of| of.accepted == 0 || (of.accepted as f64) < least)
+    load.iter().find(|of| (of.sent as f64) < least)
 }
 
 fn outcome_of(end: &SearchEnd) -> Outcome {
@@ -350,5 +374,49 @@ fn outcome_of(end: &SearchEnd) -> Outcome {
         SearchEnd::OutOfBudget { .. } => Outcome::Unclear {
             why: "the budget of the search is over; give more with --budget".to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn searched(sent: &[u64]) -> Entry {
+        let load = sent.iter().map(|sent| Load {
+            address: format!("{sent}"),
+            connected: 1,
+            sent: *sent,
+            accepted: 0,
+        });
+        Entry {
+            instances: sent.len() as u32,
+            outcome: Outcome::FailsAtFirst { rate: 9.0 },
+            folder: String::new(),
+            began_s: 0.0,
+            took_s: 0.0,
+            load: load.collect(),
+        }
+    }
+
+    #[test]
+    fn load_that_was_sent_and_not_accepted_has_arrived() {
+        for sent in [&[100, 100][..], &[100, 11], &[0, 0], &[0], &[]] {
+            let searched = searched(sent);
+            let outcome = as_expected(Ok(searched.instances), &searched);
+            assert_eq!(outcome, searched.outcome, "{sent:?}");
+        }
+        for sent in [[100, 0], [1_000, 30]] {
+            let outcome = as_expected(Ok(2), &searched(&sent));
+            assert!(matches!(outcome, Outcome::Idle { .. }), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_changed_meanwhile_is_not_judged() {
+        let fails = Err(ActuatorError::Interrupted);
+        for there in [Ok(1), fails] {
+            let outcome = as_expected(there, &searched(&[100, 100]));
+            assert!(matches!(outcome, Outcome::Unclear { .. }), "{outcome:?}");
+        }
     }
 }

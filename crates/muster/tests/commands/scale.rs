@@ -56,7 +56,7 @@ fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
         assert_eq!(load.len(), 2, "{search}");
         assert!(
             load.iter()
-                .all(|of| of["connected"] == 2 && of["accepted"] != 0),
+                .all(|of| of["connected"] == 2 && of["accepted"] != 0 && of["sent"] != 0),
             "{search}"
         );
     }
@@ -91,10 +91,42 @@ fn a_scenario_that_names_no_means_is_refused() {
 fn a_target_that_does_not_start_is_named_with_its_last_words() {
     let (folder, _) = scenario(&HOPELESS.replace("--threads", "--no-such-option"));
     let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(
-        said.err.contains("set the target to 2 instances"),
-        "{said:?}"
+    assert_eq!(said.code, 3, "{said:?}");
+    let words = "the target cannot be set to 2 instances: keep instance 0 running";
+    assert!(said.unbroken().contains(words), "{said:?}");
+    let answer = json(&folder.path().join("out/scale.json"));
+    assert_eq!(answer["end"]["end"], "not-set", "{answer}");
+}
+
+#[test]
+fn a_growth_of_another_scenario_is_refused_and_its_target_left_alone() {
+    let commands = |set: &str| {
+        let actuator = HOPELESS
+            .lines()
+            .find(|line| line.contains("actuator:"))
+            .expect("an actuator");
+        let other = format!(
+            "  actuator: {{ kind: command, set: [ sh, -c, \"{set}\" ], actual: [ cat, count ] }}"
+        );
+        HOPELESS.replace("PORT", "9").replace(actuator, &other)
+    };
+    let folder = folder_with(&commands("exit 1 # ${count}"));
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("count"), "7\n").expect("it is written");
+    let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 5, "it can neither be set nor put back: {said:?}");
+    let answer = json(&at("out/scale.json"));
+    assert_eq!(answer["end"]["end"], "not-set", "{answer}");
+    let record = std::fs::read_to_string(at("out/target.json")).expect("a record");
+    std::fs::write(at("scenario.yaml"), commands("echo ${count} >count")).expect("it is written");
+    let said = muster(
+        folder.path(),
+        &["scale", "scenario.yaml", "--resume", "out"],
     );
-    assert!(said.err.contains("keep instance 0 running"), "{said:?}");
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("were others"), "{said:?}");
+    let count = std::fs::read_to_string(at("count")).expect("a number");
+    assert_eq!(count, "7\n");
+    let left = std::fs::read_to_string(at("out/target.json")).expect("the record is kept");
+    assert_eq!(left, record);
 }

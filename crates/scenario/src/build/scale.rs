@@ -1,9 +1,6 @@
 //! Instances of the target that `muster scale` adds.
 
-use muster_plan::{
-    ActuatorPlan, Endpoint, InstancePorts, KubernetesPlan, PlatformKind, PlatformPlan, ScalePlan,
-    Workload,
-};
+use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, PlatformKind, PlatformPlan, ScalePlan};
 
 use super::target;
 use crate::view::View;
@@ -34,8 +31,7 @@ fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
     let price = view.optional("price", price)?;
     let kind = match actuator.text_of("kind") {
         "process" => process(&actuator, platform, most)?,
-        "command" => commands(&actuator)?,
-        _ => kubernetes(&actuator)?,
+        _ => commands(&actuator)?,
     };
     is_deployed(view, platform)?;
     Some(ScalePlan {
@@ -76,17 +72,18 @@ fn process(view: &View<'_>, platform: &PlatformPlan, most: u32) -> Option<Actuat
         false => InstancePorts::Each,
     };
     if ports == InstancePorts::Each {
-        ports_of_their_own(view, platform, (&command, most))?;
+        if !command.iter().any(|word| word.contains("${port}")) {
+            let what =
+                "every instance would listen on the same port: `${port}` is not in `command`";
+            return view.refuse_at("command", what, "add `${port}`, or `shared-port: true`");
+        }
+        ports_of_their_own(view, platform, most)?;
     }
     Some(ActuatorPlan::Process { command, ports })
 }
 
 /// Checks that each instance can have a port of the devices' only address.
-fn ports_of_their_own(
-    view: &View<'_>,
-    platform: &PlatformPlan,
-    (command, most): (&[String], u32),
-) -> Option<()> {
+fn ports_of_their_own(view: &View<'_>, platform: &PlatformPlan, most: u32) -> Option<()> {
     let names = Endpoint::each_once(platform.endpoints.iter());
     let [only] = &names[..] else {
         let what = format!(
@@ -98,10 +95,6 @@ fn ports_of_their_own(
             "one address in `platform.devices`, or `shared-port: true`",
         );
     };
-    if !command.iter().any(|word| word.contains("${port}")) {
-        let what = "every instance would listen on the same port: `${port}` is not in `command`";
-        return view.refuse_at("command", what, "add `${port}`, or `shared-port: true`");
-    }
     let first = platform.endpoints.first()?.port;
     if u32::from(first) + most - 1 > u32::from(u16::MAX) {
         let what = format!("the ports of {most} instances from {only} on exceed 65535");
@@ -121,26 +114,6 @@ fn commands(view: &View<'_>) -> Option<ActuatorPlan> {
         return view.refuse_at("set", what, "add `${count}` to its arguments");
     }
     Some(ActuatorPlan::Command { set, actual })
-}
-
-fn kubernetes(view: &View<'_>) -> Option<ActuatorPlan> {
-    let text = |key| view.get(key).map(|view| view.text().to_owned());
-    let Some(name) = text("name") else {
-        let what = "the workload has no name";
-        return view.refuse(what, "add `name`, such as `name: gateway`");
-    };
-    let workload = match view.text_of("workload") {
-        "stateful-set" => Workload::StatefulSet,
-        _ => Workload::Deployment,
-    };
-    let kubeconfig = text("kubeconfig");
-    Some(ActuatorPlan::Kubernetes(KubernetesPlan {
-        workload,
-        name,
-        namespace: text("namespace"),
-        kubeconfig: kubeconfig.map(|path| format!("{}{path}", view.reader().folder())),
-        context: text("context"),
-    }))
 }
 
 /// The words of a command: one at the least.

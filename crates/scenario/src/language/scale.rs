@@ -1,11 +1,10 @@
 //! Keys of `muster scale`.
 
-use super::Scalar::{Bool, File, Text, Time, Whole};
+use super::Scalar::{Bool, Text, Time, Whole};
 use super::{Kind, Owner, key, map, one};
 
 const PROCESS: Owner = Owner::Kind(&["process"]);
 const COMMAND: Owner = Owner::Kind(&["command"]);
-const KUBERNETES: Owner = Owner::Kind(&["kubernetes"]);
 
 object! { pub(super) SCALE:
     key("actuator", map(&ACTUATOR), "Whatever changes the number of instances").required(),
@@ -23,8 +22,7 @@ object! { INSTANCES:
 }
 
 object! { ACTUATOR:
-    key("kind", words!("process", "command", "kubernetes"),
-        "Processes of this machine, commands of the user, or a workload of Kubernetes").required(),
+    key("kind", words!("process", "command"), "Processes of this machine, or commands of the user").required(),
     key("command", Kind::List(&one(Text)),
         "Program of an instance and its arguments; `${port}` is its port, `${index}` its number from 0, `${muster}` this program")
         .of(&[PROCESS]),
@@ -34,10 +32,4 @@ object! { ACTUATOR:
     key("set", Kind::List(&one(Text)), "Program and arguments that set the number `${count}`").of(&[COMMAND]),
     key("actual", Kind::List(&one(Text)), "Program and arguments that print the number of instances which are ready")
         .of(&[COMMAND]),
-    key("workload", words!("deployment", "stateful-set"), "Kind of the workload").or("deployment").of(&[KUBERNETES]),
-    key("name", one(Text), "Name of the workload").of(&[KUBERNETES]),
-    key("namespace", one(Text), "Its namespace; by default that of the context").of(&[KUBERNETES]),
-    key("kubeconfig", one(File),
-        "File of the connection; by default that of KUBECONFIG, of the user, or of the pod").of(&[KUBERNETES]),
-    key("context", one(Text), "Context in that file; by default the current one").of(&[KUBERNETES]),
 }

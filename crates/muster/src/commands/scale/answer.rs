@@ -45,7 +45,8 @@ impl<'a> Answer<'a> {
     pub(super) fn new(
         plan: &'a Plan,
         scale: &ScalePlan,
-        (growth, end): (&Growth, Option<End>),
+        growth: &Growth,
+        end: Option<End>,
         searches: &'a [Entry],
     ) -> Self {
         let capacity = |(instances, interval): &(u32, Measured)| {
@@ -73,7 +74,9 @@ impl<'a> Answer<'a> {
         match &self.end {
             Some(End::AtMost | End::NoGain { .. }) => outcome::PASS,
             Some(End::FailsAtFirst { .. }) => outcome::FAIL,
-            Some(End::GeneratorBound { .. } | End::Unclear { .. }) | None => outcome::INVALID,
+            Some(End::AtLeast { .. } | End::NotSet { .. } | End::Unclear { .. }) | None => {
+                outcome::INVALID
+            }
         }
     }
 
@@ -111,7 +114,7 @@ impl<'a> Answer<'a> {
             Some(End::NoGain { since }) => (
                 "SCALE",
                 format!(
-                    "instances beyond {since} do not help: something that they share is the limit"
+                    "each instance beyond {since} adds less than a fifth of what the first ones carry"
                 ),
             ),
             Some(End::FailsAtFirst { rate }) => (
@@ -121,12 +124,16 @@ impl<'a> Answer<'a> {
                     figure::rate(*rate)
                 ),
             ),
-            Some(End::GeneratorBound { instances, rate }) => (
+            Some(End::AtLeast { instances, rate }) => (
                 "INVALID",
                 format!(
-                    "{instances} instances carry at least {}/s, more than this generator can judge",
+                    "{instances} instances carry at least {}/s, the highest rate tried",
                     figure::rate(*rate)
                 ),
+            ),
+            Some(End::NotSet { instances, why }) => (
+                "INVALID",
+                format!("the target cannot be set to {instances} instances: {why}"),
             ),
             Some(End::Unclear { instances, why }) => (
                 "INVALID",
@@ -178,10 +185,10 @@ pub(super) fn line(entry: &Entry) -> String {
     let loads: Vec<String> = entry
         .load
         .iter()
-        .map(|of| format!("{} {}", of.address, figure::count(of.accepted)))
+        .map(|of| format!("{} {}", of.address, figure::count(of.sent)))
         .collect();
     format!(
-        "instances {:>3}  {what}  in {:.0} s  accepted: {}",
+        "instances {:>3}  {what}  in {:.0} s  sent: {}",
         entry.instances,
         entry.took_s,
         loads.join(", ")

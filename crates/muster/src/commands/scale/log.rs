@@ -1,15 +1,21 @@
 //! The searches of a growth that ended, one line each: a growth that was killed goes on behind them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use muster_model::Micros;
+use muster_plan::{Plan, ScalePlan};
+use muster_result::{Header, encoded, sha256};
 use muster_scale::Outcome;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 /// The name of the file in the folder of the growth.
 const FILE: &str = "scale.jsonl";
+/// Name and version of its form.
+const SCHEMA: &str = "muster-growth/1";
 
 /// A search that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +31,7 @@ pub(super) struct Entry {
     pub(super) began_s: f64,
     /// Its length in seconds, that of the change of instances included.
     pub(super) took_s: f64,
-    /// The load that each address received.
+    /// The load that each address received; empty where it was not counted by address.
     pub(super) load: Vec<Load>,
 }
 
@@ -36,17 +42,37 @@ pub(super) struct Load {
     pub(super) address: String,
     /// Links that connected.
     pub(super) connected: u64,
+    /// Messages that were sent.
+    pub(super) sent: u64,
     /// Messages that were accepted.
     pub(super) accepted: u64,
 }
 
 /// The first line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Head {
-    scenario_sha256: String,
+pub(super) struct Head {
+    schema: String,
+    /// Hash of the plan and its rules.
+    plan: String,
+    /// Hash of `scale`, without the longest wait: that may be raised where instances were too slow.
+    scale: String,
 }
 
-/// The file of the searches.
+impl Head {
+    pub(super) fn new(plan: &Plan, scale: &ScalePlan) -> Self {
+        let scale = ScalePlan {
+            timeout: Micros::ZERO,
+            ..scale.clone()
+        };
+        Self {
+            schema: SCHEMA.to_owned(),
+            plan: Header::digest(plan),
+            scale: sha256(&encoded(&scale)),
+        }
+    }
+}
+
+/// The file of the searches. While it is open, no other growth opens it.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
@@ -59,43 +85,55 @@ impl Log {
         folder.join(FILE).exists()
     }
 
-    /// Opens the file of a folder, and reads the searches in it. A last line that was cut off is dropped.
-    pub(super) fn open(folder: &Path, scenario_sha256: &str) -> Result<(Self, Vec<Entry>)> {
+    /// Opens the file of a folder, and reads the searches in it.
+    ///
+    /// # Errors
+    /// If another growth has it open, or began otherwise.
+    pub(super) fn open(folder: &Path, head: &Head) -> Result<(Self, Vec<Entry>)> {
         let path = folder.join(FILE);
-        let head = Head {
-            scenario_sha256: scenario_sha256.to_owned(),
-        };
-        let mut lines = Vec::new();
-        if let Ok(file) = File::open(&path) {
-            lines = BufReader::new(file).lines().collect::<Result<_, _>>()?;
+        let options = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(&path);
+        let file = options.with_context(|| format!("write to {}", path.display()))?;
+        // A file system without locks does not keep a growth from its result.
+        let lock = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if lock == Err(rustix::io::Errno::WOULDBLOCK) {
+            bail!(
+                "grow the target in {}: a growth is under way there; wait for its end, or end its process",
+                folder.display()
+            );
         }
-        let mut entries = Vec::new();
-        if let Some((first, rest)) = lines.split_first() {
-            let before: Head = serde_json::from_str(first)
-                .with_context(|| format!("read the first line of {}", path.display()))?;
-            if before != head {
-                bail!(
-                    "go on in {}: the scenario has changed since; take it back, or begin anew without --resume",
-                    folder.display()
-                );
-            }
-            entries = rest
-                .iter()
-                .map_while(|line| serde_json::from_str(line).ok())
-                .collect();
-        }
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.with_context(|| format!("write to {}", path.display()))?;
         let mut log = Self { file, path };
-        // What cannot be read goes, so that what follows can be.
-        log.file
-            .set_len(0)
-            .with_context(|| format!("write to {}", log.path.display()))?;
-        log.line(&head)?;
-        for entry in &entries {
-            log.line(entry)?;
+        let mut text = String::new();
+        let read = log.file.read_to_string(&mut text);
+        read.with_context(|| format!("read {}", log.path.display()))?;
+        // What a kill cut off is the last line.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let known = parse(&text[..whole]).map_err(|why| {
+            anyhow!(
+                "read {}: {why}; begin anew without --resume",
+                log.path.display()
+            )
+        })?;
+        if let Some((before, _)) = &known
+            && before != head
+        {
+            bail!(
+                "go on in {}: its scenario, --set or --seed were others; give the same, or begin anew without --resume",
+                folder.display()
+            );
         }
-        Ok((log, entries))
+        let cut = log.file.set_len(whole as u64);
+        cut.with_context(|| format!("write to {}", log.path.display()))?;
+        match known {
+            Some((_, entries)) => Ok((log, entries)),
+            None => {
+                log.line(head)?;
+                Ok((log, Vec::new()))
+            }
+        }
     }
 
     /// Adds a search that ended.
@@ -110,5 +148,82 @@ impl Log {
             .write_all(text.as_bytes())
             .and_then(|()| self.file.sync_data());
         written.with_context(|| format!("write to {}", self.path.display()))
+    }
+}
+
+/// The first line and the searches of whole lines; none of no line.
+fn parse(whole: &str) -> Result<Option<(Head, Vec<Entry>)>, String> {
+    let mut lines = (1..).zip(whole.lines());
+    let Some((_, first)) = lines.next() else {
+        return Ok(None);
+    };
+    let head = serde_json::from_str(first).map_err(|error| format!("line 1: {error}"))?;
+    let entries = lines.map(|(number, line)| {
+        serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
+    });
+    Ok(Some((head, entries.collect::<Result<_, String>>()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn head(plan: &str) -> Head {
+        Head {
+            schema: SCHEMA.to_owned(),
+            plan: plan.to_owned(),
+            scale: "scale".to_owned(),
+        }
+    }
+
+    fn entry(instances: u32) -> Entry {
+        Entry {
+            instances,
+            outcome: Outcome::AtLeast { rate: 9.0 },
+            folder: "01".to_owned(),
+            began_s: 1.0,
+            took_s: 2.0,
+            load: Vec::new(),
+        }
+    }
+
+    fn open(folder: &Path, plan: &str) -> Result<(Log, Vec<Entry>)> {
+        Log::open(folder, &head(plan))
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_left_out_and_an_unreadable_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE);
+        let (mut log, _) = open(folder.path(), "plan").expect("a log");
+        log.append(&entry(1)).expect("it is written");
+        log.append(&entry(2)).expect("it is written");
+        drop(log);
+        let text = fs::read_to_string(&path).expect("a text");
+        fs::write(&path, &text[..text.len() - 3]).expect("it is cut");
+        let (mut log, entries) = open(folder.path(), "plan").expect("a log");
+        assert_eq!(entries, [entry(1)]);
+        log.append(&entry(2)).expect("it is written");
+        drop(log);
+        assert_eq!(fs::read_to_string(&path).expect("a text"), text);
+        let damaged = text.replacen("\"instances\":1", "\"instances\":x", 1);
+        fs::write(&path, &damaged).expect("it is damaged");
+        let error = open(folder.path(), "plan").expect_err("a damaged line");
+        assert!(format!("{error:#}").contains("line 2"), "{error:#}");
+        assert_eq!(fs::read_to_string(&path).expect("a text"), damaged);
+    }
+
+    #[test]
+    fn a_growth_under_way_or_of_another_plan_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (log, _) = open(folder.path(), "plan").expect("a log");
+        let error = open(folder.path(), "plan").expect_err("it is under way");
+        assert!(error.to_string().contains("under way"), "{error:#}");
+        drop(log);
+        let error = open(folder.path(), "another").expect_err("another plan");
+        assert!(error.to_string().contains("were others"), "{error:#}");
+        open(folder.path(), "plan").expect("it goes on");
     }
 }
