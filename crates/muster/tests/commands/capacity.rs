@@ -7,14 +7,14 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::program::{folder_with, muster, program};
+use crate::program::{Gateway, folder_with, json, muster, program};
 
 /// A target of a known capacity.
 const SCENARIO: &str = r#"
 name: capacity
 platform: { kind: gateway, behaviour: { capacity: 400/s, queue: 20000, full: drop } }
 fleet:
-  - { name: meters, count: 20, streams: [ { name: readings, rate: 400/s, qos: 1 } ] }
+  - { name: meters, count: 20, streams: [ { name: readings, rate: 400/s, qos: 1, timeout: 3s } ] }
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
 slo: { response: { p90: "<= 250ms" } }
 "#;
@@ -108,4 +108,35 @@ fn what_no_step_can_judge_is_refused_before_any_load() {
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("--budget"), "{said:?}");
     assert!(!folder.path().join("out").exists());
+}
+
+#[test]
+fn a_target_that_dies_ends_the_search_by_name() {
+    let gateway = Gateway::start(&["--threads", "1"]);
+    let platform = format!(
+        "platform: {{ kind: mqtt, devices: [ \"{}\" ] }}",
+        gateway.url
+    );
+    let stated = SCENARIO.lines().find(|line| line.starts_with("platform"));
+    let text = SCENARIO.replace(stated.expect("a platform"), &platform);
+    // What ends a run by itself ends no search.
+    let stop = "stop-if: { failure-ratio: \"> 10% for 1s\" }\n";
+    let folder = folder_with(&(text + stop));
+    let mut child = program(
+        folder.path(),
+        &["capacity", "scenario.yaml", "--out", "out"],
+    )
+    .stdout(Stdio::piped())
+    .spawn()
+    .expect("it starts");
+    let out = BufReader::new(child.stdout.take().expect("its output is piped"));
+    let mut lines = out.lines().map(|line| line.expect("it tells"));
+    assert!(lines.any(|line| line.starts_with("step")), "no first step");
+    drop(gateway);
+    let rest: Vec<String> = lines.collect();
+    let rest = rest.join("\n");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest}");
+    assert!(rest.contains("the target died"), "{rest}");
+    let answer = json(&folder.path().join("out/capacity.json"));
+    assert_eq!(answer["end"]["end"], "not-recovered", "{answer}");
 }
