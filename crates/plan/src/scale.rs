@@ -12,7 +12,7 @@ pub struct ScalePlan {
     pub least: u32,
     /// The last one, at least `least`.
     pub most: u32,
-    /// The length of steps close to a capacity; the first ones last a quarter of it.
+    /// The length of steps close to a capacity, at the least.
     pub hold: Micros,
     /// The longest wait for a number of instances to be there.
     pub timeout: Micros,

@@ -35,15 +35,9 @@ const CONFIRMING: u64 = 4;
 
 /// Searches the capacity; the exit code says how the search ended.
 pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
-    let mut loaded = scenario_file::load(&args.scenario)?;
+    let loaded = scenario_file::load(&args.scenario)?;
     for warning in &loaded.plan.warnings {
         outcome::remark(&format!("warning: {warning}"));
-    }
-    if !loaded.plan.rules.slos.iter().any(|slo| slo.named) {
-        bail!(
-            "search a capacity: the scenario has no SLO, so that no load is too high; add one, such as `slo: {{ \
-             response: {{ p99: \"<= 250ms\" }} }}`"
-        );
     }
     refuse_unjudged(&loaded.plan)?;
     if !loaded.plan.rules.stop_if.is_empty() {
@@ -67,13 +61,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
             }
         );
     }
-    let stated = loaded.plan.stated_rate();
-    let length = search_length(&loaded.plan, spec.budget);
-    let plan = loaded
-        .plan
-        .adding(length, spec.most / stated.max(f64::MIN_POSITIVE));
-    loaded.plan = plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?;
-    loaded.search = Some(prepared.clone());
+    let loaded = searched(loaded, prepared.clone())?;
     let interrupted = stop_by_signal()?;
     if args.resume.is_some() {
         searching::set_aside(&out)?;
@@ -182,8 +170,29 @@ fn ceiling(args: &CapacityArgs, plan: &Plan) -> Option<Ceiling> {
     }
 }
 
-/// Refuses SLOs that no step is judged by: they would count for nothing.
-fn refuse_unjudged(plan: &Plan) -> Result<()> {
+/// A scenario whose load a search decides on.
+pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
+    let spec = &prepared.begun.spec;
+    let stated = loaded.plan.stated_rate();
+    let length = search_length(&loaded.plan, spec.budget);
+    let plan = loaded
+        .plan
+        .adding(length, spec.most / stated.max(f64::MIN_POSITIVE));
+    Ok(Loaded {
+        plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
+        search: Some(prepared),
+        ..loaded
+    })
+}
+
+/// Refuses a scenario without SLOs, and SLOs that no step is judged by: they would count for nothing.
+pub(super) fn refuse_unjudged(plan: &Plan) -> Result<()> {
+    if !plan.rules.slos.iter().any(|slo| slo.named) {
+        bail!(
+            "search a capacity: the scenario has no SLO, so that no load is too high; add one, such as `slo: {{ \
+             response: {{ p99: \"<= 250ms\" }} }}`"
+        );
+    }
     let named = plan.rules.slos.iter().filter(|slo| slo.named);
     let unjudged = named.filter(|slo| !is_judged_in_steps(slo.bound.name()));
     let unjudged: Vec<String> = unjudged
@@ -200,7 +209,7 @@ fn refuse_unjudged(plan: &Plan) -> Result<()> {
 }
 
 /// The longest time that an SLO allows.
-fn longest_limit(rules: &Rules) -> Micros {
+pub(super) fn longest_limit(rules: &Rules) -> Micros {
     let limits = rules.slos.iter().filter_map(|slo| {
         if let SloBound::Latency { at_most, .. } = slo.bound {
             Some(at_most)

@@ -16,12 +16,13 @@ use muster_model::Micros;
 use muster_net::Clock;
 use muster_plan::{Endpoint, ScalePlan};
 use muster_report::{Dimension, Report};
-use muster_result::{Header, encoded, search_length, sha256};
+use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
 use self::log::{Entry, Head, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
+use crate::commands::capacity::{longest_limit, refuse_unjudged, searched};
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
@@ -33,7 +34,7 @@ const WIDTH: f64 = 0.06;
 /// First rate, and the highest one for each instance, as multiples of the scenario's.
 const FROM: f64 = 0.25;
 const TO: f64 = 100.0;
-/// The first steps are this part of the last ones.
+/// Without a limit of latency, the first steps are this part of the last ones.
 const SHORT: u64 = 4;
 /// A search with less time than this number of the longest steps cannot confirm anything.
 const LEAST_STEPS: u64 = 6;
@@ -51,6 +52,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
             args.scenario.scenario.display()
         );
     };
+    refuse_unjudged(&loaded.plan)?;
     let interrupted = stop_by_signal()?;
     let folder = folder(args, &loaded)?;
     // Before the actuator: whatever another growth left is not touched.
@@ -145,7 +147,7 @@ impl Growing<'_> {
                 Next::Measure(wanted) => wanted,
             };
             let left = budget - self.clock.now();
-            if left < Micros(self.plan.hold.get() * LEAST_STEPS) {
+            if left < self.least_budget() {
                 let why = "the budget is over; give more with --budget".to_owned();
                 break Some(End::Unclear {
                     instances: wanted.instances,
@@ -167,7 +169,7 @@ impl Growing<'_> {
             outcome::say(&format!("{} instances are ready", wanted.instances));
             let loaded = self.searching(actuator, wanted, left)?;
             let number = entries.len() + 1;
-            let Some(searched) = self.search(&loaded, wanted.instances, number)? else {
+            let Some(entry) = self.search(&loaded, wanted.instances, number)? else {
                 break None;
             };
             let there = actuator.actual(&wait);
@@ -175,10 +177,10 @@ impl Growing<'_> {
                 break None;
             }
             let entry = Entry {
-                outcome: as_expected(there, &searched),
+                outcome: as_expected(there, &entry),
                 began_s: begun.as_secs_f64(),
                 took_s: (self.clock.now() - begun).as_secs_f64(),
-                ..searched
+                ..entry
             };
             outcome::say(&answer::line(&entry));
             growth.record(&entry.outcome);
@@ -242,28 +244,43 @@ impl Growing<'_> {
         }
         let stated = plan.stated_rate();
         let further = u64::from(self.plan.most - wanted.instances) + 1;
-        let hold = self.plan.hold;
-        let least = Micros(hold.get() * LEAST_STEPS);
-        let budget = Micros(left.get() / further).max(least);
+        let (short, long) = self.lengths();
+        let budget = Micros(left.get() / further).max(self.least_budget());
         let spec = SearchSpec {
             first: wanted.first,
             most: (stated * TO * f64::from(wanted.instances)).max(wanted.first),
             width: WIDTH,
-            short: Micros(hold.get() / SHORT),
-            long: hold,
+            short,
+            long,
             budget,
         };
-        let factor = spec.most / stated.max(f64::MIN_POSITIVE);
-        let length = search_length(&plan, budget);
-        let plan = plan.adding(length, factor);
-        Ok(Loaded {
-            plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
+        let loaded = Loaded {
+            plan,
             sha256: self.loaded.sha256.clone(),
-            search: Some(Prepared {
-                begun: Begun::new(Header::digest(&self.loaded.plan), Dimension::Rate, spec),
-                earlier: Vec::new(),
-            }),
-        })
+            search: None,
+        };
+        let prepared = Prepared {
+            begun: Begun::new(Header::digest(&self.loaded.plan), Dimension::Rate, spec),
+            earlier: Vec::new(),
+        };
+        searched(loaded, prepared)
+    }
+
+    /// The lengths of a short and a long step. Where an SLO limits a latency, `scale.hold` only lengthens those
+    /// of `muster capacity`: a shorter step passes above the capacity.
+    fn lengths(&self) -> (Micros, Micros) {
+        let hold = self.plan.hold;
+        let limit = longest_limit(&self.loaded.plan.rules);
+        if limit == Micros::ZERO {
+            return (Micros(hold.get() / SHORT), hold);
+        }
+        let (short, long) = SearchSpec::lengths(limit);
+        (short, long.max(hold))
+    }
+
+    fn least_budget(&self) -> Micros {
+        let (_, long) = self.lengths();
+        Micros(long.get().saturating_mul(LEAST_STEPS))
     }
 
     /// Removes what a search that was killed left.

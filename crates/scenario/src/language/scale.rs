@@ -9,7 +9,7 @@ const COMMAND: Owner = Owner::Kind(&["command"]);
 object! { pub(super) SCALE:
     key("actuator", map(&ACTUATOR), "Whatever changes the number of instances").required(),
     key("instances", map(&INSTANCES), "The numbers of instances to measure").or("{}"),
-    key("hold", one(Time), "Length of a step close to the capacity; the first steps last a quarter of it").or("20s")
+    key("hold", one(Time), "Length of a step close to the capacity; where an SLO limits a latency, at least that of `muster capacity`").or("20s")
         .above_zero("nothing can be judged in no time", "such as 20s"),
     key("timeout", one(Time), "Longest wait until a number of instances is ready").or("2m")
         .above_zero("no instance is ready in no time", "such as 2m"),
