@@ -98,9 +98,10 @@ pub struct Criteria {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// Better by more than the tolerance, and chance does not explain it.
+    /// The observed distance is better by more than the tolerance, and the interval excludes equal sides. The true
+    /// distance may still be within the tolerance.
     Better,
-    /// Worse by more than the tolerance, and chance does not explain it.
+    /// Worse, likewise.
     Worse,
     /// The whole interval lies within the tolerance.
     Same,
@@ -223,15 +224,16 @@ impl Compared {
         let half = spread.map(|spread| spread.half(criteria.error));
         let [low, high] = [-1.0, 1.0].map(|sign| half.map(|half| between + sign * half));
         let margins = self.scale.margins(criteria.tolerance, of_base.mean);
+        let runs = of_base.runs + of_change.runs;
         let found = Found {
             between,
             half,
             margins,
-            is_certain: of_base.is_certain() && of_change.is_certain(),
+            most_unseen: self.scale.most_unseen(runs),
         };
         let finding = match has_repetitions {
-            true => self.beside_bounds(found.of_sides(self.direction), [&base, &change]),
-            false => found.of_runs(),
+            true => self.if_bounds_allow(found.of_sides(self.direction), [&base, &change]),
+            false => found.within_these_runs(),
         };
         let is_open = has_repetitions && finding == Finding::Unclear;
         Some(Distance {
@@ -276,7 +278,7 @@ impl Compared {
     }
 
     /// A finding where some values are lower bounds: only what a larger true value would not change stays.
-    fn beside_bounds(&self, finding: Finding, [base, change]: [&[&Observed]; 2]) -> Finding {
+    fn if_bounds_allow(&self, finding: Finding, [base, change]: [&[&Observed]; 2]) -> Finding {
         let is_bounded = |side: &[&Observed]| side.iter().any(|run| run.at_least);
         let stays = match (is_bounded(base), is_bounded(change)) {
             (false, false) => return finding,
@@ -349,6 +351,14 @@ impl Scale {
         }
     }
 
+    /// The share that this number of runs may have without showing it, by the rule of three: 95 % sure.
+    fn most_unseen(self, runs: f64) -> f64 {
+        match self {
+            Self::Ratio { .. } => 0.0,
+            Self::Share { of } => 3.0 / (of * runs).max(1.0),
+        }
+    }
+
     /// The least variance of a run's value: that of rounding, or of counting single messages. Runs that
     /// agree by luck must not prove more than their figures resolve.
     fn least_variance(self, side: &Summary, means: [f64; 2]) -> f64 {
@@ -370,7 +380,6 @@ struct Summary {
     runs: f64,
     mean: f64,
     variance: f64,
-    is_share: bool,
 }
 
 impl Summary {
@@ -383,13 +392,7 @@ impl Summary {
             runs,
             mean,
             variance: squares.sum::<f64>() / (runs - 1.0).max(1.0),
-            is_share: matches!(scale, Scale::Share { .. }),
         })
-    }
-
-    /// True for a share without any in all runs: it has no scatter.
-    fn is_certain(&self) -> bool {
-        self.is_share && self.mean == 0.0
     }
 }
 
@@ -404,14 +407,19 @@ struct Found {
     between: f64,
     half: Option<f64>,
     margins: Margins,
-    is_certain: bool,
+    /// The share of messages that all runs may have and show none of, or only such.
+    most_unseen: f64,
 }
 
 impl Found {
     /// The finding on the sides.
     fn of_sides(&self, direction: Direction) -> Finding {
-        let Some(half) = self.half.filter(|_| !self.is_certain) else {
-            return Finding::Same;
+        let Some(half) = self.half else {
+            // A share of all or none of the messages has no scatter.
+            return match self.between == 0.0 && self.most_unseen <= self.margins.same {
+                true => Finding::Same,
+                false => Finding::Unclear,
+            };
         };
         if self.between.abs() > half && self.between.abs() > self.margins.matters {
             return match self.between > 0.0 {
@@ -426,7 +434,7 @@ impl Found {
     }
 
     /// The finding on these runs. Counts without an interval are facts of these runs.
-    fn of_runs(&self) -> Finding {
+    fn within_these_runs(&self) -> Finding {
         let half = self.half.unwrap_or(0.0);
         match self.between.abs() > half && self.between.abs() > self.margins.matters {
             true => Finding::DiffersHere,

@@ -2,7 +2,7 @@
 
 use muster_judge::compare::{
     Compared, Criteria, Direction, Distance, FALSE_ALARMS, Finding, Judgement, Observed, Scale,
-    TOLERANCE, change_points,
+    Series, TOLERANCE, change_points,
 };
 use muster_model::{mix, unit};
 use proptest::prelude::*;
@@ -281,6 +281,35 @@ fn what_is_not_known_is_left_out() {
 fn no_message_lost_on_either_side_is_the_same() {
     let none = alone(&share(&[0.0; 3], &[0.0; 3]));
     assert_eq!((none.finding, none.by), (Finding::Same, 0.0));
+}
+
+#[test]
+fn no_message_lost_of_a_few_is_unclear() {
+    for (of, finding) in [(400.0, Finding::Unclear), (600.0, Finding::Same)] {
+        let none = Compared {
+            scale: Scale::Share { of },
+            ..latency(&[0.0; 3], &[0.0; 3])
+        };
+        assert_eq!(alone(&none).finding, finding, "3 of {of} x 6 messages");
+    }
+}
+
+#[test]
+fn both_tests_of_a_history_share_its_error() {
+    // Too few for a change of level: only the drift has a p.
+    let series = Series {
+        direction: Direction::Lower,
+        scale: Scale::Ratio { resolution: 1.0 },
+        values: [100.0, 102.0, 104.0, 106.0, 108.0, 110.0].into(),
+    };
+    let drift = |error: f64| {
+        let course = series.course(Criteria { error, ..ALONE });
+        course.drift.expect("a drift")
+    };
+    let p = drift(0.01).p;
+    assert!(p > 0.0 && p < 0.095, "{p}");
+    assert_eq!(drift(p * 1.98).finding, Finding::Same);
+    assert_eq!(drift(p * 2.02).finding, Finding::Worse);
 }
 
 #[test]

@@ -58,8 +58,12 @@ pub struct Course {
 }
 
 impl Series {
-    /// The course of the figure.
+    /// The course of the figure. Both its tests, for changes and for a drift, share the error.
     pub fn course(&self, criteria: Criteria) -> Course {
+        let criteria = Criteria {
+            error: criteria.error / 2.0,
+            ..criteria
+        };
         let known: Vec<(usize, f64)> = self
             .values
             .iter()
