@@ -119,6 +119,14 @@ pub(crate) fn write_certificate(folder: &mut Folder, report: &Report, key: Optio
     }
 }
 
+/// Writes the certificate of a folder anew after files were added to it; a run that could not write all has none.
+pub(crate) fn certify_again(folder: &Path, report: &Report) -> Result<()> {
+    match folder.join(CERTIFICATE).exists() {
+        true => certificate(folder, report, None),
+        false => Ok(()),
+    }
+}
+
 fn certificate(folder: &Path, report: &Report, key: Option<&Path>) -> Result<()> {
     let key = key.map(SigningKey::read).transpose()?;
     let certificate = certify(report, &read_files(folder)?);

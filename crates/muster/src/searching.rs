@@ -14,23 +14,33 @@ use muster_judge::capacity::SearchSpec;
 use muster_plan::Plan;
 use muster_report::{CapacityStep, Dimension};
 use muster_result::CapacitySearch;
+use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::is_being_written;
 use crate::outcome;
 
 /// The journal in the folder of a result.
-const FILE: &str = "search.jsonl";
+pub(crate) const FILE: &str = "search.jsonl";
 /// Name and version of its form.
 const SCHEMA: &str = "muster-search/1";
 /// Files of a run in its folder; they move aside when the search goes on in another run.
-const OF_RUN: [&str; 5] = [
+const OF_RUN: [&str; 11] = [
     "windows.bin",
     "result.json",
     "report.html",
     "steps.csv",
     "gateway.json",
+    "capacity.json",
+    "capacity.html",
+    "capacity.csv",
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    SIGNATURE,
 ];
+
+/// Begin of the name of a folder that holds an earlier run of the search; its number follows.
+const ASIDE: &str = "run-";
 
 /// A search as its journal begins with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,7 +169,7 @@ pub(crate) fn read(folder: &Path) -> Result<Prepared> {
 }
 
 /// The search that a journal holds; a last line without an end is left out.
-fn parse(text: &str) -> Result<Prepared, String> {
+pub(crate) fn parse(text: &str) -> Result<Prepared, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = (1..).zip(whole.lines());
     let (_, first) = lines.next().ok_or("it has no whole line")?;
@@ -179,16 +189,31 @@ fn parse(text: &str) -> Result<Prepared, String> {
     })
 }
 
-/// Moves the files of an earlier run into a folder `run-N`.
+/// Returns whether a folder of this name holds an earlier run of a search.
+pub(crate) fn is_aside(name: &str) -> bool {
+    let number = name.strip_prefix(ASIDE);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// Moves the files of an earlier run into a folder `run-N`. The journal goes on, and stays there as that run left
+/// it, so that its certificate still holds.
 pub(crate) fn set_aside(folder: &Path) -> Result<()> {
-    let free = (1_u32..).map(|number| folder.join(format!("run-{number}")));
+    let free = (1_u32..).map(|number| folder.join(format!("{ASIDE}{number}")));
     let aside: PathBuf = free
         .into_iter()
         .find(|path| !path.exists())
         .context("find a free name")?;
-    let there = OF_RUN.iter().filter(|name| folder.join(name).exists());
+    let there: Vec<_> = OF_RUN
+        .iter()
+        .filter(|name| folder.join(name).exists())
+        .collect();
+    if there.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(&aside).with_context(|| format!("create {}", aside.display()))?;
+    fs::copy(folder.join(FILE), aside.join(FILE))
+        .with_context(|| format!("copy {FILE} into {}", aside.display()))?;
     for name in there {
-        fs::create_dir_all(&aside).with_context(|| format!("create {}", aside.display()))?;
         fs::rename(folder.join(name), aside.join(name))
             .with_context(|| format!("move {name} into {}", aside.display()))?;
     }
@@ -273,6 +298,30 @@ mod tests {
         }
         let end = end_after(spec(), &steps).expect("a search");
         assert!(matches!(end, Some(SearchEnd::Found(found)) if found.interval.lower <= CAPACITY));
+    }
+
+    #[test]
+    fn an_earlier_run_moves_aside_with_its_answer_and_its_certificate() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        set_aside(path).expect("nothing moves");
+        assert!(!path.join("run-1").exists());
+        for name in OF_RUN.iter().chain([&FILE]) {
+            fs::write(path.join(name), name).expect("it is written");
+        }
+        set_aside(path).expect("it moves");
+        let names = |path: &Path| {
+            let entries = fs::read_dir(path).expect("a folder");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            let mut names: Vec<_> = names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names(path), ["run-1", FILE]);
+        assert_eq!(names(&path.join("run-1")).len(), OF_RUN.len() + 1);
+        assert!(is_aside("run-1") && !is_aside("run-x") && !is_aside("other"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::in_words;
+use crate::result::indented;
 use crate::steps::table;
 use crate::text::reason;
 use crate::{Consequence, Percentiles, Report, RunResult, Step};
@@ -240,8 +241,7 @@ impl CapacityReport {
 
     /// The answer as `capacity.json` holds it.
     pub fn to_json(&self) -> String {
-        let json = serde_json::to_string_pretty(self);
-        json.expect("an answer has no key that is no text") + "\n"
+        indented(self)
     }
 
     /// Reads `capacity.json`.

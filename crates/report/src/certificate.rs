@@ -8,6 +8,7 @@ use muster_measure::{Ledger, Rates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::result::indented;
 use crate::{Figure, GeneratorUse, Latencies, Report, RuleKind, Step, Verdict};
 
 /// The name and version of the form of a certificate.
@@ -147,10 +148,7 @@ impl Certificate {
 
     /// The text of `certificate.json`: indented, with a line feed at the end.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        let mut text = text.expect("it holds only string keys, so that it is always JSON");
-        text.push('\n');
-        text
+        indented(self)
     }
 
     /// The certificate in a few lines.

@@ -5,6 +5,7 @@ use muster_model::{Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::Window;
+use crate::result::indented;
 
 mod history;
 mod markdown;
@@ -149,10 +150,7 @@ pub struct ComparedFigure {
 impl Compare {
     /// The text of `compare.json`: indented, with a line feed at the end.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        let mut text = text.expect("it holds only string keys, so that it is always JSON");
-        text.push('\n');
-        text
+        indented(self)
     }
 
     /// The comparison and the windows for its charts as JSON.

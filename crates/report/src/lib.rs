@@ -63,7 +63,7 @@ pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use muster_judge::{Consequence, RuleKind, RunResult};
 pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
-pub use result::{ReadError, Report, SCHEMA, Schema};
+pub use result::{ReadError, Report, SCHEMA, SEARCHED, Schema};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use steps::{Step, steps_csv};
 pub use text::text;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::result::indented;
 use crate::{Figure, Report, RunResult};
 
 /// The name and version of the form of `repeat.json`.
@@ -150,10 +151,7 @@ impl RepeatedRun {
 impl Repeat {
     /// The text of `repeat.json`, indented, with a line feed at the end.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        let mut text = text.expect("it holds only string keys, so that it is always JSON");
-        text.push('\n');
-        text
+        indented(self)
     }
 
     /// The summary: the verdict, what speaks against it, and the spread as a table.

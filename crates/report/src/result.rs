@@ -14,6 +14,9 @@ use crate::{
 /// The name and version of the form in which a result is written.
 pub const SCHEMA: &str = "muster/1";
 
+/// `load` of the environment of a run on whose load a search decided.
+pub const SEARCHED: &str = "searched";
+
 /// The result of one run.
 ///
 /// A figure that is not known is `null`, never 0.
@@ -116,6 +119,11 @@ impl Report {
         self.environment.get("part").and_then(Value::as_str)
     }
 
+    /// Returns whether a search decided on the load, by `load` of the environment.
+    pub fn is_searched(&self) -> bool {
+        self.environment.get("load").and_then(Value::as_str) == Some(SEARCHED)
+    }
+
     /// Returns whether the run still goes on, so that it is not judged.
     pub fn is_running(&self) -> bool {
         self.unfinished.as_ref().is_some_and(Unfinished::is_running)
@@ -157,6 +165,11 @@ impl Report {
         let value = self.published.get(name)?;
         serde_json::from_value(value.clone()).ok()
     }
+}
+
+/// A value as indented JSON with a line feed at the end, as a file holds it.
+pub(crate) fn indented(value: &impl Serialize) -> String {
+    json(value, true) + "\n"
 }
 
 fn json(value: &impl Serialize, is_indented: bool) -> String {

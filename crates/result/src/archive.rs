@@ -29,6 +29,8 @@ use samples::SampleSeries;
 /// The first record: all that is known before the first message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
+    /// Version of the program that ran.
+    pub muster: String,
     /// The plan without its secrets.
     pub plan: Plan,
     /// The run, which its parts share.
@@ -177,11 +179,38 @@ impl Header {
         plan.platform.about = None;
         sha256(&encoded(&plan))
     }
+
+    /// The digest that the plan of this header has; none if a part of it that counts was not written.
+    pub(crate) fn digest_again(&self) -> Option<String> {
+        let plan = &self.plan;
+        let has_table = plan.fleets.iter().any(|fleet| fleet.data.is_some());
+        let written: Json = serde_json::from_str(&plan.resolved).ok()?;
+        let mut fleets = written.get("fleet")?.as_array()?.iter();
+        (!has_table && !fleets.any(is_cut)).then(|| Self::digest(plan))
+    }
+
+    /// Reads the header of an archive: the plan as it was before the first message.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        match Records::new(bytes).next() {
+            Some(Record::Header(header)) => decoded(&header).context("read the header"),
+            Some(_) | None => bail!("it does not begin with the header of a run"),
+        }
+    }
 }
 
 /// True if a part of the scenario, as it was written, refers to the environment.
 fn refers_to_environment(written: &Json) -> bool {
     written.to_string().contains("${env:")
+}
+
+/// True if [`Header::for_disk`] leaves out a part of a fleet, as it was written.
+fn is_cut(fleet: &Json) -> bool {
+    let streams = fleet.get("streams").and_then(Json::as_array);
+    let payloads = streams.into_iter().flatten();
+    let payloads = payloads.filter_map(|stream| stream.get("payload"));
+    let of_client = ["/client/will", "/client/id"];
+    let of_client = of_client.iter().filter_map(|part| fleet.pointer(part));
+    payloads.chain(of_client).any(refers_to_environment)
 }
 
 impl Header {

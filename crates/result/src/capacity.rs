@@ -253,8 +253,21 @@ fn record(search: &mut Search, step: &CapacityStep) {
 /// # Errors
 /// If nothing can be searched by the specification.
 pub fn end_after(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Option<SearchEnd>> {
-    Ok(match searched(spec, steps)?.next() {
+    Ok(standing_after(spec, steps)?.0)
+}
+
+/// The end of a search that is over after these steps, and the interval that they leave; none in the ramp.
+///
+/// # Errors
+/// If nothing can be searched by the specification.
+pub fn standing_after(
+    spec: SearchSpec,
+    steps: &[CapacityStep],
+) -> Result<(Option<SearchEnd>, Option<Interval>)> {
+    let search = searched(spec, steps)?;
+    let end = match search.next() {
         Next::Hold(_) => None,
         Next::End(end) => Some(end),
-    })
+    };
+    Ok((end, search.known()))
 }

@@ -8,7 +8,7 @@ use muster_report::{
 };
 use serde_json::Value;
 
-use crate::{Archive, sha256};
+use crate::{Archive, Header, sha256};
 
 /// The certificate itself, which it cannot list.
 pub const CERTIFICATE: &str = "certificate.json";
@@ -70,12 +70,16 @@ pub fn check(files: &Files, version: &str) -> Result<Checked> {
         );
     }
     let mut faults = file_faults(&certificate, files);
+    faults.extend(header_fault(&certificate, files));
     match recomputed(files) {
         Ok(report) => faults.extend(figure_faults(&report, &stated, files)),
         Err(error) => faults.push(format!("the windows give no report: {error:#}")),
     }
     Ok(Checked {
-        figures: leaves(&stated),
+        figures: ["figures", "steps", "verdict"]
+            .map(|key| leaves(&stated[key]))
+            .iter()
+            .sum(),
         certificate,
         faults,
     })
@@ -109,6 +113,17 @@ fn file_faults(certificate: &Certificate, files: &Files) -> Vec<String> {
     let added = files.keys().filter(is_added);
     faults.extend(added.map(|name| format!("{name} was added: the certificate does not list it")));
     faults
+}
+
+/// A digest that is not the one of the plan in the header, where all of the plan was written.
+fn header_fault(certificate: &Certificate, files: &Files) -> Option<String> {
+    let header = Header::read(files.get("windows.bin")?).ok()?;
+    let digest = header.digest_again()?;
+    (certificate.resolved_sha256.as_ref() != Some(&digest)).then(|| {
+        format!(
+            "{CERTIFICATE}: resolved_sha256 is not the digest of the plan and the rules, {digest}"
+        )
+    })
 }
 
 /// The report that the windows give, by the rules in their header.

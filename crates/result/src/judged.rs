@@ -16,7 +16,7 @@ use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
-    Assembly, GeneratorUse, JudgedStep, Names, Report, Step, TargetUse, Unfinished,
+    Assembly, GeneratorUse, JudgedStep, Names, Report, SEARCHED, Step, TargetUse, Unfinished,
 };
 
 use crate::archive::Archive;
@@ -293,7 +293,7 @@ impl Archive {
         let is_part = self.header.part != Part::WHOLE;
         all.extend(events::of_series(summary, &self.windows, is_part));
         Ok(Report {
-            muster: env!("CARGO_PKG_VERSION").to_owned(),
+            muster: self.header.muster.clone(),
             name: plan.name.clone(),
             run: format!("{:08x}", self.header.run.0),
             seed: plan.seed,
@@ -311,13 +311,18 @@ impl Archive {
         })
     }
 
-    /// The environment of the run, with the part of it that this is.
+    /// The environment of the run, with the part of it that this is, and who decided on its load.
     fn environment(&self) -> Result<serde_json::Value> {
         let mut environment: serde_json::Value =
             serde_json::from_str(&self.header.environment).context("read the environment")?;
         let part = self.header.part;
-        if let Some(map) = environment.as_object_mut().filter(|_| part != Part::WHOLE) {
-            map.insert("part".to_owned(), part.to_string().into());
+        if let Some(map) = environment.as_object_mut() {
+            if part != Part::WHOLE {
+                map.insert("part".to_owned(), part.to_string().into());
+            }
+            if self.header.plan.adds_up_to.is_some() {
+                map.insert("load".to_owned(), SEARCHED.into());
+            }
         }
         Ok(environment)
     }

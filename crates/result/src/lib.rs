@@ -20,7 +20,7 @@ pub mod series;
 mod so_far;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
-pub use capacity::{CapacitySearch, end_after, search_length};
+pub use capacity::{CapacitySearch, end_after, search_length, standing_after};
 pub use counters::NotedCounter;
 pub use events::{CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, event_of};
 pub use live::{

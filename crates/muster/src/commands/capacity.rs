@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
-use muster_judge::capacity::{SearchEnd, SearchSpec};
+use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, Rules, SloBound, is_judged_in_steps};
 use muster_model::{Micros, figure};
 use muster_plan::Plan;
@@ -13,7 +13,8 @@ use muster_report::{
     CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, Report,
     capacity_html,
 };
-use muster_result::{CapacitySearch, Header, end_after, search_length};
+use muster_result::certificate::Files;
+use muster_result::{Header, end_after, search_length, standing_after};
 
 use crate::args::{CapacityArgs, Find, RunArgs};
 use crate::calibration::Calibration;
@@ -71,8 +72,16 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         outcome::say(&done.summary);
         return Ok(done.outcome().exit_code());
     };
-    let answer = answer(report, search, &prepared.begun);
+    let answer = Held {
+        begun: &prepared.begun,
+        steps: search.held(),
+        sessions: search.session(),
+        end: search.end().cloned(),
+        known: search.known(),
+    }
+    .answer(report);
     write(&answer, &out)?;
+    outputs::certify_again(&out, report)?;
     outcome::say(&answer.text());
     outcome::say(&format!("answer: {}", out.join("capacity.html").display()));
     Ok(code(&answer))
@@ -229,46 +238,103 @@ fn run_args(args: &CapacityArgs, out: PathBuf) -> RunArgs {
     }
 }
 
-/// The answer, with the results that the closed ledger gave to the steps of the last run.
-fn answer(report: &Report, search: &CapacitySearch, begun: &Begun) -> CapacityReport {
-    let result_at_end = |step: &CapacityStep| {
-        let mut all = report.steps.iter();
-        let same = all.find(|of| of.from_s.to_bits() == step.figures.from_s.to_bits());
-        same.filter(|_| step.session == search.session())?.result
-    };
-    let steps = search.held().iter().map(|step| CapacityStep {
-        result_at_end: result_at_end(step),
-        ..step.clone()
-    });
-    let answer = CapacityReport {
-        schema: CAPACITY_SCHEMA.to_owned(),
-        muster: report.muster.clone(),
-        name: report.name.clone(),
-        run: report.run.clone(),
-        scenario_sha256: report.scenario_sha256.clone(),
-        find: begun.find,
-        limits: begun.spec.clone(),
-        sessions: search.session(),
-        end: search.end().cloned(),
-        known: search.known(),
-        certified: None,
-        refuted: None,
-        first_failing: None,
-        generator: begun.ceiling.clone().map(CapacityCeiling::new),
-        steps: steps.collect(),
-    };
-    answer.concluded(report)
+/// A search as it ended.
+struct Held<'a> {
+    begun: &'a Begun,
+    steps: &'a [CapacityStep],
+    sessions: u64,
+    end: Option<SearchEnd>,
+    known: Option<Interval>,
 }
 
-/// Writes the answer in all its forms.
+impl Held<'_> {
+    /// The answer, with the results that the closed ledger gave to the steps of the last run.
+    fn answer(self, report: &Report) -> CapacityReport {
+        let result_at_end = |step: &CapacityStep| {
+            let mut all = report.steps.iter();
+            let same = all.find(|of| of.from_s.to_bits() == step.figures.from_s.to_bits());
+            same.filter(|_| step.session == self.sessions)?.result
+        };
+        let steps = self.steps.iter().map(|step| CapacityStep {
+            result_at_end: result_at_end(step),
+            ..step.clone()
+        });
+        let answer = CapacityReport {
+            schema: CAPACITY_SCHEMA.to_owned(),
+            muster: report.muster.clone(),
+            name: report.name.clone(),
+            run: report.run.clone(),
+            scenario_sha256: report.scenario_sha256.clone(),
+            find: self.begun.find,
+            limits: self.begun.spec.clone(),
+            sessions: self.sessions,
+            end: self.end,
+            known: self.known,
+            certified: None,
+            refuted: None,
+            first_failing: None,
+            generator: self.begun.ceiling.clone().map(CapacityCeiling::new),
+            steps: steps.collect(),
+        };
+        answer.concluded(report)
+    }
+}
+
+/// The answer in all its forms, by their files.
+fn forms(answer: &CapacityReport) -> [(&'static str, Option<String>); 3] {
+    [
+        ("capacity.json", Some(answer.to_json())),
+        ("capacity.html", Some(capacity_html(answer))),
+        ("capacity.csv", answer.csv()),
+    ]
+}
+
 fn write(answer: &CapacityReport, out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
-    write_whole(&out.join("capacity.json"), &answer.to_json())?;
-    write_whole(&out.join("capacity.html"), &capacity_html(answer))?;
-    match answer.csv() {
-        Some(csv) => write_whole(&out.join("capacity.csv"), &csv),
-        None => Ok(()),
+    for (name, text) in forms(answer) {
+        if let Some(text) = text {
+            write_whole(&out.join(name), &text)?;
+        }
     }
+    Ok(())
+}
+
+/// Files of an answer that do not follow from the journal and the result of the last run.
+pub(crate) fn faults(files: &Files) -> Vec<String> {
+    let Some(stated) = files.get("capacity.json") else {
+        return Vec::new();
+    };
+    let own = match recomputed(stated, files) {
+        Ok(own) => own,
+        Err(error) => return vec![format!("capacity.json cannot be recomputed: {error:#}")],
+    };
+    let differing = forms(&own).into_iter().filter(|(name, text)| {
+        files.get(*name).map(Vec::as_slice) != text.as_deref().map(str::as_bytes)
+    });
+    differing
+        .map(|(name, _)| format!("{name} does not follow from {}", searching::FILE))
+        .collect()
+}
+
+/// The answer that the journal gives. Whether the user ended the search, and in which run, only the answer says.
+fn recomputed(stated: &[u8], files: &Files) -> Result<CapacityReport> {
+    let text = |name: &str| {
+        let bytes = files.get(name).with_context(|| format!("find {name}"))?;
+        str::from_utf8(bytes).with_context(|| format!("read {name}"))
+    };
+    let stated = str::from_utf8(stated).context("read it")?;
+    let stated = CapacityReport::from_json(stated).map_err(|why| anyhow!(why))?;
+    let report = Report::from_json(text("result.json")?)?;
+    let journal = searching::parse(text(searching::FILE)?).map_err(|why| anyhow!(why))?;
+    let (end, known) = standing_after(journal.begun.spec.clone(), &journal.earlier)?;
+    let held = Held {
+        begun: &journal.begun,
+        steps: &journal.earlier,
+        sessions: stated.sessions,
+        end: end.filter(|_| stated.end.is_some()),
+        known,
+    };
+    Ok(held.answer(&report))
 }
 
 const fn code(answer: &CapacityReport) -> u8 {

@@ -437,6 +437,7 @@ fn header(
         "machine": machine,
     });
     Header {
+        muster: env!("CARGO_PKG_VERSION").to_owned(),
         plan: Header::for_disk(plan.clone()),
         run: spread.run,
         part: spread.part,

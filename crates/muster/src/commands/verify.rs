@@ -7,7 +7,9 @@ use anyhow::{Context, Result, bail};
 use muster_result::certificate::{CERTIFICATE, Files, SIGNATURE, check};
 
 use crate::args::VerifyArgs;
+use crate::commands::capacity;
 use crate::outcome;
+use crate::searching::is_aside;
 use crate::signing::VerifyingKey;
 
 /// Faults that are printed; more are counted.
@@ -19,12 +21,13 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     let files = read_files(&args.folder)?;
     let mut checked = check(&files, env!("CARGO_PKG_VERSION"))
         .with_context(|| format!("verify {}", args.folder.display()))?;
+    checked.faults.extend(capacity::faults(&files));
     let signature = files.get(SIGNATURE);
     if let Some(key) = &key {
         match signature {
             None => checked
                 .faults
-                .push(format!("{SIGNATURE} is missing: nobody signed")),
+                .push(format!("{SIGNATURE} is missing: not signed")),
             Some(bytes) if !key.has_signed(&files[CERTIFICATE], bytes) => checked.faults.push(
                 format!("{SIGNATURE} is not of this key and this certificate"),
             ),
@@ -50,12 +53,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
         (None, Some(_)) => {
             format!("INTERNALLY CONSISTENT: {follows}; signed, and not checked: give --key PUB.pem")
         }
-        (None, None) => format!("INTERNALLY CONSISTENT: {follows}; nobody signed"),
+        (None, None) => format!("INTERNALLY CONSISTENT: {follows}; not signed"),
     });
     Ok(outcome::PASS)
 }
 
-/// The files of a folder. A folder in it belongs to no result.
+/// The files of a folder. A folder in it belongs to no result, but for the earlier runs of a search.
 pub(crate) fn read_files(folder: &Path) -> Result<Files> {
     let named = || format!("read {} (name the folder of a run)", folder.display());
     let mut files = Files::new();
@@ -63,6 +66,9 @@ pub(crate) fn read_files(folder: &Path) -> Result<Files> {
         let entry = entry.with_context(named)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.path().is_dir() {
+            if is_aside(&name) {
+                continue;
+            }
             bail!("{}: the folder {name} in it belongs to no run", named());
         }
         let bytes =

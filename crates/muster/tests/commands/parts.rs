@@ -172,6 +172,8 @@ fn devices_and_backend_in_two_processes_make_the_ledger_of_one() {
         &["merge", "devices", "backend", "--out", "whole"],
     );
     assert_eq!(merged.code, 0, "{merged:?}");
+    let verified = muster(site.path(), &["verify", "whole"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
     let alone = muster(
         site.path(),
         &["run", "scenario.yaml", "--out", "alone", "--quiet"],

@@ -4,6 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use muster_judge::{Allowance, SloBound};
+use muster_measure::{Record, Records, encode_record};
+use muster_report::{Report, certificate_html, html};
+use muster_result::certificate::certify;
+use muster_result::{Archive, encoded};
 use proptest::prelude::*;
 use rcgen::{KeyPair, PKCS_ED25519};
 use serde_json::{Value, json};
@@ -90,7 +95,7 @@ fn an_unsigned_certificate_is_never_authentic() {
     fs::remove_file(folder.path().join("certificate.sig")).expect("it is there");
     let said = verify(folder.path(), &[]);
     assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.out.contains("nobody signed"), "{}", said.out);
+    assert!(said.out.contains("not signed"), "{}", said.out);
     assert!(!said.out.contains("AUTHENTIC"), "{}", said.out);
     let said = verify(folder.path(), &["--key", &key("key.pub")]);
     assert_eq!(said.code, 1, "{said:?}");
@@ -126,6 +131,78 @@ fn files_that_were_exchanged_removed_or_added_are_refused() {
     let folder = copy();
     fs::remove_file(folder.path().join("certificate.html")).expect("it is there");
     assert_refused(folder.path(), "certificate.html does not follow");
+}
+
+/// A bound that was changed in the header, its checksum set right, and all other files written anew: only the
+/// digest of the plan still says what it was.
+#[test]
+fn a_run_that_was_judged_by_another_bound_is_refused() {
+    let folder = copy();
+    let path = folder.path().join("windows.bin");
+    let bytes = fs::read(&path).expect("windows");
+    let mut records = Records::new(&bytes);
+    records.next().expect("a header");
+    let rest = &bytes[records.bytes_read()..];
+    let mut header = Archive::read(&bytes, "windows.bin").expect("a run").header;
+    let bounds = header.plan.rules.slos.iter_mut().map(|slo| &mut slo.bound);
+    let loss = bounds.filter(|bound| matches!(bound, SloBound::Loss(_)));
+    let replaced = loss.map(|bound| *bound = SloBound::Loss(Allowance::Count(7)));
+    assert!(replaced.count() > 0, "a bound was changed");
+    let mut forged = Vec::new();
+    encode_record(&Record::Header(encoded(&header)), &mut forged).expect("a record");
+    forged.extend_from_slice(rest);
+    fs::write(&path, &forged).expect("it is written");
+    assert_refused(folder.path(), "windows.bin is not the file");
+    list_again(folder.path(), "windows.bin");
+    assert_refused(folder.path(), "certificate.json: declared");
+    let report = Archive::read(&forged, "windows.bin").and_then(|archive| archive.report());
+    let report = report.expect("a report");
+    write_anew(folder.path(), &report);
+    assert_refused(
+        folder.path(),
+        "resolved_sha256 is not the digest of the plan and the rules",
+    );
+}
+
+/// Writes result and certificate as if the report were the true one.
+fn write_anew(folder: &Path, report: &Report) {
+    let put = |name: &str, text: &str| fs::write(folder.join(name), text).expect("it is written");
+    put("result.json", &report.to_json());
+    put("report.html", &html(report));
+    let names = fs::read_dir(folder).expect("a folder");
+    let files = names.map(|entry| {
+        let entry = entry.expect("an entry");
+        let bytes = fs::read(entry.path()).expect("a file");
+        (entry.file_name().to_string_lossy().into_owned(), bytes)
+    });
+    let certificate = certify(report, &files.collect());
+    put("certificate.json", &certificate.to_json());
+    put("certificate.html", &certificate_html(&certificate));
+}
+
+/// A search whose first load fails, and an earlier run of it in its folder.
+#[test]
+fn what_a_search_wrote_is_verified_with_its_answer() {
+    let text = SCENARIO.replace("{ loss: 0 }", "{ loss: 0, response: { p99: \"<= 1us\" } }");
+    let folder = folder_with(&text);
+    let options = ["capacity", "scenario.yaml", "--budget", "5m", "--out", "run"];
+    let said = muster(folder.path(), &options);
+    assert_eq!(said.code, 1, "{said:?}");
+    let run = folder.path().join("run");
+    let said = verify(&run, &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("capacity.json"), "{}", said.out);
+    let result = read(&run.join("result.json"));
+    assert_eq!(result["environment"]["load"], "searched");
+    fs::create_dir(run.join("run-1")).expect("a folder");
+    assert_eq!(verify(&run, &[]).code, 0, "an earlier run has its own");
+    let answer = run.join("capacity.json");
+    let text = fs::read_to_string(&answer).expect("an answer");
+    let forged = text.replacen("\"load\": 10.0", "\"load\": 70.0", 1);
+    assert_ne!(text, forged);
+    fs::write(&answer, forged).expect("it is written");
+    list_again(&run, "capacity.json");
+    assert_refused(&run, "capacity.json does not follow from search.jsonl");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Unit;
 use super::text::p_in_words;
+use crate::result::indented;
 
 /// The name and version of the form of a history.
 pub const HISTORY_SCHEMA: &str = "muster-history/1";
@@ -95,10 +96,7 @@ pub struct HistoryChange {
 impl History {
     /// The history as JSON, indented, with a line feed at the end.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        let mut text = text.expect("it holds only string keys, so that it is always JSON");
-        text.push('\n');
-        text
+        indented(self)
     }
 
     /// The history as text.

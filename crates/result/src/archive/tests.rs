@@ -61,6 +61,7 @@ fleet:
 
 fn archive(plan: Plan, windows: WindowDelta) -> Archive {
     let header = Header {
+        muster: "0.1.0".to_owned(),
         resolved_sha256: Header::digest(&plan),
         plan,
         run: RunId(1),
