@@ -1,5 +1,7 @@
 //! Two sides of results, compared: their set-ups, then each figure, then the verdict.
 
+use std::collections::BTreeSet;
+
 use muster_judge::compare::{
     Compared, Criteria, Direction, FALSE_ALARMS, Finding, Judgement, Observed, REPETITIONS_MIN,
 };
@@ -12,9 +14,9 @@ mod figures;
 mod history;
 mod setup;
 
-pub use history::history;
+pub use history::{PastResult, PastRun, history, unmatched_in_history};
 
-use figures::{Picked, ofs};
+use figures::{Picked, figures_of};
 
 /// Runs of a side that the charts show; more lines look alike.
 const OVERLAID_MAX: usize = 4;
@@ -49,6 +51,7 @@ pub struct CompareOptions {
 /// Compares each side after the first with the first.
 pub fn compare(sides: &[SideRuns], options: &CompareOptions) -> Compare {
     let (base, changes) = sides.split_first().expect("a comparison has a base");
+    let named = unmatched(sides, options);
     let comparisons: Vec<Comparison> = changes
         .iter()
         .map(|change| {
@@ -56,6 +59,7 @@ pub fn compare(sides: &[SideRuns], options: &CompareOptions) -> Compare {
                 base,
                 change,
                 options,
+                unmatched: &named,
             }
             .comparison()
         })
@@ -69,6 +73,34 @@ pub fn compare(sides: &[SideRuns], options: &CompareOptions) -> Compare {
             .unwrap_or(Judgement::NotComparable),
         comparisons,
     }
+}
+
+/// The choices that no run of these sides has.
+fn unmatched(sides: &[SideRuns], options: &CompareOptions) -> Vec<String> {
+    let all = sides.iter().flat_map(|side| &side.runs);
+    let counted: Vec<&Report> = all
+        .map(|(_, run)| run)
+        .filter(|run| left_out(run).is_none())
+        .collect();
+    let figures = counted.iter().flat_map(|run| figures_of(run));
+    let names: BTreeSet<String> = figures
+        .flat_map(|(scope, of)| [of.title(&scope), of.name])
+        .collect();
+    let has_key = |key: &str| counted.iter().any(|run| setup::has(run, key));
+    unmatched_in(options, |name| names.contains(name), has_key)
+}
+
+/// A sentence for each name of `--decide` and each key of `--ignore` that is not there.
+fn unmatched_in(
+    options: &CompareOptions,
+    has_figure: impl Fn(&str) -> bool,
+    has_key: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let decide = options.decide.iter().filter(|name| !has_figure(name));
+    let decide = decide.map(|name| format!("no run has a figure of the name {name} (--decide)"));
+    let ignore = options.ignore.iter().filter(|key| !has_key(key));
+    let ignore = ignore.map(|key| format!("no scenario has the key {key} (--ignore)"));
+    decide.chain(ignore).collect()
 }
 
 /// The windows of the runs whose figures count, for the charts: at most [`OVERLAID_MAX`] a side.
@@ -108,6 +140,8 @@ struct Pair<'a> {
     base: &'a SideRuns,
     change: &'a SideRuns,
     options: &'a CompareOptions,
+    /// Choices that name nothing on any side.
+    unmatched: &'a [String],
 }
 
 /// One figure of all runs of both sides, before it is compared.
@@ -179,12 +213,12 @@ impl Pair<'_> {
                  with --ignore"
             ));
         }
+        if found.is_empty() {
+            found.extend_from_slice(self.unmatched);
+        }
         let is_decided = of.figures.iter().any(|figure| figure.decides);
         if found.is_empty() && !is_decided {
-            found.push(match self.options.decide.as_slice() {
-                [] => "no figure that decides is known on both sides".to_owned(),
-                names => format!("no run has a figure of the name {}", names.join(", ")),
-            });
+            found.push("no figure that decides is known on both sides".to_owned());
         }
         found
     }
@@ -193,7 +227,7 @@ impl Pair<'_> {
     fn rows(&self) -> Vec<Row> {
         let of = |side: &SideRuns| -> Vec<Vec<(String, Picked)>> {
             let counted = side.runs.iter().filter(|(_, run)| left_out(run).is_none());
-            counted.map(|(_, run)| ofs(run)).collect()
+            counted.map(|(_, run)| figures_of(run)).collect()
         };
         let (base, change) = (of(self.base), of(self.change));
         let has_same_streams =
@@ -230,7 +264,7 @@ impl Pair<'_> {
     /// Returns whether a figure decides: of the whole run if both sides have the same streams, else of each
     /// common stream.
     fn decides(&self, scope: &str, picked: &Picked, has_same_streams: bool) -> bool {
-        let title = format!("{} [{scope}]", picked.name);
+        let title = picked.title(scope);
         match self.options.decide.as_slice() {
             [] => picked.decides && (scope == RUN) == has_same_streams,
             names => names.iter().any(|name| {
@@ -315,6 +349,9 @@ fn left_out(run: &Report) -> Option<String> {
         return Some(format!(
             "part {part} of a run; `muster merge` makes one result of them"
         ));
+    }
+    if run.is_searched() {
+        return Some("a search decided on its load, so that it repeats no other run".to_owned());
     }
     match result {
         RunResult::Pass | RunResult::Fail => None,

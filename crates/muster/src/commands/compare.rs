@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_report::{Compare, ReadError, Report, compare_html};
-use muster_result::compare::{self, CompareOptions, SideRuns, overlaid};
+use muster_result::compare::{self, CompareOptions, PastResult, PastRun, SideRuns, overlaid};
 
 use crate::args::{CompareArgs, CompareFormat};
 use crate::commands::report;
@@ -30,7 +30,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8> {
         return history(folder, args.format, &options);
     }
     let sides = sides(args)?;
-    check_distinct(&sides)?;
+    let runs = sides.iter().flat_map(|side| &side.runs);
+    let named =
+        runs.map(|(folder, run)| (run.run.as_str(), run.started.as_deref(), folder.as_str()));
+    check_distinct(named)?;
     let compared = compare::compare(&sides, &options);
     if let Some(out) = &args.out {
         write(out, &compared, &sides)?;
@@ -46,13 +49,29 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8> {
 
 /// Shows the results of a folder over time; the exit code is the verdict on the last ones.
 fn history(folder: &Path, format: CompareFormat, options: &CompareOptions) -> Result<u8> {
-    let whole = side(folder.display().to_string(), &[folder.to_owned()])?;
-    let mut results: Vec<SideRuns> = Vec::new();
-    for (path, run) in whole.runs {
-        of_result(&mut results, &path).runs.push((path, run));
+    let name = folder.display().to_string();
+    let mut results: Vec<PastResult> = Vec::new();
+    for path in folders(&name, &[folder.to_owned()])? {
+        let named = path.display().to_string();
+        let result = of_result(&mut results, &path);
+        match foreign_schema(&path)? {
+            Some(why) => result.unread.push((named, why)),
+            None => result
+                .runs
+                .push(PastRun::new(named, &read(&path)?, options)),
+        }
     }
-    for (path, why) in whole.unread {
-        of_result(&mut results, &path).unread.push((path, why));
+    let runs = results.iter().flat_map(|result| &result.runs);
+    check_distinct(runs.map(|run| {
+        (
+            run.run.as_str(),
+            run.started.as_deref(),
+            run.folder.as_str(),
+        )
+    }))?;
+    let unmatched = compare::unmatched_in_history(&results, options);
+    if let Some(first) = unmatched.first() {
+        bail!("compare {name}: {first}; name one that the results have");
     }
     let history = compare::history(&results, options);
     outcome::say(&match format {
@@ -66,17 +85,16 @@ fn history(folder: &Path, format: CompareFormat, options: &CompareOptions) -> Re
 }
 
 /// The result that a run belongs to: that of its `--repeat`, or its own.
-fn of_result<'a>(results: &'a mut Vec<SideRuns>, path: &str) -> &'a mut SideRuns {
-    let path = Path::new(path);
+fn of_result<'a>(results: &'a mut Vec<PastResult>, path: &Path) -> &'a mut PastResult {
     let parent = path
         .parent()
         .filter(|parent| parent.join("repeat.json").exists());
     let name = parent.unwrap_or(path).display().to_string();
     let at = results.iter().position(|result| result.name == name);
     let at = at.unwrap_or_else(|| {
-        results.push(SideRuns {
+        results.push(PastResult {
             name,
-            ..SideRuns::default()
+            ..PastResult::default()
         });
         results.len() - 1
     });
@@ -119,7 +137,8 @@ fn sides(args: &CompareArgs) -> Result<Vec<SideRuns>> {
         .collect()
 }
 
-fn side(name: String, paths: &[PathBuf]) -> Result<SideRuns> {
+/// The folders of all runs at these paths.
+fn folders(name: &str, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for path in paths {
         let before = folders.len();
@@ -138,10 +157,14 @@ fn side(name: String, paths: &[PathBuf]) -> Result<SideRuns> {
             folders.len()
         );
     }
+    Ok(folders)
+}
+
+fn side(name: String, paths: &[PathBuf]) -> Result<SideRuns> {
+    let folders = folders(&name, paths)?;
     let mut side = SideRuns {
         name,
-        runs: Vec::new(),
-        unread: Vec::new(),
+        ..SideRuns::default()
     };
     for folder in folders {
         let named = folder.display().to_string();
@@ -218,11 +241,12 @@ fn read(path: &Path) -> Result<Report> {
     Report::from_json(&json).with_context(|| format!("read {}", file.display()))
 }
 
-/// One run counts once: a copy of it is no repetition.
-fn check_distinct(sides: &[SideRuns]) -> Result<()> {
+/// One run counts once: a copy of it is no repetition. Each run is its id, its begin and its folder.
+fn check_distinct<'a>(
+    runs: impl Iterator<Item = (&'a str, Option<&'a str>, &'a str)>,
+) -> Result<()> {
     let mut seen: Vec<(&str, Option<&str>, &str)> = Vec::new();
-    for (folder, run) in sides.iter().flat_map(|side| &side.runs) {
-        let (id, started) = (run.run.as_str(), run.started.as_deref());
+    for (id, started, folder) in runs {
         let before = seen.iter().find(|(of, at, _)| (*of, *at) == (id, started));
         if let Some((.., other)) = before {
             bail!("compare {other} with {folder}: both are run {id}; name different runs");

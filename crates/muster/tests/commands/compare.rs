@@ -177,6 +177,73 @@ fn another_target_version_or_machine_is_listed() {
 }
 
 #[test]
+fn what_is_no_load_does_not_block() {
+    let folder = beside(changed(|run| {
+        let scenario = &mut run["scenario"];
+        scenario["scale"] = json!({ "instances": { "max": 3 } });
+        scenario["monitor"] = json!([{ "process": "other" }]);
+        scenario["cold"] = json!({ "first": "10s" });
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("scenario.cold.first"), "{}", said.out);
+}
+
+#[test]
+fn runs_that_are_left_out_have_no_part_in_the_load() {
+    let mut runs = about(1_000);
+    let mut other = run(1_000);
+    other["verdict"]["result"] = json!("invalid");
+    other["scenario"]["fleet"][0]["count"] = json!(500);
+    runs.push(other);
+    let folder = beside(runs);
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("left out: change/4"), "{}", said.out);
+}
+
+#[test]
+fn runs_whose_load_was_searched_are_left_out() {
+    let folder = beside(changed(|run| {
+        run["environment"]["load"] = json!("searched");
+    }));
+    let said = compared(folder.path(), &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.out
+            .contains("left out: change/1: a search decided on its load"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn a_choice_that_nothing_matches_is_named() {
+    let folder = beside(about(1_000));
+    for (choice, why) in [
+        (
+            ["--decide", "acepted"],
+            "no run has a figure of the name acepted",
+        ),
+        (
+            ["--ignore", "phases.warmup"],
+            "no scenario has the key phases.warmup",
+        ),
+    ] {
+        let said = compared(
+            folder.path(),
+            &[&["--decide", "accepted"], &choice[..]].concat(),
+        );
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.unbroken().contains(why), "{}", said.out);
+        let history = ["compare", "--history", "base", choice[0], choice[1]];
+        let said = muster(folder.path(), &history);
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(why), "{}", said.err);
+    }
+}
+
+#[test]
 fn a_result_of_another_schema_is_not_comparable() {
     let folder = beside(changed(|run| run["schema"] = json!("muster/9")));
     let said = compared(folder.path(), &[]);
@@ -338,6 +405,30 @@ fn a_history_names_the_result_since_which_a_figure_is_worse() {
         json["courses"][0]["results"].as_array().map(Vec::len),
         Some(20)
     );
+}
+
+#[test]
+fn a_history_with_a_lower_bound_or_one_run_twice_is_not_called_the_same() {
+    let bounded = history_since(1_000);
+    let path = bounded.path().join("results/3/result.json");
+    let mut run = read(&path);
+    run["latency"]["response"]["at_least"] = json!(["p99_us"]);
+    std::fs::write(&path, run.to_string()).expect("a result");
+    let history = [
+        "compare",
+        "--history",
+        "results",
+        "--decide",
+        "response p99",
+    ];
+    let said = muster(bounded.path(), &history);
+    assert_eq!(said.code, 3, "{said:?}");
+    let copied = history_since(1_000);
+    let at = |number: u32| copied.path().join(format!("results/{number}/result.json"));
+    std::fs::copy(at(4), at(5)).expect("it is copied");
+    let said = muster(copied.path(), &history);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("name different runs"), "{}", said.err);
 }
 
 #[test]

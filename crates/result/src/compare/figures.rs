@@ -30,8 +30,15 @@ pub(super) struct Picked {
     pub(super) observed: Observed,
 }
 
+impl Picked {
+    /// Its name with the scope.
+    pub(super) fn title(&self, scope: &str) -> String {
+        format!("{} [{scope}]", self.name)
+    }
+}
+
 /// The figures of a run, each with its scope: of all streams first, then of each stream.
-pub(super) fn ofs(report: &Report) -> Vec<(String, Picked)> {
+pub(super) fn figures_of(report: &Report) -> Vec<(String, Picked)> {
     let mut all = Vec::new();
     let mut add = |scope: &str, figures: Vec<Picked>| {
         all.extend(figures.into_iter().map(|picked| (scope.to_owned(), picked)));

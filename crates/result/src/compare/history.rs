@@ -1,40 +1,112 @@
 //! The results of a folder over time.
 
-use muster_judge::compare::{Criteria, FALSE_ALARMS, Finding, HISTORY_MIN, Judgement, Series};
+use muster_judge::compare::{
+    Course, Criteria, FALSE_ALARMS, Finding, HISTORY_MIN, Judgement, Series,
+};
 use muster_report::{
     HISTORY_SCHEMA, History, HistoryChange, HistoryCourse, HistoryFigure, HistoryResult, Report,
 };
 
-use super::figures::{Picked, ofs};
-use super::{CompareOptions, RUN, SideRuns, left_out, setup};
+use super::figures::{Picked, figures_of};
+use super::{CompareOptions, RUN, left_out, setup, unmatched_in};
+
+/// A run of the past: only what a history needs of it.
+#[derive(Debug)]
+pub struct PastRun {
+    /// Id of the run.
+    pub run: String,
+    /// Wall clock of its begin, if known.
+    pub started: Option<String>,
+    /// Its folder.
+    pub folder: String,
+    name: String,
+    /// The reason why its figures do not count, if so.
+    left_out: Option<String>,
+    /// Its load as text.
+    load: String,
+    /// The keys of `--ignore` that its scenario has.
+    ignored: Vec<String>,
+    figures: Vec<Picked>,
+}
+
+/// A result of the past: a run, or the runs of one `--repeat`.
+#[derive(Debug, Default)]
+pub struct PastResult {
+    /// Its folder.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<PastRun>,
+    /// The folder of each run that this version cannot read, and why.
+    pub unread: Vec<(String, String)>,
+}
+
+impl PastRun {
+    /// The figures of a run over all streams.
+    pub fn new(folder: String, run: &Report, options: &CompareOptions) -> Self {
+        let all = figures_of(run)
+            .into_iter()
+            .filter(|(scope, _)| scope == RUN);
+        let figures = all.map(|(_, mut picked)| {
+            picked.observed.windows = Vec::new();
+            picked
+        });
+        Self {
+            run: run.run.clone(),
+            started: run.started.clone(),
+            folder,
+            name: run.name.clone(),
+            left_out: left_out(run),
+            load: setup::load(run, &options.ignore),
+            ignored: options
+                .ignore
+                .iter()
+                .filter(|key| setup::has(run, key))
+                .cloned()
+                .collect(),
+            figures: figures.collect(),
+        }
+    }
+}
 
 /// One point of a history: the runs of one folder that count, which are no independent results.
 struct Entry<'a> {
     folder: &'a str,
     started: &'a str,
-    runs: Vec<&'a Report>,
+    runs: Vec<&'a PastRun>,
 }
 
-/// The course of each load among the results; each of `results` is a run, or the runs of one `--repeat`.
-pub fn history(results: &[SideRuns], options: &CompareOptions) -> History {
+impl Entry<'_> {
+    /// The figure of this name of each run that knows it.
+    fn figures(&self, name: &str) -> Vec<&Picked> {
+        let all = self.runs.iter().flat_map(|run| &run.figures);
+        all.filter(|one| one.name == name).collect()
+    }
+}
+
+/// A sentence for each choice of the user that no run of the past has.
+pub fn unmatched_in_history(results: &[PastResult], options: &CompareOptions) -> Vec<String> {
+    let runs = || results.iter().flat_map(|result| &result.runs);
+    let has_figure = |name: &str| runs().any(|run| run.figures.iter().any(|of| of.name == name));
+    let has_key = |key: &str| runs().any(|run| run.ignored.iter().any(|one| one == key));
+    unmatched_in(options, has_figure, has_key)
+}
+
+/// The course of each load among the results.
+pub fn history(results: &[PastResult], options: &CompareOptions) -> History {
     let mut left = Vec::new();
-    let mut loads: Vec<(String, Vec<Entry<'_>>)> = Vec::new();
+    let mut loads: Vec<(&str, Vec<Entry<'_>>)> = Vec::new();
     for result in results {
-        left.extend(
-            result
-                .unread
-                .iter()
-                .map(|(folder, why)| format!("{folder}: {why}")),
-        );
+        let unread = result.unread.iter();
+        left.extend(unread.map(|(folder, why)| format!("{folder}: {why}")));
         let mut runs = Vec::new();
-        for (folder, run) in &result.runs {
-            match left_out(run) {
-                Some(why) => left.push(format!("{folder}: {why}")),
+        for run in &result.runs {
+            match &run.left_out {
+                Some(why) => left.push(format!("{}: {why}", run.folder)),
                 None => runs.push(run),
             }
         }
         let Some(first) = runs.first() else { continue };
-        let load = setup::load(first, &options.ignore);
+        let load = first.load.as_str();
         let entry = Entry {
             folder: &result.name,
             started: first.started.as_deref().unwrap_or_default(),
@@ -67,12 +139,9 @@ pub fn history(results: &[SideRuns], options: &CompareOptions) -> History {
 }
 
 fn course(entries: &[Entry<'_>], options: &CompareOptions) -> HistoryCourse {
-    let figures: Vec<Vec<Vec<Picked>>> = entries
-        .iter()
-        .map(|entry| entry.runs.iter().map(|run| of_run(run)).collect())
-        .collect();
     let mut known: Vec<&Picked> = Vec::new();
-    for picked in figures.iter().flatten().flatten() {
+    let runs = entries.iter().flat_map(|entry| &entry.runs);
+    for picked in runs.flat_map(|run| &run.figures) {
         if !known.iter().any(|one| one.name == picked.name) {
             known.push(picked);
         }
@@ -88,7 +157,7 @@ fn course(entries: &[Entry<'_>], options: &CompareOptions) -> HistoryCourse {
     };
     let mut all: Vec<HistoryFigure> = known
         .into_iter()
-        .map(|like| figure(like, decides(like), &figures, entries, criteria))
+        .map(|like| figure(like, decides(like), entries, criteria))
         .collect();
     all.sort_by_key(|figure| !figure.decides);
     let findings = all.iter().filter(|of| of.decides).map(|of| of.finding);
@@ -111,40 +180,41 @@ fn course(entries: &[Entry<'_>], options: &CompareOptions) -> HistoryCourse {
     }
 }
 
-/// The figures of a run over all streams.
-fn of_run(run: &Report) -> Vec<Picked> {
-    let all = ofs(run).into_iter().filter(|(scope, _)| scope == RUN);
-    all.map(|(_, picked)| picked).collect()
-}
-
 fn figure(
     like: &Picked,
     decides: bool,
-    figures: &[Vec<Vec<Picked>>],
     entries: &[Entry<'_>],
     criteria: Criteria,
 ) -> HistoryFigure {
-    let value = |runs: &Vec<Vec<Picked>>| {
-        let found = runs.iter().flatten().filter(|one| one.name == like.name);
-        median(found.map(|one| one.observed.value).collect())
+    let value = |entry: &Entry<'_>| {
+        let figures = entry.figures(&like.name).into_iter();
+        median(figures.map(|one| one.observed.value).collect())
     };
-    let values: Vec<Option<f64>> = figures.iter().map(value).collect();
-    let course = Series {
-        direction: like.direction,
-        scale: like.scale,
-        values: values
-            .iter()
-            .map(|value| value.unwrap_or(f64::NAN))
-            .collect(),
-    }
-    .course(criteria);
+    let values: Vec<Option<f64>> = entries.iter().map(value).collect();
+    // The true value behind a lower bound may make another course.
+    let has_bound = entries.iter().any(|entry| {
+        let mut figures = entry.figures(&like.name).into_iter();
+        figures.any(|one| one.observed.at_least)
+    });
+    let course = match has_bound {
+        true => Course::default(),
+        false => Series {
+            direction: like.direction,
+            scale: like.scale,
+            values: values
+                .iter()
+                .map(|value| value.unwrap_or(f64::NAN))
+                .collect(),
+        }
+        .course(criteria),
+    };
     let is_long = entries.len() >= HISTORY_MIN;
     HistoryFigure {
         figure: like.name.clone(),
         unit: like.unit,
         decides,
         values,
-        finding: if is_long {
+        finding: if is_long && !has_bound {
             course.finding()
         } else {
             Finding::Unclear

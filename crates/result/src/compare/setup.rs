@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use muster_report::{Report, SetupDifference};
 use serde_json::Value;
 
-use super::SideRuns;
+use super::{SideRuns, left_out};
 
 /// Parts of a scenario that change no load: what is tested, what is allowed, what a run is called.
-const NO_LOAD: [&str; 10] = [
+const NO_LOAD: [&str; 13] = [
     "name",
     "seed",
     "labels",
@@ -19,6 +19,9 @@ const NO_LOAD: [&str; 10] = [
     "stability",
     "provision",
     "hooks",
+    "scale",
+    "monitor",
+    "cold",
 ];
 
 /// Keys of a fleet or stream that change no load.
@@ -53,6 +56,9 @@ pub(super) fn differences(
     ignore: &[String],
 ) -> Vec<SetupDifference> {
     let (of_base, of_change) = (keys(base), keys(change));
+    if of_base.is_empty() || of_change.is_empty() {
+        return Vec::new();
+    }
     let mut names: Vec<&String> = of_base.keys().chain(of_change.keys()).collect();
     names.sort_unstable();
     names.dedup();
@@ -78,6 +84,13 @@ pub(super) fn differences(
         .collect();
     found.sort_by_key(|one| !one.blocks);
     found
+}
+
+/// Returns whether the scenario of a run has a key that `--ignore` names.
+pub(super) fn has(run: &Report, ignored: &str) -> bool {
+    let mut lines = Vec::new();
+    flatten("scenario", &run.scenario, &mut lines);
+    lines.iter().any(|(key, _)| covers(ignored, key))
 }
 
 /// The load of a run as text: equal texts are one load.
@@ -112,7 +125,8 @@ fn is_load(name: &str) -> bool {
 
 fn keys(side: &SideRuns) -> Keys {
     let mut all = Keys::new();
-    for (_, run) in &side.runs {
+    let counted = side.runs.iter().filter(|(_, run)| left_out(run).is_none());
+    for (_, run) in counted {
         for (key, value) in of_run(run) {
             let values = all.entry(key).or_default();
             if !values.contains(&value) {
