@@ -183,9 +183,16 @@ fn write_anew(folder: &Path, report: &Report) {
 /// A search whose first load fails, and an earlier run of it in its folder.
 #[test]
 fn what_a_search_wrote_is_verified_with_its_answer() {
-    let text = SCENARIO.replace("{ loss: 0 }", "{ loss: 0, response: { p99: \"<= 1us\" } }");
+    let text = SCENARIO.replace("{ loss: 0 }", "{ loss: 0, response: { p50: \"<= 1us\" } }");
     let folder = folder_with(&text);
-    let options = ["capacity", "scenario.yaml", "--budget", "5m", "--out", "run"];
+    let options = [
+        "capacity",
+        "scenario.yaml",
+        "--budget",
+        "5m",
+        "--out",
+        "run",
+    ];
     let said = muster(folder.path(), &options);
     assert_eq!(said.code, 1, "{said:?}");
     let run = folder.path().join("run");
