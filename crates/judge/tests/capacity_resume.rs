@@ -72,7 +72,10 @@ fn steps_of_one_budget_keep_their_rates_lengths_and_outcomes_in_a_search_with_an
                     Some(found.interval)
                 }
                 SearchEnd::OutOfBudget { known, .. } => *known,
-                end => panic!("{budget} s, then {other} s: {end:?}"),
+                SearchEnd::FailsAtFirst { .. }
+                | SearchEnd::AtLeast { .. }
+                | SearchEnd::NothingClear { .. }
+                | SearchEnd::NotRecovered { .. } => panic!("{budget} s, then {other} s: {end:?}"),
             };
             if let (Some(interval), true) = (interval, is_longer) {
                 let near = [1.0 - NOISE, 1.0, 1.0 + NOISE].map(|part| CAPACITY * part);
