@@ -1,7 +1,9 @@
 //! `muster verify`: what Muster wrote follows from its windows, and nothing else does.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::LazyLock;
 
 use muster_judge::{Allowance, SloBound};
@@ -11,9 +13,10 @@ use muster_result::certificate::certify;
 use muster_result::{Archive, encoded};
 use proptest::prelude::*;
 use rcgen::{KeyPair, PKCS_ED25519};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Said, folder_with, json as read, muster};
+use crate::program::{Said, folder_with, json as read, muster, program, signal};
 
 /// A second of 100 messages; no rule on time decides.
 const SCENARIO: &str = r#"
@@ -180,21 +183,33 @@ fn write_anew(folder: &Path, report: &Report) {
     put("certificate.html", &certificate_html(&certificate));
 }
 
-/// A search whose first load fails, and an earlier run of it in its folder.
+/// A search that is interrupted behind its first step, and the folder of an earlier run in its own.
 #[test]
 fn what_a_search_wrote_is_verified_with_its_answer() {
-    let text = SCENARIO.replace("{ loss: 0 }", "{ loss: 0, response: { p50: \"<= 1us\" } }");
-    let folder = folder_with(&text);
-    let options = [
+    let folder = folder_with(SCENARIO);
+    let arguments = [
         "capacity",
         "scenario.yaml",
-        "--budget",
-        "5m",
+        "--from",
+        "100/s",
         "--out",
         "run",
     ];
-    let said = muster(folder.path(), &options);
-    assert_eq!(said.code, 1, "{said:?}");
+    let mut search = program(folder.path(), &arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let out = BufReader::new(search.stdout.take().expect("its output is piped"));
+    let mut lines = out.lines().map(|line| line.expect("it tells"));
+    let step = lines.find(|line| line.starts_with("step"));
+    assert!(step.is_some(), "it ends before its first step");
+    signal(&search, Signal::INT);
+    let rest: Vec<String> = lines.collect();
+    search.wait().expect("it ends");
+    assert!(
+        rest.iter().any(|line| line.starts_with("answer")),
+        "{rest:?}"
+    );
     let run = folder.path().join("run");
     let said = verify(&run, &[]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -205,7 +220,7 @@ fn what_a_search_wrote_is_verified_with_its_answer() {
     assert_eq!(verify(&run, &[]).code, 0, "an earlier run has its own");
     let answer = run.join("capacity.json");
     let text = fs::read_to_string(&answer).expect("an answer");
-    let forged = text.replacen("\"load\": 10.0", "\"load\": 70.0", 1);
+    let forged = text.replacen("\"load\": 100.0", "\"load\": 70.0", 1);
     assert_ne!(text, forged);
     fs::write(&answer, forged).expect("it is written");
     list_again(&run, "capacity.json");
