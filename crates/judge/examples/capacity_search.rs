@@ -12,12 +12,16 @@ mod searching;
 #[path = "../tests/capacity/targets.rs"]
 mod targets;
 
+use muster_judge::capacity::SearchSpec;
+use muster_model::Micros;
 use published::{RULES, answers};
 use searching::{Figures, spec};
 use targets::{TARGETS, Target};
 
 /// Length of a long simulation at one rate, in seconds.
 const SIMULATED: f64 = 20_000.0;
+/// Budgets of a search, in minutes: the one of `muster capacity`, and twice that.
+const BUDGETS: [u64; 2] = [10, 20];
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -28,30 +32,38 @@ fn main() -> io::Result<()> {
     let (seed, searches) = (number(1), number(1_000) as u32);
     let only = arguments.next().unwrap_or_default();
     let mut out = io::stdout().lock();
-    writeln!(out, "Seed {seed}, {searches} searches a target.\n")?;
-    writeln!(
-        out,
-        "| target | truth | found | middle within 3 % | lower end above | covered | mean width | mean error | not found, covered | mean time |"
-    )?;
-    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
     let chosen: Vec<&Target> = TARGETS
         .iter()
         .filter(|target| target.name.contains(&only))
         .collect();
-    for target in &chosen {
-        if searches == 0 {
+    if searches == 0 {
+        for target in &chosen {
             let simulated = target.simulated_truth(SIMULATED);
             writeln!(out, "| {} | {simulated:.1} |", target.name)?;
-            continue;
         }
-        let figures = Figures::collect(**target, &spec(), seed, searches);
-        writeln!(out, "{}", row(target, &figures))?;
-        out.flush()?;
-    }
-    if searches == 0 {
         return Ok(());
     }
-    writeln!(out)?;
+    for minutes in BUDGETS {
+        writeln!(
+            out,
+            "Seed {seed}, {searches} searches a target, {minutes} minutes a search:\n"
+        )?;
+        writeln!(
+            out,
+            "| target | truth | found | middle within 3 % | lower end above | covered | mean width | mean error | not found, covered | mean time |"
+        )?;
+        writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
+        let spec = SearchSpec {
+            budget: Micros::from_secs(minutes * 60),
+            ..spec()
+        };
+        for target in &chosen {
+            let figures = Figures::collect(**target, &spec, seed, searches);
+            writeln!(out, "{}", row(target, &figures))?;
+            out.flush()?;
+        }
+        writeln!(out)?;
+    }
     let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     writeln!(out, "| target | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", "---:|".repeat(RULES.len()))?;

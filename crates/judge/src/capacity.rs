@@ -4,8 +4,8 @@
 //! names the next step, [`Search::record`] takes its outcome. The next step is a function of the outcomes so
 //! far. An interrupted search goes on once its outcomes were recorded again.
 //!
-//! Three phases follow each other. The *ramp* multiplies the rate until a step fails, in short steps, and so
-//! overloads the target once and briefly. The *narrowing* asks close to the middle of the interval, in longer
+//! Three phases follow each other. The *ramp* multiplies the rate until a step fails, in short steps, so that the
+//! first overload is brief. The *narrowing* asks close to the middle of the interval, in longer
 //! steps the closer it comes, and in longer ones again if their outcomes contradict each other. The
 //! *confirmation* holds the lower end of the interval three times and its upper end once. An outcome that
 //! contradicts the interval moves it.

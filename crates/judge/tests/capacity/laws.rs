@@ -1,7 +1,7 @@
 //! Laws on many searches of simulated targets. `docs/capacity-search.md` has the figures of thousands.
 
 use crate::published::{RULES, answers};
-use crate::searching::{Figures, spec};
+use crate::searching::{CLOSE, Figures, spec};
 use crate::targets::{self, TARGETS, Target, Truth};
 
 const SEED: u64 = 20_261_126;
@@ -14,83 +14,134 @@ fn searches() -> u32 {
     given.map_or(FEW, |given| given.parse().expect("a number of searches"))
 }
 
-/// The most that may differ from a law of 95 % in so many searches: 5 % and three standard deviations.
-fn at_most(searches: u32) -> u32 {
-    let searches = f64::from(searches);
-    (searches * 0.05 + 3.0 * (searches * 0.05 * 0.95).sqrt()) as u32
+/// The most cases of so many that a law for this share of them allows: the share and three standard deviations.
+fn at_most(cases: u32, share: f64) -> u32 {
+    let cases = f64::from(cases);
+    (cases * share + 3.0 * (cases * share * (1.0 - share)).sqrt()) as u32
 }
 
-/// Law: the lower end is above the truth in at most 5 %, the middle is within 3 % and the interval covers the truth in
-/// 95 % of what is found; what is known without a capacity covers it in 95 % too.
+/// Shares of wrong answers that are allowed.
+struct Allowed {
+    /// A lower end above the truth.
+    above: f64,
+    /// A middle more than 3 % from the truth.
+    far: f64,
+    /// An interval that does not cover the truth.
+    uncovered: f64,
+    /// The same, of what is known without a capacity.
+    open_uncovered: f64,
+}
+
+/// The claim of `docs/capacity-search.md`.
+const CLAIM: Allowed = Allowed {
+    above: 0.05,
+    far: 0.05,
+    uncovered: 0.05,
+    open_uncovered: 0.05,
+};
+
+/// Law: of what is found, the lower end is above the truth in at most 5 %, the middle is within 3 % and the interval
+/// covers the truth in 95 %; what is known without a capacity covers it in 95 % too.
 fn is_right(target: Target, least_found: f64) {
     let figures = Figures::collect(target, &spec(), SEED, searches());
-    let Figures {
-        searches,
-        found,
-        close,
-        ..
-    } = figures;
+    let missing = figures.searches - figures.found;
     assert!(
-        f64::from(found) >= f64::from(searches) * least_found,
+        missing <= at_most(figures.searches, 1.0 - least_found),
         "{figures:?}"
     );
-    assert!(figures.above <= at_most(searches), "{figures:?}");
-    assert!(found - close <= at_most(searches), "{figures:?}");
-    assert!(found - figures.covered <= at_most(searches), "{figures:?}");
-    assert!(
-        figures.open - figures.open_covered <= at_most(searches),
-        "{figures:?}"
-    );
+    errs_at_most(&figures, figures.found, &CLAIM);
+}
+
+/// A target for which the claim does not hold: of all searches, no more are wrong than this.
+fn errs_as_stated(target: Target, stated: &Allowed) {
+    let figures = Figures::collect(target, &spec(), SEED, searches());
+    errs_at_most(&figures, figures.searches, stated);
+}
+
+fn errs_at_most(figures: &Figures, cases: u32, allowed: &Allowed) {
+    let Figures { found, open, .. } = *figures;
+    for (wrong, cases, share) in [
+        (figures.above, cases, allowed.above),
+        (found - figures.close, cases, allowed.far),
+        (found - figures.covered, cases, allowed.uncovered),
+        (open - figures.open_covered, open, allowed.open_uncovered),
+    ] {
+        assert!(wrong <= at_most(cases, share), "{share}: {figures:?}");
+    }
 }
 
 #[test]
 fn one_server() {
-    is_right(targets::PLAIN, 0.6);
+    is_right(targets::PLAIN, 0.75);
 }
 
 #[test]
 fn four_servers() {
-    is_right(targets::FOUR_SERVERS, 0.6);
+    is_right(targets::FOUR_SERVERS, 0.75);
 }
 
 #[test]
 fn fixed_service() {
-    is_right(targets::FIXED, 0.6);
+    is_right(targets::FIXED, 0.8);
 }
 
 #[test]
 fn heavy_service_times() {
-    is_right(targets::HEAVY, 0.0);
+    let stated = Allowed {
+        above: 0.05,
+        far: 0.08,
+        uncovered: 0.05,
+        open_uncovered: 0.05,
+    };
+    errs_as_stated(targets::HEAVY, &stated);
 }
 
 #[test]
 fn a_bounded_queue_that_drops() {
-    is_right(targets::BOUNDED, 0.0);
+    is_right(targets::BOUNDED, 0.72);
 }
 
 #[test]
 fn collection_pauses() {
-    is_right(targets::PAUSES, 0.0);
+    let stated = Allowed {
+        above: 0.01,
+        far: 0.05,
+        uncovered: 0.05,
+        open_uncovered: 0.1,
+    };
+    errs_as_stated(targets::PAUSES, &stated);
 }
 
 #[test]
 fn rare_long_pauses() {
-    is_right(targets::RARE_PAUSES, 0.0);
+    let stated = Allowed {
+        above: 0.04,
+        far: 0.04,
+        uncovered: 0.04,
+        open_uncovered: 0.1,
+    };
+    errs_as_stated(targets::RARE_PAUSES, &stated);
 }
 
 #[test]
 fn a_warm_up() {
-    is_right(targets::WARM_UP, 0.0);
+    is_right(targets::WARM_UP, 0.6);
 }
 
 #[test]
 fn a_slow_leak() {
-    is_right(targets::LEAK, 0.0);
+    is_right(targets::LEAK, 0.55);
 }
 
 #[test]
 fn a_noisy_neighbour() {
-    is_right(targets::NEIGHBOUR, 0.0);
+    let stated = Allowed {
+        above: 0.03,
+        far: 0.04,
+        uncovered: 0.03,
+        open_uncovered: 0.05,
+    };
+    errs_as_stated(targets::NEIGHBOUR, &stated);
 }
 
 #[test]
@@ -98,7 +149,7 @@ fn no_recovery_after_overload_is_the_answer() {
     let figures = Figures::collect(targets::NO_RECOVERY, &spec(), SEED, searches());
     assert_eq!(figures.not_recovered, figures.searches, "{figures:?}");
     assert!(
-        figures.open - figures.open_covered <= at_most(figures.searches),
+        figures.open - figures.open_covered <= at_most(figures.searches, CLAIM.open_uncovered),
         "{figures:?}"
     );
 }
@@ -123,16 +174,26 @@ fn stated_truths_are_those_of_long_simulations() {
     }
 }
 
-/// The rules of published tests on the same targets: each is wrong by more than 3 % on some of them.
+/// Each rule of published tests is wrong on some target more often than the search is on any of them.
 #[test]
 #[ignore = "minutes"]
 fn published_rules_err_where_the_search_does_not() {
+    let mut least = [1.0_f64; RULES.len()];
+    let mut least_of_search = 1.0_f64;
     for target in [targets::PLAIN, targets::BOUNDED] {
         let all = answers(target, SEED, 10);
-        for (rule, answers) in RULES.iter().zip(&all) {
+        for ((rule, answers), least) in RULES.iter().zip(&all).zip(&mut least) {
             println!("{}: {}: {answers:.2?}", target.name, rule.name);
+            let is_close = |answer: &&f64| (*answer - 1.0).abs() <= CLOSE;
+            let close = answers.iter().filter(is_close).count();
+            *least = least.min(close as f64 / answers.len() as f64);
         }
-        let is_close = |answer: &f64| (answer - 1.0).abs() <= 0.03;
-        assert!(!all.iter().flatten().all(is_close), "{}", target.name);
+        let figures = Figures::collect(target, &spec(), SEED, searches());
+        let share = f64::from(figures.close) / f64::from(figures.found.max(1));
+        least_of_search = least_of_search.min(share);
+    }
+    assert!(least_of_search >= 0.8, "{least_of_search}");
+    for (rule, least) in RULES.iter().zip(least) {
+        assert!(least < least_of_search, "{}: {least}", rule.name);
     }
 }

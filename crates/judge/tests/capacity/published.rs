@@ -79,7 +79,7 @@ pub(crate) fn answers(target: Target, seed: u64, count: u32) -> Vec<Vec<f64>> {
         }
         for (open, answers) in open.iter().zip(&mut answers) {
             if *open {
-                answers.push(part);
+                answers.push(part / FACTOR);
             }
         }
     }

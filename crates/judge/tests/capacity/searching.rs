@@ -8,7 +8,7 @@ use crate::targets::{Target, World};
 /// The pause after a step.
 const PAUSE: Micros = Micros::from_secs(2);
 /// Distance of the middle from the truth that counts as close.
-const CLOSE: f64 = 0.03;
+pub(crate) const CLOSE: f64 = 0.03;
 
 pub(crate) fn spec() -> SearchSpec {
     SearchSpec {

@@ -280,6 +280,8 @@ pub(crate) struct World {
     pub(crate) age: f64,
     /// The next change of a random disturbance, on the scale of `age`, and whether it begins one.
     change: (f64, bool),
+    /// The factor on service times of a random disturbance under way. It outlives a step.
+    factor: f64,
 }
 
 impl World {
@@ -300,6 +302,7 @@ impl World {
             random,
             age: 0.0,
             change: (first, true),
+            factor: 1.0,
         }
     }
 
@@ -333,11 +336,10 @@ impl World {
         let began = self.age;
         let mut free = vec![0.0_f64; self.target.servers];
         let mut waiting: VecDeque<f64> = VecDeque::new();
-        let mut factor = 1.0;
         let mut now = self.random.exponential() / rate;
         while now < seconds {
             while began + now >= self.change.0 {
-                factor = self.disturb(&mut free, began);
+                self.factor = self.disturb(&mut free, began);
             }
             while waiting.front().is_some_and(|start| *start <= now) {
                 waiting.pop_front();
@@ -346,7 +348,7 @@ impl World {
                 let server = (0..free.len()).min_by(|a, b| free[*a].total_cmp(&free[*b]));
                 let server = server.expect("a target has a server");
                 let start = free[server].max(now);
-                let service = self.service() * factor * self.slower(began + now);
+                let service = self.service() * self.factor * self.slower(began + now);
                 free[server] = start + service;
                 if start > now {
                     waiting.push_back(start);
