@@ -353,6 +353,10 @@ mod tests {
         assert_eq!(monitor.sample(Micros::ZERO).threads.len(), 1);
         drop(stop);
         thread.join().expect("the thread ends");
+        // The kernel takes the thread out of procfs a little after it has told that it ended.
+        while std::path::Path::new(&format!("/proc/self/task/{}", id.0)).exists() {
+            std::thread::yield_now();
+        }
         assert!(monitor.sample(Micros::ZERO).threads.is_empty());
         assert!(monitor.watch(ThreadRole::Consumer, 0, id).is_err());
     }
