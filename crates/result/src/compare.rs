@@ -103,7 +103,7 @@ fn unmatched_in(
     decide.chain(ignore).collect()
 }
 
-/// The windows of the runs whose figures count, for the charts: at most [`OVERLAID_MAX`] a side.
+/// The windows of the runs whose figures count, for the charts: at most four a side.
 pub fn overlaid(sides: &[SideRuns]) -> Vec<OverlaidRun> {
     let mut all = Vec::new();
     for (number, side) in sides.iter().enumerate() {
