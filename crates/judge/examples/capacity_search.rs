@@ -7,6 +7,8 @@ use std::io::{self, Write};
 
 #[path = "../tests/capacity/published.rs"]
 mod published;
+#[path = "../tests/common/random.rs"]
+mod random;
 #[path = "../tests/capacity/searching.rs"]
 mod searching;
 #[path = "../tests/capacity/targets.rs"]

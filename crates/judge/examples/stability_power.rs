@@ -4,6 +4,8 @@
 
 use std::io::{self, Write};
 
+#[path = "../tests/common/random.rs"]
+mod random;
 #[path = "../tests/stability_power/simulation.rs"]
 mod simulation;
 

@@ -1,11 +1,15 @@
 //! The laws of a comparison, by simulation: equal sides are rarely told apart, known shifts are found.
 
+#[path = "common/random.rs"]
+mod random;
+
 use muster_judge::compare::{
     Compared, Criteria, Direction, Distance, FALSE_ALARMS, Finding, Judgement, Observed, Scale,
     Series, TOLERANCE, change_points,
 };
-use muster_model::{mix, unit};
+use muster_model::mix;
 use proptest::prelude::*;
+use random::Random;
 
 const SEED: u64 = 20_260_601;
 
@@ -14,23 +18,6 @@ const COMPARISONS: u64 = 400;
 
 /// Figures that decide together in a simulated comparison.
 const FIGURES: u64 = 6;
-
-struct Random {
-    seed: u64,
-    drawn: u64,
-}
-
-impl Random {
-    fn even(&mut self) -> f64 {
-        self.drawn += 1;
-        unit(mix(self.seed, self.drawn)).max(1e-12)
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = (self.even(), self.even());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
-}
 
 /// The scatter of a figure between runs.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +46,7 @@ impl Scatter {
         let value = match self {
             Self::Normal => middle * (1.0 + relative * random.normal()),
             Self::Lognormal => middle * (relative * random.normal()).exp(),
-            Self::Exponential => middle * (1.0 - relative * random.even().ln()),
+            Self::Exponential => middle * (1.0 + relative * random.exponential()),
             Self::Heavy => {
                 let squares: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
                 middle * (1.0 + relative * random.normal() / (squares / 3.0).sqrt()).max(0.1)
@@ -130,10 +117,7 @@ fn judged(
 }
 
 fn random(case: u64) -> Random {
-    Random {
-        seed: mix(SEED, case),
-        drawn: 0,
-    }
+    Random::new(mix(SEED, case))
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod laws;
 mod published;
+#[path = "../common/random.rs"]
+mod random;
 mod searching;
 mod targets;
 mod unclear;

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use muster_judge::capacity::Outcome;
-use muster_model::{mix, unit};
+
+use crate::random::Random;
 
 /// The share of messages that may be slower than the limit.
 const SLOW: f64 = 0.01;
@@ -286,7 +287,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(target: Target, seed: u64) -> Self {
-        let mut random = Random { seed, drawn: 0 };
+        let mut random = Random::new(seed);
         let first = match target.disturbance {
             Disturbance::RandomPauses { every, .. } | Disturbance::Neighbour { every, .. } => {
                 every * random.exponential()
@@ -422,28 +423,5 @@ impl World {
 fn rest(free: &mut [f64], at: f64, length: f64) {
     for free in free {
         *free = free.max(at) + length;
-    }
-}
-
-/// Counter-based randomness.
-pub(crate) struct Random {
-    pub(crate) seed: u64,
-    pub(crate) drawn: u64,
-}
-
-impl Random {
-    pub(crate) fn uniform(&mut self) -> f64 {
-        self.drawn += 1;
-        unit(mix(self.seed, self.drawn))
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -(1.0 - self.uniform()).ln()
-    }
-
-    /// Box and Muller (1958).
-    fn normal(&mut self) -> f64 {
-        let radius = (2.0 * self.exponential()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }

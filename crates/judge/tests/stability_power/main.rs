@@ -1,10 +1,13 @@
 //! The bounds of docs/semantics.md#stability, by a simulation short enough for every test run. The full
 //! table is printed by the example `stability_power` and kept in `docs/stability.md`.
 
+#[path = "../common/random.rs"]
+mod random;
 mod simulation;
 
 use muster_judge::stability::{Growth, Point};
-use simulation::{Case, Process, Random, first_order};
+use random::Random;
+use simulation::{Case, Process, first_order};
 
 const SEED: u64 = 20_260_601;
 

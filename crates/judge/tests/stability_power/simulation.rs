@@ -1,7 +1,9 @@
 //! Simulated holds, a pure function of a seed, and how often they are judged unstable.
 
 use muster_judge::stability::{HoldSeries, Point, Stability};
-use muster_model::{mix, unit};
+use muster_model::mix;
+
+use crate::random::Random;
 
 /// The simulated process.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -161,31 +163,4 @@ fn points(values: impl Iterator<Item = f64>) -> Vec<Point> {
             value,
         })
         .collect()
-}
-
-/// Counter-based randomness.
-pub(crate) struct Random {
-    seed: u64,
-    drawn: u64,
-}
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { seed, drawn: 0 }
-    }
-
-    fn uniform(&mut self) -> f64 {
-        self.drawn += 1;
-        unit(mix(self.seed, self.drawn))
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -(1.0 - self.uniform()).ln()
-    }
-
-    /// Box and Muller (1958).
-    fn normal(&mut self) -> f64 {
-        let radius = (2.0 * self.exponential()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
 }
