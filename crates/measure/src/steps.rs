@@ -220,17 +220,19 @@ impl Closing<'_> {
                 ..BackendSums::default()
             }
         });
-        let backends = backends.collect();
-        let nominal = |until: Micros| -> u64 {
-            self.calendar
-                .map_or(0, |calendar| calendar.nominal(stream.stream, until))
-        };
         StreamSums {
-            scheduled: both(nominal(step.until).saturating_sub(nominal(step.from))),
+            scheduled: both(self.nominal_in(step, stream)),
             states: both(outcomes.states),
-            backends,
+            backends: backends.collect(),
             ..StreamSums::default()
         }
+    }
+
+    /// Messages of a stream that its schedule has in a step.
+    fn nominal_in(&self, step: &Step<'_>, stream: &StreamClosed) -> u64 {
+        let calendar = self.calendar;
+        let until = |at| calendar.map_or(0, |calendar| calendar.nominal(stream.stream, at));
+        until(step.until).saturating_sub(until(step.from))
     }
 
     /// The same from windows alone.
@@ -263,15 +265,10 @@ impl Closing<'_> {
                 ..BackendSums::default()
             }
         });
-        let backends = backends.collect();
-        let nominal = |until: Micros| -> u64 {
-            self.calendar
-                .map_or(0, |calendar| calendar.nominal(stream.stream, until))
-        };
         StreamSums {
-            scheduled: both(nominal(step.until).saturating_sub(nominal(step.from))),
+            scheduled: both(self.nominal_in(step, stream)),
             states: both(outcomes.states),
-            backends,
+            backends: backends.collect(),
             ..StreamSums::default()
         }
     }

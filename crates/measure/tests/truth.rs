@@ -368,12 +368,13 @@ impl Recorded {
     }
 }
 
-fn close(windows: &WindowDelta, identity: &Identity, account: &Account) -> Summary {
-    let closing = Closing {
-        plan: &plan(Cold::Nothing),
+/// A run as its windows and schedules alone show it.
+fn of_windows<'a>(plan: &'a RecorderPlan, windows: &'a WindowDelta) -> Closing<'a> {
+    Closing {
+        plan,
         windows,
-        identity: Some(identity),
-        account: Some(account),
+        identity: None,
+        account: None,
         calendar: Some(&Periods),
         timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
         end: END,
@@ -381,7 +382,17 @@ fn close(windows: &WindowDelta, identity: &Identity, account: &Account) -> Summa
         devices_until: END,
         has_one_clock: true,
         quiet: QUIET,
+        lost_ranges_most: 0,
+    }
+}
+
+fn close(windows: &WindowDelta, identity: &Identity, account: &Account) -> Summary {
+    let plan = plan(Cold::Nothing);
+    let closing = Closing {
+        identity: Some(identity),
+        account: Some(account),
         lost_ranges_most: 1_000,
+        ..of_windows(&plan, windows)
     };
     closing.summary()
 }
@@ -632,20 +643,8 @@ proptest! {
         let steps = in_steps(seed, &starts).1;
         let world = World::new(seed, false);
         let windows = world.record(&world.facts, PROCESSES, Cold::Nothing).windows();
-        let closing = Closing {
-            plan: &plan(Cold::Nothing),
-            windows: &windows,
-            identity: None,
-            account: None,
-            calendar: Some(&Periods),
-            timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
-            end: END,
-            listening: Listening::until(END),
-            devices_until: END,
-            has_one_clock: true,
-            quiet: QUIET,
-            lost_ranges_most: 0,
-        };
+        let plan = plan(Cold::Nothing);
+        let closing = of_windows(&plan, &windows);
         for (so_far, at_end) in closing.steps_so_far(&starts).iter().zip(&steps) {
             for stream in [StreamId(0), StreamId(1)] {
                 let ledger = |summary: &Summary| {
@@ -726,19 +725,12 @@ proptest! {
 fn in_steps(seed: u64, starts: &[u32]) -> (Summary, Vec<Summary>) {
     let world = World::new(seed, false);
     let recorded = world.record(&world.facts, PROCESSES, Cold::Nothing);
+    let (plan, windows) = (plan(Cold::Nothing), recorded.windows());
     let closing = Closing {
-        plan: &plan(Cold::Nothing),
-        windows: &recorded.windows(),
         identity: Some(&recorded.identity()),
         account: Some(&world.account()),
-        calendar: Some(&Periods),
-        timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
-        end: END,
-        listening: Listening::until(END),
-        devices_until: END,
-        has_one_clock: true,
-        quiet: QUIET,
         lost_ranges_most: 10,
+        ..of_windows(&plan, &windows)
     };
     closing.summary_in_steps(starts)
 }
@@ -778,18 +770,10 @@ fn apart(seed: u64, cold: Cold) -> ScopeSummary {
     let account = world.account();
     let plan = plan(cold);
     let closing = Closing {
-        plan: &plan,
-        windows: &windows,
         identity: Some(&identity),
         account: Some(&account),
-        calendar: Some(&Periods),
-        timeline: Timeline::starting(ORIGIN, WARM_UP, MEASURE),
-        end: END,
-        listening: Listening::until(END),
-        devices_until: END,
-        has_one_clock: true,
-        quiet: QUIET,
         lost_ranges_most: 10,
+        ..of_windows(&plan, &windows)
     };
     closing.summary().run
 }
