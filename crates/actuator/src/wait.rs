@@ -8,7 +8,8 @@ use muster_net::Clock;
 
 use crate::ActuatorError;
 
-/// The interval at which a wait looks again.
+/// The interval at which a wait looks again. A port that opens, a process of before and a count that a command
+/// prints send no event that could be waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A wait that ends at a time, or once the user asks for it.
