@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 #[path = "../tests/capacity/published.rs"]
 mod published;
-#[path = "../tests/common/random.rs"]
+#[path = "../tests/simulated/random.rs"]
 mod random;
 #[path = "../tests/capacity/searching.rs"]
 mod searching;

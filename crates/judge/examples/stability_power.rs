@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-#[path = "../tests/common/random.rs"]
+#[path = "../tests/simulated/random.rs"]
 mod random;
 #[path = "../tests/stability_power/simulation.rs"]
 mod simulation;

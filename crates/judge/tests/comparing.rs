@@ -1,6 +1,6 @@
 //! The laws of a comparison, by simulation: equal sides are rarely told apart, known shifts are found.
 
-#[path = "common/random.rs"]
+#[path = "simulated/random.rs"]
 mod random;
 
 use muster_judge::compare::{

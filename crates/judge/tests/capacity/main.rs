@@ -2,7 +2,7 @@
 
 mod laws;
 mod published;
-#[path = "../common/random.rs"]
+#[path = "../simulated/random.rs"]
 mod random;
 mod searching;
 mod targets;

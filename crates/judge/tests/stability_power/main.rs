@@ -1,7 +1,7 @@
 //! The bounds of docs/semantics.md#stability, by a simulation short enough for every test run. The full
 //! table is printed by the example `stability_power` and kept in `docs/stability.md`.
 
-#[path = "../common/random.rs"]
+#[path = "../simulated/random.rs"]
 mod random;
 mod simulation;
 
