@@ -94,6 +94,7 @@ mod pages;
 mod per_device_close;
 mod plan;
 mod published;
+mod published_second;
 mod reception;
 mod recorder;
 mod resting;
@@ -137,6 +138,7 @@ pub use plan::{
     Bounds, Cold, FleetTrack, Phase, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
 pub use published::DeviceFigures;
+pub use published_second::PublishedSecond;
 pub use reception::{
     PAIRS_MAX, ReceptionAccount, ReceptionLedger, ReceptionSummary, ReceptionWindow, SubscriberRow,
 };

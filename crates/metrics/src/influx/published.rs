@@ -1,7 +1,8 @@
 //! Names and counts of the published scale test of Eclipse Hono, second by second.
 //!
-//! Its figures are differences from one second to the next. The ratio of failures is rounded half up to two
-//! decimals, and is 0 of a second in which nothing was sent, as the published test computes it.
+//! Its figures are differences from one second to the next, by the formulas of [`PublishedSecond`].
+
+use muster_measure::PublishedSecond;
 
 use super::line::Line;
 use crate::snapshot::{ClassCounts, Snapshot};
@@ -87,21 +88,18 @@ fn add(lines: &mut Vec<Line>, line: Line) {
 }
 
 fn answers(publish: &mut Line, now: &ClassCounts, before: &ClassCounts) {
-    let success = now.success.saturating_sub(before.success);
-    let failure = failures(now).saturating_sub(failures(before));
-    let sent = now.sent.saturating_sub(before.sent);
-    let took_ms = now.took_us.saturating_sub(before.took_us) / 1_000;
-    let ratio = match sent {
-        0 => 0.0,
-        sent => ((200 * failure + sent) / (2 * sent)) as f64 / 100.0,
+    let second = PublishedSecond {
+        sent: now.sent.saturating_sub(before.sent),
+        success: now.success.saturating_sub(before.success),
+        failure: failures(now).saturating_sub(failures(before)),
+        took_us: now.took_us.saturating_sub(before.took_us),
     };
-    publish.whole("success".to_owned(), success);
-    publish.whole("failure".to_owned(), failure);
+    publish.whole("success".to_owned(), second.success);
+    publish.whole("failure".to_owned(), second.failure);
     publish.whole("backlog".to_owned(), now.open);
-    publish.whole("durations".to_owned(), took_ms);
-    publish.number("failureRatio".to_owned(), ratio);
-    if success + failure > 0 {
-        let mean = took_ms as f64 / (success + failure) as f64;
+    publish.whole("durations".to_owned(), second.took_ms());
+    publish.number("failureRatio".to_owned(), second.failure_ratio());
+    if let Some(mean) = second.mean_ms() {
         publish.number("avgDuration".to_owned(), mean);
     }
 }

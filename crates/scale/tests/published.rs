@@ -1,0 +1,234 @@
+//! The published policy under virtual time, on targets whose capacities are known.
+
+use muster_measure::PublishedSecond;
+use muster_model::Micros;
+use muster_scale::{
+    Event, Level, Limit, LogLine, Published, PublishedSpec, Reading, Second, Seconds,
+};
+
+/// Messages a second of one unit.
+const UNIT: f64 = 2_000.0;
+/// Messages a second that one instance carries.
+const EACH: f64 = 5_000.0;
+
+/// The parameters of the published run, with fewer units and instances.
+const SPEC: PublishedSpec = PublishedSpec {
+    failure_ratio: 0.02,
+    window: Micros::from_secs(180),
+    offset: Micros::from_secs(60),
+    stable_within: Micros::from_secs(900),
+    improve: Micros::from_secs(300),
+    least: Level {
+        units: 1,
+        instances: 1,
+    },
+    most: Level {
+        units: 10,
+        instances: 5,
+    },
+};
+
+/// A test that ended.
+#[derive(Debug)]
+struct Ended {
+    limit: Limit,
+    lines: Vec<LogLine>,
+    took: Micros,
+}
+
+impl Ended {
+    /// The most units of load that were acceptable with a number of instances.
+    fn most(&self, instances: u32) -> Option<u32> {
+        let of = self.lines.iter().filter(|line| line.is_stable);
+        let of = of.filter(|line| line.level.instances == instances);
+        of.map(|line| line.level.units).max()
+    }
+}
+
+/// Runs the test against a target that carries `capacity` messages of a level in a second, and rejects the rest.
+fn run(spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
+    let begun = 1_532_500_000;
+    let mut test = Published::new(spec);
+    let mut seconds = Seconds::new(spec.window, spec.offset);
+    let mut lines = Vec::new();
+    test.applied(Micros::from_secs(begun));
+    for at in begun..begun + 1_000_000 {
+        let now = Micros::from_secs(at);
+        let reading = match now < test.next_check() {
+            true => Reading::default(),
+            false => seconds.reading(now),
+        };
+        while let Some(event) = test.step(now, &reading) {
+            match event {
+                Event::Log(line) => lines.push(line),
+                Event::Set(_) => test.applied(now),
+                Event::StableStart => {}
+                Event::End(limit) => {
+                    let took = now - Micros::from_secs(begun);
+                    return Ended { limit, lines, took };
+                }
+            }
+        }
+        let level = test.level();
+        let sent = UNIT * f64::from(level.units);
+        let success = sent.min(capacity(level, at));
+        seconds.add(Second {
+            at,
+            requests: PublishedSecond {
+                sent: sent as u64,
+                success: success as u64,
+                failure: (sent - success) as u64,
+                took_us: (sent * 5_000.0) as u64,
+            },
+            received: success as u64,
+        });
+    }
+    panic!("the test does not end: {lines:?}");
+}
+
+#[test]
+fn a_linear_target_carries_each_unit_until_the_units_end() {
+    let ended = run(SPEC, |level, _| EACH * f64::from(level.instances));
+    assert_eq!(ended.limit, Limit::Units);
+    let most: Vec<_> = (1..=4).map(|instances| ended.most(instances)).collect();
+    // 5,000 carry two units, and 15,000 seven.
+    assert_eq!(most, [Some(2), Some(5), Some(7), Some(10)]);
+    let last = ended.lines.last().expect("a last line");
+    assert!(!last.is_stable && last.level.units == 10);
+    // A level takes 4 min of wait and 5 min of improvement; an instance more 15 min of wait besides.
+    let minutes = ended.took.as_secs_f64() / 60.0;
+    assert!(
+        (7.0 + 9.0 * 9.0 + 3.0 * 19.0..150.0).contains(&minutes),
+        "{minutes}"
+    );
+}
+
+#[test]
+fn a_saturated_target_ends_at_the_most_instances() {
+    let ended = run(SPEC, |level, _| {
+        (EACH * f64::from(level.instances)).min(12_500.0)
+    });
+    assert_eq!(ended.limit, Limit::Instances);
+    assert_eq!((ended.most(3), ended.most(4)), (Some(6), None));
+}
+
+#[test]
+fn a_target_that_gets_slower_by_instances_takes_all_of_them() {
+    let capacity = |level: Level, _| {
+        let n = f64::from(level.instances);
+        EACH * n / (1.0 + 0.3 * (n - 1.0) + 0.2 * n * (n - 1.0))
+    };
+    let ended = run(SPEC, capacity);
+    assert_eq!(
+        (ended.limit, ended.most(1), ended.most(2)),
+        (Limit::Instances, Some(2), None)
+    );
+}
+
+#[test]
+fn failures_below_half_a_percent_a_second_are_never_seen() {
+    let ended = run(SPEC, |level, _| UNIT * f64::from(level.units) * 0.9952);
+    assert_eq!(ended.limit, Limit::Units);
+    let stable = ended.lines.iter().filter(|line| line.is_stable);
+    for line in stable {
+        assert_eq!(line.published.failure_ratio, Some(0.0));
+        let summed = line.summed.failure_ratio.expect("messages were sent");
+        assert!((0.004..0.006).contains(&summed), "{summed}");
+    }
+}
+
+#[test]
+fn a_target_that_flaps_counts_as_stable_by_its_best_window() {
+    // Ten minutes carry half, ten minutes all: far more than 2 % fail over time.
+    let capacity = |_, at: u64| {
+        if (at / 600).is_multiple_of(2) {
+            EACH
+        } else {
+            EACH / 2.0
+        }
+    };
+    let most = Level {
+        units: 2,
+        instances: 1,
+    };
+    let ended = run(PublishedSpec { most, ..SPEC }, capacity);
+    assert_eq!((ended.limit, ended.most(1)), (Limit::Units, Some(2)));
+}
+
+#[test]
+fn one_dead_instance_of_two_is_not_found_while_the_other_carries_the_load() {
+    let capacity = |level: Level, _| match level.instances {
+        // Half of the requests go to an instance that rejects them.
+        2 => UNIT * f64::from(level.units) / 2.0,
+        _ => EACH * f64::from(level.instances - 1).max(1.0),
+    };
+    let ended = run(SPEC, capacity);
+    assert_eq!(
+        (ended.most(1), ended.most(2), ended.most(3)),
+        (Some(2), None, Some(5))
+    );
+}
+
+#[test]
+fn the_logged_rate_is_of_an_earlier_level_unless_a_reading_improves() {
+    let ended = run(SPEC, |level, _| EACH * f64::from(level.instances));
+    let stable: Vec<_> = ended.lines.iter().filter(|line| line.is_stable).collect();
+    // Nothing fails, so that no reading is better than the first one.
+    let second = stable[0];
+    assert_eq!(second.level.units, 2);
+    assert_eq!(second.published.received_per_s, UNIT);
+    assert_eq!(second.summed.received_per_s, 2.0 * UNIT);
+}
+
+#[test]
+fn a_line_has_the_form_of_the_published_log() {
+    let ended = run(SPEC, |level, _| EACH * f64::from(level.instances));
+    let line = ended.lines[1];
+    assert_eq!(
+        line.text("2018-07-25T10:15:30Z"),
+        "2018-07-25T10:15:30Z;2000;0.0000;5;2;1"
+    );
+}
+
+#[test]
+fn a_test_that_was_interrupted_goes_on_at_its_level() {
+    let level = Level {
+        units: 3,
+        instances: 2,
+    };
+    let line = LogLine {
+        at: Micros::ZERO,
+        level,
+        published: Reading::default().published,
+        summed: Reading::default().summed,
+        is_stable: true,
+    };
+    let mut test = Published::resumed(SPEC, level, Some(&line));
+    let mut seconds = Seconds::new(SPEC.window, SPEC.offset);
+    test.applied(Micros::ZERO);
+    assert_eq!(test.constant_until(), Micros::from_secs(240));
+    for at in 0..240 {
+        assert_eq!(
+            test.step(
+                Micros::from_secs(at),
+                &seconds.reading(Micros::from_secs(at))
+            ),
+            None
+        );
+        let requests = PublishedSecond {
+            sent: 10,
+            success: 10,
+            ..PublishedSecond::default()
+        };
+        seconds.add(Second {
+            at,
+            requests,
+            received: 10,
+        });
+    }
+    let now = Micros::from_secs(240);
+    assert_eq!(
+        test.step(now, &seconds.reading(now)),
+        Some(Event::StableStart)
+    );
+}
