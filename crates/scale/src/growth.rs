@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The first rate of a search, as a part of the capacity that fewer instances had.
-const BELOW: f64 = 0.8;
+const BELOW: f64 = 0.9;
 /// The first rate of a search is this part of the one at which the service levels did not hold.
 const RETREAT: f64 = 0.25;
 /// Searches of one number of instances, at the most: an unclear one is repeated.
@@ -60,7 +60,31 @@ pub enum Outcome {
     Unclear {
         /// The reason.
         why: String,
+        /// The interval that its steps leave; none if nothing is known.
+        #[serde(default)]
+        known: Option<Measured>,
     },
+}
+
+impl Outcome {
+    /// Returns whether the search says anything of the capacity.
+    pub fn is_judged(&self) -> bool {
+        match self {
+            Self::Found(_) | Self::FailsAtFirst { .. } | Self::AtLeast { .. } => true,
+            Self::Idle { .. } | Self::Unclear { .. } => false,
+        }
+    }
+
+    /// The interval of a search that did not come to an end.
+    fn known(&self) -> Option<Measured> {
+        match self {
+            Self::Unclear { known, .. } => *known,
+            Self::Found(_)
+            | Self::FailsAtFirst { .. }
+            | Self::AtLeast { .. }
+            | Self::Idle { .. } => None,
+        }
+    }
 }
 
 /// A search to be made.
@@ -117,6 +141,8 @@ pub enum End {
         instances: u32,
         /// The reason.
         why: String,
+        /// The interval that its last search left; none if nothing is known.
+        known: Option<Measured>,
     },
 }
 
@@ -177,6 +203,23 @@ impl Growth {
         }
     }
 
+    /// Number of further numbers of instances, the one under way included.
+    pub fn further(&self) -> u32 {
+        match self.end {
+            Some(_) => 0,
+            None => self.spec.most.max(self.instances) - self.instances + 1,
+        }
+    }
+
+    /// The end for want of time, with what the last search of this number of instances left.
+    pub fn out_of_budget(&self, why: String) -> End {
+        End::Unclear {
+            instances: self.instances,
+            why,
+            known: self.tries.last().and_then(Outcome::known),
+        }
+    }
+
     /// The capacities so far, by the number of instances.
     pub fn found(&self) -> &[(u32, Measured)] {
         &self.found
@@ -227,14 +270,17 @@ impl Growth {
             Outcome::FailsAtFirst { rate } => End::Unclear {
                 instances,
                 why: format!("the SLOs fail at {rate:.0}/s, which fewer instances carried"),
+                known: None,
             },
             Outcome::Idle { address } => End::Unclear {
                 instances,
                 why: format!("the instance at {address} received no load"),
+                known: None,
             },
-            Outcome::Unclear { why } => End::Unclear {
+            Outcome::Unclear { why, known } => End::Unclear {
                 instances,
                 why: why.clone(),
+                known: *known,
             },
             Outcome::Found(_) | Outcome::AtLeast { .. } => End::AtMost,
         }

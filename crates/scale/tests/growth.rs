@@ -121,7 +121,26 @@ fn an_instance_without_load_is_not_judged() {
     };
     let (end, found) = grow(SPEC, half_dead);
     assert_eq!(found.len(), 1);
-    assert!(matches!(&end, End::Unclear { instances: 2, why } if why.contains("127.0.0.1:2")));
+    assert!(matches!(&end, End::Unclear { instances: 2, why, .. } if why.contains("127.0.0.1:2")));
+}
+
+#[test]
+fn a_growth_without_time_keeps_the_interval_that_its_last_search_left() {
+    let mut growth = Growth::new(SPEC);
+    growth.record(&Outcome::Found(within(500.0, 0.03)));
+    assert_eq!(growth.further(), 7);
+    let known = Some(within(900.0, 0.1));
+    growth.record(&Outcome::Unclear {
+        why: "its time is over".to_owned(),
+        known,
+    });
+    let end = growth.out_of_budget("no time is left".to_owned());
+    let wanted = End::Unclear {
+        instances: 2,
+        why: "no time is left".to_owned(),
+        known,
+    };
+    assert_eq!(end, wanted);
 }
 
 #[test]
@@ -191,7 +210,7 @@ proptest! {
             at += 1;
             match seeds[at % seeds.len()] {
                 0 => Outcome::Idle { address: "a".to_owned() },
-                1 => Outcome::Unclear { why: "w".to_owned() },
+                1 => Outcome::Unclear { why: "w".to_owned(), known: None },
                 seed => Outcome::Found(within(f64::from(n) * 100.0 * f64::from(seed), 0.05)),
             }
         });

@@ -11,13 +11,14 @@ use super::{ScenarioArgs, every};
 pub(crate) struct ScaleArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
-    /// The time that all searches may take together.
-    #[arg(long, value_name = "TIME", value_parser = every, default_value = "10m")]
-    pub(crate) budget: Micros,
+    /// The time that all searches may take together; by default 10m, or more if the searches need more.
+    #[arg(long, value_name = "TIME", value_parser = every)]
+    pub(crate) budget: Option<Micros>,
     /// The folder of the result; by default `results/<name>-<UTC time>`. It has a folder for each search.
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on in the folder of a growth that was interrupted: searches that ended are not repeated.
+    /// Go on in the folder of a growth that was interrupted, or had too short a budget: capacities that were found are not
+    /// searched again.
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
 }

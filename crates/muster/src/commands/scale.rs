@@ -1,6 +1,7 @@
 //! `muster scale`.
 
 mod answer;
+mod budget;
 mod log;
 
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_actuator::{Actuator, ActuatorError, Site, Wait, open};
-use muster_judge::capacity::{SearchEnd, SearchSpec};
+use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_measure::TargetCounts;
 use muster_model::Micros;
 use muster_net::Clock;
@@ -20,9 +21,10 @@ use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
+use self::budget::{Budget, StepLengths};
 use self::log::{Entry, Head, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
-use crate::commands::capacity::{longest_limit, refuse_unjudged, searched};
+use crate::commands::capacity::{refuse_unjudged, searched};
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
@@ -30,14 +32,10 @@ use crate::searching::{Begun, Prepared};
 use crate::{outcome, outputs};
 
 /// Widest interval of a capacity, as a part of its lower end.
-const WIDTH: f64 = 0.06;
+const WIDTH: f64 = 0.1;
 /// First rate, and the highest one for each instance, as multiples of the scenario's.
 const FROM: f64 = 0.25;
 const TO: f64 = 100.0;
-/// Without a limit of latency, the first steps are this part of the last ones.
-const SHORT: u64 = 4;
-/// A search with less time than this number of the longest steps cannot confirm anything.
-const LEAST_STEPS: u64 = 6;
 /// An address that was sent less than this part of its fair share is idle.
 const IDLE_SHARE: f64 = 0.1;
 /// The exit code if the target could not be put back as it was.
@@ -54,6 +52,12 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     };
     refuse_unjudged(&loaded.plan)?;
     let interrupted = stop_by_signal()?;
+    let lengths = StepLengths::new(&loaded.plan, plan.hold);
+    let searches = plan.most - plan.least + 1;
+    if args.resume.is_none() {
+        // Before anything is written.
+        Budget::new(args.budget, Micros::ZERO, searches, lengths)?;
+    }
     let folder = folder(args, &loaded)?;
     // Before the actuator: whatever another growth left is not touched.
     let (log, entries) = Log::open(&folder, &Head::new(&loaded.plan, &plan))?;
@@ -69,6 +73,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         loaded: &loaded,
         plan: &plan,
         folder: &folder,
+        lengths,
         interrupted: &interrupted,
         clock: Clock::start(),
     };
@@ -119,6 +124,7 @@ struct Growing<'a> {
     loaded: &'a Loaded,
     plan: &'a ScalePlan,
     folder: &'a Path,
+    lengths: StepLengths,
     interrupted: &'a AtomicBool,
     clock: Clock,
 }
@@ -135,25 +141,23 @@ impl Growing<'_> {
             most: self.plan.most,
             first: self.loaded.plan.stated_rate() * FROM,
         });
-        for entry in &entries {
+        // What was not judged is searched again.
+        for entry in entries.iter().filter(|entry| entry.outcome.is_judged()) {
             growth.record(&entry.outcome);
         }
-        let spent: f64 = entries.iter().map(|entry| entry.took_s).sum();
-        let budget = self.args.budget - Micros((spent * 1e6) as u64);
+        let spent = entries.iter().map(|entry| entry.took_s).sum();
+        let spent = Micros::from_secs_f64(spent);
+        let mut budget = Budget::new(self.args.budget, spent, growth.further(), self.lengths)?;
         let end = loop {
             let wanted = match growth.next() {
                 Next::End(end) => break Some(end),
                 Next::Measure(_) if self.is_interrupted() => break None,
                 Next::Measure(wanted) => wanted,
             };
-            let left = budget - self.clock.now();
-            if left < self.least_budget() {
-                let why = "the budget is over; give more with --budget".to_owned();
-                break Some(End::Unclear {
-                    instances: wanted.instances,
-                    why,
-                });
-            }
+            let share = match budget.share(growth.further()) {
+                Ok(share) => share,
+                Err(why) => break Some(growth.out_of_budget(why)),
+            };
             let wait = Wait::new(self.plan.timeout, self.interrupted);
             let begun = self.clock.now();
             match actuator.set(wanted.instances, &wait) {
@@ -167,7 +171,7 @@ impl Growing<'_> {
                 }
             }
             outcome::say(&format!("{} instances are ready", wanted.instances));
-            let loaded = self.searching(actuator, wanted, left)?;
+            let loaded = self.searching(actuator, wanted, share)?;
             let number = entries.len() + 1;
             let Some(entry) = self.search(&loaded, wanted.instances, number)? else {
                 break None;
@@ -176,10 +180,12 @@ impl Growing<'_> {
             if self.is_interrupted() {
                 break None;
             }
+            let took = self.clock.now() - begun;
+            budget.spend(took);
             let entry = Entry {
                 outcome: as_expected(there, &entry),
                 began_s: begun.as_secs_f64(),
-                took_s: (self.clock.now() - begun).as_secs_f64(),
+                took_s: took.as_secs_f64(),
                 ..entry
             };
             outcome::say(&answer::line(&entry));
@@ -237,15 +243,13 @@ impl Growing<'_> {
     }
 
     /// The scenario with the addresses of the instances and a search that decides on the load.
-    fn searching(&self, actuator: &dyn Actuator, wanted: Wanted, left: Micros) -> Result<Loaded> {
+    fn searching(&self, actuator: &dyn Actuator, wanted: Wanted, budget: Micros) -> Result<Loaded> {
         let mut plan = self.loaded.plan.clone();
         if let Some(addresses) = actuator.addresses(wanted.instances) {
             plan.platform.endpoints = addresses;
         }
         let stated = plan.stated_rate();
-        let further = u64::from(self.plan.most - wanted.instances) + 1;
-        let (short, long) = self.lengths();
-        let budget = Micros(left.get() / further).max(self.least_budget());
+        let StepLengths { short, long } = self.lengths;
         let spec = SearchSpec {
             first: wanted.first,
             most: (stated * TO * f64::from(wanted.instances)).max(wanted.first),
@@ -266,23 +270,6 @@ impl Growing<'_> {
         searched(loaded, prepared)
     }
 
-    /// The lengths of a short and a long step. Where an SLO limits a latency, `scale.hold` only lengthens those
-    /// of `muster capacity`: a shorter step passes above the capacity.
-    fn lengths(&self) -> (Micros, Micros) {
-        let hold = self.plan.hold;
-        let limit = longest_limit(&self.loaded.plan.rules);
-        if limit == Micros::ZERO {
-            return (Micros(hold.get() / SHORT), hold);
-        }
-        let (short, long) = SearchSpec::lengths(limit);
-        (short, long.max(hold))
-    }
-
-    fn least_budget(&self) -> Micros {
-        let (_, long) = self.lengths();
-        Micros(long.get().saturating_mul(LEAST_STEPS))
-    }
-
     /// Removes what a search that was killed left.
     fn clear(&self, name: &str) -> Result<()> {
         let folder = self.folder.join(name);
@@ -299,12 +286,13 @@ fn found(done: &Done) -> Outcome {
     let Some(search) = &done.search else {
         let last = done.summary.lines().last();
         let why = last.unwrap_or("the run ended early").trim().to_owned();
-        return Outcome::Unclear { why };
+        return Outcome::Unclear { why, known: None };
     };
     match search.end() {
         Some(end) => outcome_of(end),
         None => Outcome::Unclear {
             why: "the run ended before its search".to_owned(),
+            known: search.known().map(measured),
         },
     }
 }
@@ -313,20 +301,21 @@ fn found(done: &Done) -> Outcome {
 /// have ended since, or received no load.
 fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
     let wanted = searched.instances;
-    match there {
-        Err(error) => Outcome::Unclear {
-            why: error.to_string(),
-        },
-        Ok(there) if there != wanted => Outcome::Unclear {
-            why: format!("{there} of {wanted} instances were ready in the end"),
-        },
+    let why = match there {
+        Err(error) => error.to_string(),
+        Ok(there) if there != wanted => {
+            format!("{there} of {wanted} instances were ready in the end")
+        }
         Ok(_) => match idle(&searched.load) {
-            Some(idle) => Outcome::Idle {
-                address: idle.address.clone(),
-            },
-            None => searched.outcome.clone(),
+            Some(idle) => {
+                return Outcome::Idle {
+                    address: idle.address.clone(),
+                };
+            }
+            None => return searched.outcome.clone(),
         },
-    }
+    };
+    Outcome::Unclear { why, known: None }
 }
 
 /// The load that each address received, also those that received none. Over datagrams, it is counted for all
@@ -372,25 +361,37 @@ fn idle(load: &[Load]) -> Option<&Load> {
 }
 
 fn outcome_of(end: &SearchEnd) -> Outcome {
-    match end {
-        SearchEnd::Found(found) => Outcome::Found(Measured {
-            lower: found.interval.lower,
-            middle: found.interval.middle,
-            upper: found.interval.upper,
-        }),
-        SearchEnd::FailsAtFirst { rate } => Outcome::FailsAtFirst { rate: *rate },
-        SearchEnd::AtLeast { rate } => Outcome::AtLeast { rate: *rate },
-        SearchEnd::NothingClear { rate, .. } => Outcome::Unclear {
-            why: format!(
+    let (why, known) = match end {
+        SearchEnd::Found(found) => return Outcome::Found(measured(found.interval)),
+        SearchEnd::FailsAtFirst { rate } => return Outcome::FailsAtFirst { rate: *rate },
+        SearchEnd::AtLeast { rate } => return Outcome::AtLeast { rate: *rate },
+        SearchEnd::NothingClear { rate, known, .. } => (
+            format!(
                 "no step at {rate:.0}/s could be judged; see the steps in its result, and raise the rate or `scale.hold`"
             ),
-        },
-        SearchEnd::NotRecovered { rate, .. } => Outcome::Unclear {
-            why: format!("the target did not come to rest after {rate:.0}/s"),
-        },
-        SearchEnd::OutOfBudget { .. } => Outcome::Unclear {
-            why: "the budget of the search is over; give more with --budget".to_owned(),
-        },
+            known,
+        ),
+        SearchEnd::NotRecovered { rate, known } => (
+            format!("the target did not come to rest after {rate:.0}/s"),
+            known,
+        ),
+        SearchEnd::OutOfBudget { known, .. } => (
+            "its part of the budget ended before the interval was narrow enough; give more with --budget"
+                .to_owned(),
+            known,
+        ),
+    };
+    Outcome::Unclear {
+        why,
+        known: known.map(measured),
+    }
+}
+
+fn measured(interval: Interval) -> Measured {
+    Measured {
+        lower: interval.lower,
+        middle: interval.middle,
+        upper: interval.upper,
     }
 }
 

@@ -135,9 +135,16 @@ impl<'a> Answer<'a> {
                 "INVALID",
                 format!("the target cannot be set to {instances} instances: {why}"),
             ),
-            Some(End::Unclear { instances, why }) => (
+            Some(End::Unclear {
+                instances,
+                why,
+                known,
+            }) => (
                 "INVALID",
-                format!("{instances} instances could not be judged: {why}"),
+                format!(
+                    "{instances} instances could not be judged: {why}{}",
+                    so_far(known.as_ref())
+                ),
             ),
             None => ("INVALID", "interrupted; go on with --resume".to_owned()),
         }
@@ -147,6 +154,14 @@ impl<'a> Answer<'a> {
 fn signed(rate: f64) -> String {
     let size = figure::rate(rate.abs());
     if rate < 0.0 { format!("-{size}") } else { size }
+}
+
+/// The interval that is known of a capacity, behind a semicolon.
+fn so_far(known: Option<&Measured>) -> String {
+    known.map_or_else(String::new, |known| {
+        let [lower, upper] = [known.lower, known.upper].map(figure::rate);
+        format!("; the capacity is between {lower} and {upper}/s so far")
+    })
 }
 
 fn scalability(law: &Scalability) -> String {
@@ -180,7 +195,9 @@ pub(super) fn line(entry: &Entry) -> String {
         Outcome::FailsAtFirst { rate: at } => format!("fails at {}", rate(*at)),
         Outcome::AtLeast { rate: at } => format!("at least {}", rate(*at)),
         Outcome::Idle { address } => format!("not judged: {address} received no load"),
-        Outcome::Unclear { why } => format!("not judged: {why}"),
+        Outcome::Unclear { why, known } => {
+            format!("not judged: {why}{}", so_far(known.as_ref()))
+        }
     };
     let loads: Vec<String> = entry
         .load
