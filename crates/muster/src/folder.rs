@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_measure::{Record, encode_record};
+use muster_provision::JOURNAL;
 use muster_result::Archive;
 use rustix::fs::{FlockOperation, flock};
+
+use crate::searching::{self, is_aside};
 
 /// A result folder that is being written.
 pub(crate) struct Folder {
@@ -17,6 +20,9 @@ pub(crate) struct Folder {
     /// The first thing that went wrong while writing, if something did.
     pub(crate) broken: Option<String>,
 }
+
+/// Files that may be there before a run: the journals of its search and of its devices.
+const BEFORE_A_RUN: [&str; 2] = [searching::FILE, JOURNAL];
 
 /// Runs of one scenario that may begin in one second.
 const RESERVED_MAX: u32 = 1_000;
@@ -28,19 +34,13 @@ impl Folder {
     /// Creates the folder and its `windows.bin`, so that what can go wrong does so before the
     /// run. A refusal leaves nothing behind.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let file = path.join("windows.bin");
-        if file.exists() || path.join("result.json").exists() {
+        if path.join("windows.bin").exists() || path.join("result.json").exists() {
             bail!(
                 "write a result into {}: it holds one already; name another with --out",
                 path.display()
             );
         }
-        if path.join("repeat.json").exists() {
-            bail!(
-                "write a result into {}: it holds those of several runs; name another with --out",
-                path.display()
-            );
-        }
+        refuse_foreign(path, |name| BEFORE_A_RUN.contains(&name) || is_aside(name))?;
         check_room(path)?;
         fs::create_dir_all(path).with_context(|| wanted("create the result folder", path))?;
         Self::open(path)
@@ -111,6 +111,21 @@ impl Folder {
         if let Err(error) = write_whole(&self.path.join(name), text) {
             self.broken.get_or_insert(format!("{error:#}"));
         }
+    }
+}
+
+/// Refuses a folder that holds anything but what the command itself has written there.
+pub(crate) fn refuse_foreign(path: &Path, is_own: impl Fn(&str) -> bool) -> Result<()> {
+    // A folder that cannot be read is not there, or is refused when it is written.
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    match names.filter(|name| !is_own(name)).min() {
+        Some(foreign) => bail!(
+            "write a result into {}: it holds `{foreign}`, which is no part of it; name an empty or a new folder with \
+             --out",
+            path.display()
+        ),
+        None => Ok(()),
     }
 }
 

@@ -9,11 +9,14 @@ use muster_result::compare::{self, CompareOptions, PastResult, PastRun, SideRuns
 
 use crate::args::{CompareArgs, CompareFormat};
 use crate::commands::report;
-use crate::folder::write_whole;
+use crate::folder::{refuse_foreign, write_whole};
 use crate::outcome;
 
 /// Folders within a side's folder that are looked into for runs: those of several `--repeat`.
 const DEPTH_MAX: u32 = 3;
+
+/// Files of a comparison.
+const WRITTEN: [&str; 3] = ["compare.json", "compare.md", "compare.html"];
 
 /// Runs of a side at most.
 const RUNS_MAX: usize = 1_000;
@@ -28,6 +31,9 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8> {
     };
     if let Some(folder) = &args.history {
         return history(folder, args.format, &options);
+    }
+    if let Some(out) = &args.out {
+        refuse_foreign(out, |name| WRITTEN.contains(&name))?;
     }
     let sides = sides(args)?;
     let runs = sides.iter().flat_map(|side| &side.runs);
@@ -109,12 +115,13 @@ fn write(out: &Path, compared: &Compare, sides: &[SideRuns]) -> Result<()> {
             out.display()
         )
     })?;
-    write_whole(&out.join("compare.json"), &compared.to_json())?;
-    write_whole(&out.join("compare.md"), &compared.markdown())?;
-    write_whole(
-        &out.join("compare.html"),
-        &compare_html(compared, &overlaid(sides)),
-    )
+    let forms = [
+        compared.to_json(),
+        compared.markdown(),
+        compare_html(compared, &overlaid(sides)),
+    ];
+    let mut files = WRITTEN.iter().zip(forms);
+    files.try_for_each(|(name, text)| write_whole(&out.join(name), &text))
 }
 
 /// The sides, the base first.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use muster_report::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun};
 use muster_result::series;
 
@@ -25,7 +25,7 @@ pub(crate) fn repeat(
         Some(out) => out.clone(),
         None => folder::reserve(&default_folder(&loaded.plan))?,
     };
-    check_folder(&out)?;
+    folder::refuse_foreign(&out, |_| false)?;
     let mut runs = Vec::new();
     for number in 1..=times {
         if interrupted.load(Ordering::Relaxed) {
@@ -40,17 +40,6 @@ pub(crate) fn repeat(
     outcome::say(&repeat.text());
     outcome::say(&format!("repeat: {}", out.join("repeat.json").display()));
     Ok(repeat.verdict.result.exit_code())
-}
-
-fn check_folder(out: &Path) -> Result<()> {
-    let is_used = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
-    if is_used {
-        bail!(
-            "write the results of several runs into {}: it is not empty; name another with --out",
-            out.display()
-        );
-    }
-    Ok(())
 }
 
 /// The arguments of the run of this number; it writes nothing that another one writes.

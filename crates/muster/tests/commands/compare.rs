@@ -367,6 +367,10 @@ fn the_forms_say_the_same() {
     let page = text("compare.html");
     assert!(page.contains("<title>worse: change</title>"));
     assert!(page.contains("\"overlaid\":[{\"side\":0,\"folder\":\"base/1\""));
+    assert_eq!(compared(folder.path(), &["--out", "out"]).code, 1, "again");
+    let said = compared(folder.path(), &["--out", "base/1"]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("it holds `result.json`"), "{}", said.err);
 }
 
 /// Twenty results: of about 1 ms, and of the other p99 since the fifteenth.

@@ -81,7 +81,7 @@ fn each_run_has_its_own_result_and_the_worst_is_the_verdict() {
     );
     let again = muster(folder.path(), &options);
     assert_eq!(again.code, 2, "{again:?}");
-    assert!(again.err.contains("it is not empty"), "{}", again.err);
+    assert!(again.err.contains("it holds `"), "{}", again.err);
 }
 
 #[test]

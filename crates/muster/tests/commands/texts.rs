@@ -230,17 +230,18 @@ fn evidence_of_before_is_neither_overwritten_nor_mixed() {
     std::fs::write(at("rep/repeat.json"), "{}").expect("it can be written");
     for (arguments, wanted) in [
         (
-            ["--facts", "facts", "--out", "out"],
+            &["--facts", "facts", "--out", "out"][..],
             "facts holds something already; remove it",
         ),
         (
-            ["--facts", "new", "--out", "rep"],
-            "it holds those of several runs; name another",
+            &["--facts", "new", "--out", "rep"],
+            "it holds `repeat.json`, which is no part of it",
         ),
+        (&["--repeat", "2", "--out", "rep"], "it holds `repeat.json`"),
     ] {
         let said = muster(
             folder.path(),
-            &[&["run", "scenario.yaml"], &arguments[..]].concat(),
+            &[&["run", "scenario.yaml"], arguments].concat(),
         );
         assert_eq!(said.code, 2, "{said:?}");
         assert!(said.err.contains(wanted), "{said:?}");
