@@ -38,6 +38,12 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A count with its noun: `1 step`, `12,000 steps`.
+pub fn number_of(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
 /// A number of events per second: whole from 100 on, below it two digits that count, and at least
 /// one decimal if there is one.
 pub fn rate(per_second: f64) -> String {
@@ -214,6 +220,8 @@ mod tests {
     fn counts_are_grouped_by_three() {
         let counts = [0, 999, 1_000, 1_234_567].map(count);
         assert_eq!(counts, ["0", "999", "1,000", "1,234,567"]);
+        let steps = [0, 1, 12_000].map(|number| number_of(number, "step"));
+        assert_eq!(steps, ["0 steps", "1 step", "12,000 steps"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clap::Args;
     after_help = "Files that were exchanged, removed or added are faults, as are figures, rules and pages that do \
     not follow. Without --key the answer is at best `internally consistent`: whoever changed the windows \
     could have made a new certificate.\n\n\
-    Exit codes: 0 every figure follows, 1 one does not, 2 usage error.\n\n\
+    Exit codes: 0 every figure follows, 1 one does not or the certificate is missing, 2 usage error.\n\n\
     Example: muster verify results/first-20261121T101500Z --key pub.pem"
 )]
 pub(crate) struct VerifyArgs {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use muster_model::figure::number_of;
 use muster_result::certificate::{CERTIFICATE, Files, SIGNATURE, check};
 
 use crate::args::VerifyArgs;
@@ -19,6 +20,10 @@ const FAULTS_MAX: usize = 20;
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     let key = args.key.as_deref().map(VerifyingKey::read).transpose()?;
     let files = read_files(&args.folder)?;
+    if !files.contains_key(CERTIFICATE) && is_of_run(&files) {
+        outcome::say(&format!("NOT VERIFIED: {CERTIFICATE} is missing"));
+        return Ok(outcome::FAIL);
+    }
     let mut checked = check(&files, env!("CARGO_PKG_VERSION"))
         .with_context(|| format!("verify {}", args.folder.display()))?;
     checked.faults.extend(capacity::faults(&files));
@@ -34,16 +39,10 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
             Some(_) => {}
         }
     }
-    outcome::say(&checked.certificate.text());
-    for fault in checked.faults.iter().take(FAULTS_MAX) {
-        outcome::say(&format!("does not follow: {fault}"));
-    }
-    let more = checked.faults.len().saturating_sub(FAULTS_MAX);
-    if more > 0 {
-        outcome::say(&format!("and {more} more"));
-    }
-    if !checked.faults.is_empty() {
-        outcome::say("NOT VERIFIED");
+    let stated = format!("the certificate states: {}", checked.certificate.text());
+    if let Some(headline) = refusal(&checked.faults) {
+        outcome::say(&headline);
+        outcome::say(&stated);
         return Ok(outcome::FAIL);
     }
     let (figures, files) = (checked.figures, checked.certificate.files.len());
@@ -55,7 +54,30 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
         }
         (None, None) => format!("INTERNALLY CONSISTENT: {follows}; not signed"),
     });
+    outcome::say(&stated);
     Ok(outcome::PASS)
+}
+
+/// The headline of a certificate with faults, and the faults; none without one.
+fn refusal(faults: &[String]) -> Option<String> {
+    if faults.is_empty() {
+        return None;
+    }
+    let shown = faults.iter().take(FAULTS_MAX);
+    let number = number_of(faults.len() as u64, "fault");
+    let mut text = format!("NOT VERIFIED: {number}\n");
+    text.extend(shown.map(|fault| format!("  {fault}\n")));
+    if faults.len() > FAULTS_MAX {
+        text += &format!("  and {} more\n", faults.len() - FAULTS_MAX);
+    }
+    Some(text)
+}
+
+/// Returns whether these are files of a run, which writes a certificate.
+fn is_of_run(files: &Files) -> bool {
+    ["windows.bin", "result.json"]
+        .iter()
+        .any(|name| files.contains_key(*name))
 }
 
 /// The files of a folder. A folder in it belongs to no result, but for the earlier runs of a search.

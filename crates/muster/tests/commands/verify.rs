@@ -72,6 +72,7 @@ fn verify(folder: &Path, more: &[&str]) -> Said {
 fn assert_refused(folder: &Path, why: &str) {
     let said = verify(folder, &[]);
     assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.starts_with("NOT VERIFIED"), "{}", said.out);
     assert!(said.out.contains(why), "{why}: {}", said.out);
 }
 
@@ -80,7 +81,11 @@ fn what_muster_wrote_is_verified() {
     let folder = copy();
     let said = verify(folder.path(), &[]);
     assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.out.contains("INTERNALLY CONSISTENT"), "{}", said.out);
+    assert!(
+        said.out.starts_with("INTERNALLY CONSISTENT"),
+        "{}",
+        said.out
+    );
     assert!(said.out.contains("not checked"), "{}", said.out);
     let said = verify(folder.path(), &["--key", &key("key.pub")]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -228,7 +233,10 @@ fn what_a_search_wrote_is_verified_with_its_answer() {
 }
 
 #[test]
-fn a_folder_without_a_certificate_is_a_usage_error() {
+fn a_run_without_its_certificate_is_not_verified_and_a_folder_without_a_run_is_a_usage_error() {
+    let folder = copy();
+    fs::remove_file(folder.path().join("certificate.json")).expect("it is there");
+    assert_refused(folder.path(), "certificate.json is missing");
     let folder = tempfile::tempdir().expect("a folder");
     let said = verify(folder.path(), &[]);
     assert_eq!(said.code, 2, "{said:?}");
