@@ -14,7 +14,7 @@ use muster_judge::capacity::SearchSpec;
 use muster_plan::Plan;
 use muster_report::{CapacityStep, Dimension};
 use muster_result::CapacitySearch;
-use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE};
+use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, lists};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::is_being_written;
@@ -160,11 +160,41 @@ pub(crate) fn read(folder: &Path) -> Result<Prepared> {
         );
     }
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    parse(&text).map_err(|why| {
+    let earlier = (1..).map(|number| folder.join(format!("{ASIDE}{number}")));
+    let earlier = earlier.take_while(|path| path.exists());
+    let read = parse(&text).and_then(|prepared| {
+        let mut runs = std::iter::once(folder.to_owned()).chain(earlier);
+        runs.try_for_each(|run| check_against(&run, &prepared.earlier))?;
+        Ok(prepared)
+    });
+    read.map_err(|why| {
         anyhow!(
             "read {}: {why}; begin another search with --out",
             path.display()
         )
+    })
+}
+
+/// Checks steps against the journal that a run of the search left in its folder, and that against its certificate.
+fn check_against(run: &Path, steps: &[CapacityStep]) -> Result<(), String> {
+    let read = |name: &str| fs::read(run.join(name)).ok();
+    let Some(journal) = read(FILE) else {
+        return Ok(());
+    };
+    if read(CERTIFICATE).is_some_and(|certificate| !lists(&certificate, FILE, &journal)) {
+        return Err(format!(
+            "{} is not the file that {CERTIFICATE} beside it lists",
+            run.join(FILE).display()
+        ));
+    }
+    let left = parse(&String::from_utf8_lossy(&journal))?.earlier;
+    let differing = (0..left.len()).find(|at| steps.get(*at) != left.get(*at));
+    differing.map_or(Ok(()), |at| {
+        Err(format!(
+            "line {}: the step is another one in {}",
+            at + 2,
+            run.join(FILE).display()
+        ))
     })
 }
 
@@ -181,7 +211,12 @@ pub(crate) fn parse(text: &str) -> Result<Prepared, String> {
         ));
     }
     let steps = lines.map(|(number, line)| {
-        serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
+        let step = serde_json::from_str(line).map_err(|error| error.to_string());
+        let step = step.and_then(|step: CapacityStep| match step.contradiction() {
+            Some(why) => Err(why),
+            None => Ok(step),
+        });
+        step.map_err(|why| format!("line {number}: {why}"))
     });
     Ok(Prepared {
         begun,
@@ -222,10 +257,11 @@ pub(crate) fn set_aside(folder: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use muster_judge::capacity::{Next, Outcome, Search, SearchEnd};
+    use muster_judge::capacity::{Next, Search, SearchEnd};
     use muster_model::Micros;
-    use muster_report::Step;
-    use muster_result::end_after;
+    use muster_report::{Step, outcome_of};
+    use muster_result::{end_after, sha256};
+    use serde_json::json;
 
     use super::*;
 
@@ -243,6 +279,25 @@ mod tests {
         }
     }
 
+    /// A step that meets its one SLO, or breaks it.
+    fn figures(is_met: bool) -> Step {
+        let time = |us| json!({ "us": us });
+        let (result, consequence) = match is_met {
+            true => ("pass", "none"),
+            false => ("fail", "fails"),
+        };
+        let rule = json!({
+            "rule": "response p99", "scope": "run", "except": [], "kind": "slo", "named": true, "result": result,
+            "consequence": consequence, "observed": time(if is_met { 10 } else { 90 }), "lower": null,
+            "bound": time(50), "since_s": null, "evidence": "", "note": null, "reason": null, "remedy": null,
+        });
+        Step {
+            result: serde_json::from_value(json!(result)).expect("a result"),
+            rules: vec![serde_json::from_value(rule).expect("a rule")],
+            ..Step::default()
+        }
+    }
+
     /// A search of a target with a sharp limit, and its journal.
     fn whole_search() -> (Vec<CapacityStep>, String) {
         let mut search = Search::new(spec()).expect("a search");
@@ -252,10 +307,8 @@ mod tests {
         );
         let mut journal = line(&begun).expect("JSON");
         while let Next::Hold(step) = search.next() {
-            let outcome = match step.rate < CAPACITY {
-                true => Outcome::Pass,
-                false => Outcome::Fail,
-            };
+            let figures = figures(step.rate < CAPACITY);
+            let outcome = outcome_of(figures.result);
             let held = CapacityStep {
                 number: steps.len() as u64 + 1,
                 session: 1,
@@ -266,7 +319,7 @@ mod tests {
                 has_recovered: true,
                 took_s: step.hold.as_secs_f64() + 2.5,
                 result_at_end: None,
-                figures: Step::default(),
+                figures,
             };
             search.record(outcome, Micros::from_secs_f64(held.took_s), true);
             journal += &line(&held).expect("JSON");
@@ -322,6 +375,61 @@ mod tests {
         assert_eq!(names(path), ["run-1", FILE]);
         assert_eq!(names(&path.join("run-1")).len(), OF_RUN.len() + 1);
         assert!(is_aside("run-1") && !is_aside("run-x") && !is_aside("other"));
+    }
+
+    /// A forger who turns a failure into a pass has to change all that it follows from.
+    #[test]
+    fn a_step_that_does_not_follow_from_its_figures_is_refused_with_its_line() {
+        let (_, journal) = whole_search();
+        let at = journal.lines().position(|line| line.contains("\"fails\""));
+        let number = at.expect("a step that failed") + 1;
+        let mut forged: Vec<String> = journal.lines().map(str::to_owned).collect();
+        for (from, to, why) in [
+            (
+                "\"outcome\":\"fail\"",
+                "\"outcome\":\"pass\"",
+                "its rules give `fail`",
+            ),
+            (
+                "\"result\":\"fail\"",
+                "\"result\":\"pass\"",
+                "its rules give `fail`",
+            ),
+            ("\"fails\"", "\"none\"", "`pass` at 90 us, at most 50 us"),
+        ] {
+            let line = &mut forged[number - 1];
+            assert!(line.contains(from), "{line}");
+            *line = line.replace(from, to);
+            let refused = parse(&(forged.join("\n") + "\n")).unwrap_err();
+            assert!(
+                refused.contains(&format!("line {number}: step ")),
+                "{refused}"
+            );
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_journal_that_an_earlier_run_left_otherwise_is_refused() {
+        let (_, journal) = whole_search();
+        let folder = tempfile::tempdir().expect("a folder");
+        let (own, aside) = (folder.path().join(FILE), folder.path().join("run-1"));
+        fs::create_dir(&aside).expect("a folder");
+        let write = |text: &str| fs::write(&own, text).expect("it is written");
+        write(&journal);
+        fs::write(aside.join(FILE), &journal).expect("it is written");
+        assert!(read(folder.path()).is_ok());
+        let refused = |why: &str| {
+            let said = read(folder.path()).expect_err("it was forged").to_string();
+            assert!(said.contains(why), "{said}");
+        };
+        write(&journal.replacen("\"took_s\":", "\"took_s\":1", 1));
+        refused("line 2: the step is another one in");
+        let digest = sha256(b"another journal");
+        let listed = json!({ "files": { FILE: { "sha256": digest, "bytes": 15 } } });
+        write(&journal);
+        fs::write(folder.path().join(CERTIFICATE), listed.to_string()).expect("it is written");
+        refused("is not the file that certificate.json beside it lists");
     }
 
     #[test]

@@ -143,6 +143,30 @@ impl CapacityStep {
         at_end.is_some_and(|result| outcome_of(Some(result)) != self.outcome)
     }
 
+    /// The contradiction between the outcome and the figures behind it; none if it follows from them.
+    pub fn contradiction(&self) -> Option<String> {
+        let outcome = outcome_of(self.figures.result_by_rules());
+        if outcome != outcome_of(self.figures.result) || outcome != self.outcome {
+            return Some(format!(
+                "step {} is `{}`, and its rules give `{}`",
+                self.number,
+                word(&self.outcome),
+                word(&outcome)
+            ));
+        }
+        let mut rules = self.figures.rules.iter();
+        let wrong = rules.find(|rule| rule.contradicts_its_figures())?;
+        Some(format!(
+            "step {}: `{}` [{}] is `{}` at {}, {}",
+            self.number,
+            wrong.rule,
+            wrong.scope,
+            word(&wrong.result),
+            wrong.seen().unwrap_or_default(),
+            wrong.allowed().unwrap_or_default()
+        ))
+    }
+
     /// The step as the search named it.
     pub fn step(&self) -> capacity::Step {
         capacity::Step {
@@ -404,8 +428,8 @@ impl CapacityReport {
                 .unwrap_or_default();
             let _ = writeln!(
                 text,
-                "  {} steps were unclear and repeated, such as step {}: {broken}",
-                unclear.len(),
+                "  {} unclear and repeated, such as step {}: {broken}",
+                figure::number_of(unclear.len() as u64, "step"),
                 first.number
             );
         }
@@ -413,8 +437,8 @@ impl CapacityReport {
         let took = Micros::from_secs_f64(self.steps.iter().map(|step| step.took_s).sum());
         let _ = writeln!(
             text,
-            "  {} steps in {}",
-            self.steps.len(),
+            "  {} in {}",
+            figure::number_of(self.steps.len() as u64, "step"),
             figure::clock(took)
         );
         text
@@ -425,7 +449,8 @@ impl CapacityReport {
         match self.steps.iter().filter(|step| step.differs()).count() {
             0 => String::new(),
             differing => format!(
-                "  warning: the closed ledger judges {differing} steps otherwise; see result_at_end in capacity.json\n"
+                "  warning: the closed ledger judges {} otherwise; see result_at_end in capacity.json\n",
+                figure::number_of(differing as u64, "step")
             ),
         }
     }

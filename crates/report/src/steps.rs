@@ -46,6 +46,21 @@ impl Step {
         of(Invalidates).chain(of(Fails))
     }
 
+    /// The result that its rules give; none without a rule.
+    pub fn result_by_rules(&self) -> Option<RunResult> {
+        use crate::Consequence::{Fails, Invalidates};
+        let has = |consequence| {
+            self.rules
+                .iter()
+                .any(|rule| rule.consequence == consequence)
+        };
+        (!self.rules.is_empty()).then(|| match (has(Invalidates), has(Fails)) {
+            (true, _) => RunResult::Invalid,
+            (false, true) => RunResult::Fail,
+            (false, false) => RunResult::Pass,
+        })
+    }
+
     /// The rules on percentiles that a table with columns for `shown`, rules of the whole run, lacks.
     pub(crate) fn percentiles_besides<'a>(
         &'a self,

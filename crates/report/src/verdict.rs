@@ -281,6 +281,26 @@ impl Rule {
         Some(format!("between {lower} and {upper}"))
     }
 
+    /// Returns whether a decided SLO says the opposite of its figures.
+    pub fn contradicts_its_figures(&self) -> bool {
+        let (Some(observed), Some(bound)) = (self.observed, self.bound) else {
+            return false;
+        };
+        if self.kind != RuleKind::Slo || observed.is_at_least() {
+            return false;
+        }
+        let [observed, bound] = [observed, bound].map(|of| figure::Figure::from(of).value());
+        let holds = match AT_LEAST.contains(&self.rule.as_str()) {
+            true => observed >= bound,
+            false => observed <= bound,
+        };
+        match self.result {
+            RuleResult::Pass => !holds,
+            RuleResult::Fail => holds,
+            RuleResult::NotEvaluated => false,
+        }
+    }
+
     /// Allowed figure, in words: `at most 250 ms`, `at least 99.9 %`.
     pub fn allowed(&self) -> Option<String> {
         let sense = if AT_LEAST.contains(&self.rule.as_str()) {

@@ -97,6 +97,14 @@ fn digest(bytes: &[u8]) -> FileDigest {
     }
 }
 
+/// Returns whether the text of a certificate lists a file with these bytes.
+pub fn lists(certificate: &[u8], name: &str, bytes: &[u8]) -> bool {
+    let stated: Option<Value> = serde_json::from_slice(certificate).ok();
+    let listed = stated.and_then(|stated| stated.get("files")?.get(name).cloned());
+    let listed = listed.and_then(|listed| serde_json::from_value(listed).ok());
+    listed == Some(digest(bytes))
+}
+
 /// Files that were exchanged, removed or added.
 fn file_faults(certificate: &Certificate, files: &Files) -> Vec<String> {
     let mut faults = Vec::new();
