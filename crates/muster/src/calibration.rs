@@ -94,17 +94,21 @@ impl Calibration {
             parts.collect::<Vec<_>>().join(", "),
             figure::rate(self.reached),
         );
-        if self.waited > WAITED_MAX {
-            let waited = figure::percent(self.waited);
-            let _ = write!(
-                text,
-                ", waiting {waited} of the time for a CPU: check again when this machine is idle"
-            );
+        if let Some(busy) = self.busy_in_words() {
+            let _ = write!(text, ", {busy}");
         }
         if !self.uncovered.is_empty() {
             let _ = write!(text, "; not covered: {}", self.uncovered.join(", "));
         }
         text
+    }
+
+    /// A remark on a machine that was too busy for the measurement, with the remedy; none if it was not.
+    pub(crate) fn busy_in_words(&self) -> Option<String> {
+        let waited = figure::percent(self.waited);
+        (self.waited > WAITED_MAX).then(|| {
+            format!("waiting {waited} of the time for a CPU: measure it again with --no-cache when this machine is idle")
+        })
     }
 }
 

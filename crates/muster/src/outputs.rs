@@ -120,9 +120,9 @@ pub(crate) fn write_certificate(folder: &mut Folder, report: &Report, key: Optio
 }
 
 /// Writes the certificate of a folder anew after files were added to it; a run that could not write all has none.
-pub(crate) fn certify_again(folder: &Path, report: &Report) -> Result<()> {
+pub(crate) fn certify_again(folder: &Path, report: &Report, key: Option<&Path>) -> Result<()> {
     match folder.join(CERTIFICATE).exists() {
-        true => certificate(folder, report, None),
+        true => certificate(folder, report, key),
         false => Ok(()),
     }
 }

@@ -28,6 +28,9 @@ pub(crate) struct CapacityArgs {
     /// The folder of the result; by default `results/<name>-<UTC time>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Sign `certificate.json` with this private key of ed25519 in PEM; `certificate.sig` is its signature.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign: Option<PathBuf>,
     /// Goes on with the search of this folder, which was stopped or had too short a budget: no step that was
     /// judged is held again. `--budget` counts the time of all its runs.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]

@@ -17,6 +17,9 @@ pub(crate) struct ScaleArgs {
     /// The folder of the result; by default `results/<name>-<UTC time>`. It has a folder for each search.
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
+    /// Sign the certificate of each search with this private key of ed25519 in PEM.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) sign: Option<PathBuf>,
     /// Go on in the folder of a growth that was interrupted, or had too short a budget: capacities that were found are not
     /// searched again.
     #[arg(long, value_name = "DIR")]

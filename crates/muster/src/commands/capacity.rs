@@ -10,7 +10,7 @@ use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, Rules, SloBound, is_judged_in_s
 use muster_model::{Micros, figure};
 use muster_plan::Plan;
 use muster_report::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, Report,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, Report, RunResult,
     capacity_html,
 };
 use muster_result::certificate::Files;
@@ -22,6 +22,7 @@ use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Begun, Prepared};
+use crate::signing::SigningKey;
 use crate::{outcome, outputs, target};
 
 /// Widest interval, as a part of its lower end.
@@ -41,6 +42,9 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         outcome::remark(&format!("warning: {warning}"));
     }
     refuse_unjudged(&loaded.plan)?;
+    if let Some(key) = &args.sign {
+        SigningKey::read(key)?;
+    }
     if !loaded.plan.rules.stop_if.is_empty() {
         outcome::remark(
             "warning: `stop-if` ends no search: a load that is too high is part of it; the search ends by itself",
@@ -68,8 +72,15 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         searching::set_aside(&out)?;
     }
     let done = once(&run_args(args, out.clone()), &loaded, &interrupted)?;
-    let (Some(report), Some(search)) = (&done.report, &done.search) else {
+    let begun = done.report.as_ref().zip(done.search.as_ref());
+    let Some((report, search)) = begun.filter(|_| done.outcome() != RunResult::None) else {
         outcome::say(&done.summary);
+        if done.search.is_some() {
+            let out = out.display();
+            outcome::say(&format!(
+                "this run held no step; go on with --resume {out} once the target answers"
+            ));
+        }
         return Ok(done.outcome().exit_code());
     };
     let answer = Held {
@@ -81,7 +92,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
     }
     .answer(report);
     write(&answer, &out)?;
-    outputs::certify_again(&out, report)?;
+    outputs::certify_again(&out, report, args.sign.as_deref())?;
     outcome::say(&answer.text());
     outcome::say(&format!("answer: {}", out.join("capacity.html").display()));
     Ok(code(&answer))
@@ -168,15 +179,22 @@ fn judgeable(most: f64, first: f64, ceiling: Option<&Ceiling>) -> Result<f64> {
 fn ceiling(args: &CapacityArgs, plan: &Plan) -> Option<Ceiling> {
     let found = target::resolve(plan, Part::WHOLE)
         .and_then(|addresses| Calibration::find(plan, &addresses, &args.calibration));
-    match found {
-        Ok(found) => found.map(|found| found.ceiling),
+    let found = match found {
+        Ok(found) => found,
         Err(error) => {
             outcome::remark(&format!(
                 "warning: the generator's ceiling is not measured, and bounds no step: failed to {error:#}"
             ));
-            None
+            return None;
         }
+    };
+    let found = found?;
+    if let Some(busy) = found.busy_in_words() {
+        outcome::remark(&format!(
+            "warning: the generator's ceiling was measured {busy}"
+        ));
     }
+    Some(found.ceiling)
 }
 
 /// A scenario whose load a search decides on.
@@ -231,6 +249,7 @@ pub(super) fn longest_limit(rules: &Rules) -> Micros {
 
 fn run_args(args: &CapacityArgs, out: PathBuf) -> RunArgs {
     RunArgs {
+        sign: args.sign.clone(),
         shards: None,
         slots: 4_194_304,
         buffers: 16_384,

@@ -26,9 +26,10 @@ use self::log::{Entry, Head, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::capacity::{refuse_unjudged, searched};
 use crate::commands::run::{Done, once, stop_by_signal};
-use crate::folder::{reserve, write_whole};
+use crate::folder::{refuse_foreign, reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{Begun, Prepared};
+use crate::signing::SigningKey;
 use crate::{outcome, outputs};
 
 /// Widest interval of a capacity, as a part of its lower end.
@@ -51,6 +52,9 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         );
     };
     refuse_unjudged(&loaded.plan)?;
+    if let Some(key) = &args.sign {
+        SigningKey::read(key)?;
+    }
     let interrupted = stop_by_signal()?;
     let lengths = StepLengths::new(&loaded.plan, plan.hold);
     let searches = plan.most - plan.least + 1;
@@ -110,6 +114,7 @@ fn folder(args: &ScaleArgs, loaded: &Loaded) -> Result<PathBuf> {
             folder.display()
         ),
         Some(folder) => {
+            refuse_foreign(folder, |_| false)?;
             fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
             folder.clone()
         }
@@ -218,6 +223,7 @@ impl Growing<'_> {
     fn search(&self, loaded: &Loaded, instances: u32, number: usize) -> Result<Option<Entry>> {
         let folder = format!("{number:02}-instances-{instances}");
         let run = RunArgs {
+            sign: self.args.sign.clone(),
             shards: None,
             slots: 4_194_304,
             buffers: 16_384,

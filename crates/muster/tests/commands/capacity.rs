@@ -111,6 +111,22 @@ fn what_no_step_can_judge_is_refused_before_any_load() {
 }
 
 #[test]
+fn a_target_that_is_away_is_silent_by_its_address() {
+    let away = "platform: { kind: mqtt, devices: [ 'mqtt://127.0.0.1:1' ] }";
+    let stated = SCENARIO.lines().find(|line| line.starts_with("platform"));
+    let folder = folder_with(&SCENARIO.replace(stated.expect("a platform"), away));
+    let said = muster(
+        folder.path(),
+        &["capacity", "scenario.yaml", "--out", "out"],
+    );
+    assert_eq!(said.code, 4, "{said:?}");
+    for what in ["nobody listens there", "mqtt://127.0.0.1:1", "--resume out"] {
+        assert!(said.unbroken().contains(what), "{said:?}");
+    }
+    assert!(!folder.path().join("out/capacity.json").exists());
+}
+
+#[test]
 fn a_target_that_dies_ends_the_search_by_name() {
     let gateway = Gateway::start(&["--threads", "1"]);
     let platform = format!(
