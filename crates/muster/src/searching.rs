@@ -183,7 +183,7 @@ fn check_against(run: &Path, steps: &[CapacityStep]) -> Result<(), String> {
     };
     if read(CERTIFICATE).is_some_and(|certificate| !lists(&certificate, FILE, &journal)) {
         return Err(format!(
-            "{} is not the file that {CERTIFICATE} beside it lists",
+            "{} is not the file that {CERTIFICATE} lists",
             run.join(FILE).display()
         ));
     }
@@ -429,7 +429,7 @@ mod tests {
         let listed = json!({ "files": { FILE: { "sha256": digest, "bytes": 15 } } });
         write(&journal);
         fs::write(folder.path().join(CERTIFICATE), listed.to_string()).expect("it is written");
-        refused("is not the file that certificate.json beside it lists");
+        refused("is not the file that certificate.json lists");
     }
 
     #[test]
