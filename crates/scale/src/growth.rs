@@ -241,7 +241,8 @@ impl Growth {
     fn advance(&mut self, measured: Measured) {
         self.found.push((self.instances, measured));
         self.tries.clear();
-        if let Some(since) = self.idle_since() {
+        let has_no_gain = self.idle_gains() >= IDLE_STEPS;
+        if let Some(since) = self.helped_until().filter(|_| has_no_gain) {
             self.end = Some(End::NoGain { since });
         } else if self.instances >= self.spec.most {
             self.end = Some(End::AtMost);
@@ -250,15 +251,22 @@ impl Growth {
         }
     }
 
-    /// The last number of instances whose gain may count, if those of enough further ones do not.
-    fn idle_since(&self) -> Option<u32> {
-        let (first, each) = self.found.first()?;
+    /// The last number of instances whose gain may count; none if that of the last one may.
+    pub fn helped_until(&self) -> Option<u32> {
+        let idle = self.idle_gains();
+        let helped = self.found.len().checked_sub(idle + 1)?;
+        (idle > 0).then(|| self.found[helped].0)
+    }
+
+    /// Number of the last gains in a row that do not count.
+    fn idle_gains(&self) -> usize {
+        let Some((first, each)) = self.found.first() else {
+            return 0;
+        };
         let enough = each.middle / f64::from(*first) * HELPS;
         let gains = self.found.windows(2).rev();
         let idle = gains.take_while(|pair| pair[1].1.upper - pair[0].1.lower < enough);
-        let idle = idle.count();
-        let helped = self.found.len() - 1 - idle;
-        (idle >= IDLE_STEPS).then(|| self.found[helped].0)
+        idle.count()
     }
 
     fn without(&self, outcome: &Outcome) -> End {

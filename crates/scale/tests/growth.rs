@@ -70,6 +70,22 @@ fn a_shared_bottleneck_is_named_by_the_last_instance_that_helped() {
 }
 
 #[test]
+fn a_bottleneck_reached_at_the_limit_of_the_growth_is_named_too() {
+    let helped = |capacities: &[f64]| {
+        let most = capacities.len() as u32;
+        let mut growth = Growth::new(GrowthSpec { most, ..SPEC });
+        for capacity in capacities {
+            growth.record(&Outcome::Found(within(*capacity, 0.03)));
+        }
+        assert_eq!(growth.next(), Next::End(End::AtMost));
+        growth.helped_until()
+    };
+    assert_eq!(helped(&[500.0, 800.0, 800.0]), Some(2));
+    assert_eq!(helped(&[500.0, 1_000.0, 1_500.0]), None);
+    assert_eq!(helped(&[500.0]), None);
+}
+
+#[test]
 fn a_target_that_gets_slower_by_instances_ends_the_growth() {
     let capacity = |n: u32| {
         let n = f64::from(n);

@@ -19,6 +19,8 @@ pub(super) struct Answer<'a> {
     name: &'a str,
     /// The end of the growth; null if it was interrupted.
     end: Option<End>,
+    /// The last number of instances that helped; null if each did.
+    helped_until: Option<u32>,
     /// The capacity of each number of instances.
     capacities: Vec<Capacity>,
     /// The gain of an instance, and the fit of the scalability law.
@@ -64,6 +66,7 @@ impl<'a> Answer<'a> {
             schema: SCHEMA,
             name: &plan.name,
             end,
+            helped_until: growth.helped_until(),
             capacities: growth.found().iter().map(capacity).collect(),
             law: Law::of(growth.found()),
             searches,
@@ -96,6 +99,11 @@ impl<'a> Answer<'a> {
                 text += &format!("; {price:.4} a million messages");
             }
         }
+        if let Some(since) = self.helped_until {
+            text += &format!(
+                "\n  instances beyond {since} each add less than a fifth of what the first ones carry"
+            );
+        }
         if let Some(gain) = self.law.gain {
             let [each, lower, upper] = [gain.per_instance, gain.lower, gain.upper].map(signed);
             text += &format!("\n  one instance more adds {each}/s, between {lower} and {upper}/s");
@@ -111,11 +119,9 @@ impl<'a> Answer<'a> {
                 "SCALE",
                 format!("measured up to {most} instances, the limit of the scenario"),
             ),
-            Some(End::NoGain { since }) => (
+            Some(End::NoGain { .. }) => (
                 "SCALE",
-                format!(
-                    "each instance beyond {since} adds less than a fifth of what the first ones carry"
-                ),
+                format!("measured up to {most} instances; the last ones did not help"),
             ),
             Some(End::FailsAtFirst { rate }) => (
                 "FAIL",

@@ -75,7 +75,7 @@ impl Budget {
         let of_search = lengths.of_search();
         let needed = Micros(of_search.get().saturating_mul(u64::from(searches)));
         let left = match given {
-            None => USUAL.max(needed + Micros(needed.get() / 2)),
+            None => USUAL.max(Micros(needed.get() / 2 * 3)),
             Some(whole) if whole < spent + needed => bail!(
                 "search {searches} numbers of instances within --budget {}: they take at least {}{}; give more, or lower \
                  `scale.instances.max`",
@@ -91,7 +91,8 @@ impl Budget {
         Ok(Self { left, of_search })
     }
 
-    /// The time that a search may take if `searches` are to be made, the next one included.
+    /// The time that a search may take if `searches` are to be made, the next one included: all but what the others
+    /// usually take, and a fair share at the least.
     ///
     /// # Errors
     /// The reason in words if too little is left for one.
@@ -103,7 +104,15 @@ impl Budget {
                 figure::clock(self.of_search)
             ));
         }
-        Ok(Micros(self.left.get() / u64::from(searches.max(1))).max(self.of_search))
+        let all = u64::from(searches.max(1));
+        let others = self.usual().get().saturating_mul(all - 1);
+        let fair = Micros(self.left.get() / all);
+        Ok((self.left - Micros(others)).max(fair).max(self.of_search))
+    }
+
+    /// The time of a search some of whose steps contradict each other.
+    fn usual(&self) -> Micros {
+        Micros(self.of_search.get() / 2 * 3)
     }
 
     /// Takes time away.
@@ -135,13 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn each_search_has_a_fair_share_of_what_is_left_and_enough() {
-        let given = Some(Micros::from_secs(400));
+    fn a_search_may_take_what_the_others_do_not_need_and_a_fair_share_at_the_least() {
+        let given = Some(Micros::from_secs(600));
         let mut budget = Budget::new(given, Micros::ZERO, 3, LENGTHS).expect("it is enough");
-        assert_eq!(budget.share(2), Ok(Micros::from_secs(200)));
+        assert_eq!(
+            budget.share(3),
+            Ok(Micros::from_secs(291)),
+            "others take 154.5 s"
+        );
         budget.spend(Micros::from_secs(200));
+        assert_eq!(budget.share(3), Ok(Micros(133_333_333)));
         assert_eq!(budget.share(4), Ok(Micros::from_secs(103)));
-        budget.spend(Micros::from_secs(98));
+        budget.spend(Micros::from_secs(298));
         let why = budget.share(1).expect_err("a search takes 103 s");
         assert!(why.contains("1:42") && why.contains("1:43"), "{why}");
     }
