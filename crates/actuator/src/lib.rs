@@ -8,6 +8,7 @@
 mod command;
 mod error;
 mod journal;
+mod listener;
 mod process;
 mod program;
 mod wait;

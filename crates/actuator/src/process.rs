@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
+use crate::listener::{TCP, UDP, group_listens};
 use crate::program::{end_now, filled, last_words, of_exit, signal_group, start};
 use crate::{Actuator, ActuatorError, Site, Wait};
 
@@ -188,6 +189,25 @@ impl ProcessActuator {
             .into_owned()
     }
 
+    /// Returns whether an instance listens. Its own port answers; on a shared one, a process of its group holds a
+    /// socket, for any other instance answers there too.
+    fn is_ready(&self, index: usize) -> bool {
+        let Some(at) = self.endpoint(index) else {
+            return true;
+        };
+        match self.ports {
+            InstancePorts::Each => listens(&at),
+            InstancePorts::Shared => {
+                let table = match at.scheme.protocol().is_in_datagrams {
+                    true => &UDP,
+                    false => &TCP,
+                };
+                let leader = self.instances[index].child.id();
+                group_listens(leader, at.port, table)
+            }
+        }
+    }
+
     /// Number of the instances that listen. One that has ended is an error.
     fn ready(&mut self) -> Result<u32, ActuatorError> {
         for (index, instance) in self.instances.iter_mut().enumerate() {
@@ -200,8 +220,7 @@ impl ProcessActuator {
             }
         }
         let all = 0..self.instances.len();
-        let listening = all.filter(|index| self.endpoint(*index).is_none_or(|at| listens(&at)));
-        Ok(listening.count() as u32)
+        Ok(all.filter(|index| self.is_ready(*index)).count() as u32)
     }
 }
 
