@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gateway instances of a stated capacity are found to have it, linear up to three.
+# Gateway instances of a stated capacity are found to have it, linear up to three; a bottleneck that they share is named.
 source "$(dirname "$0")/lib.sh"
 need jq
 
@@ -15,4 +15,13 @@ check "an instance adds 400/s, within 5 %" jq -e '.law.gain.per_instance | . >= 
 check "each instance received a fair share" jq -e \
     'all(.searches[]; [.load[].accepted] | max < 1.2 * min)' "$ANSWER"
 check "nothing is left of the target" test ! -e "$WORK/linear/target.json"
+
+# Two workers reach the bottleneck: what is measured of the third one adds nothing.
+status_of "$MUSTER" scale scenarios/scale-shared.yaml --set scale.instances.min=2 --out "$WORK/shared"
+cat "$WORK/out"
+same "a shared bottleneck: exit code" "$STATUS" 0
+ANSWER=$WORK/shared/scale.json
+same "the last number of workers that helped" "$(jq -r .helped_until "$ANSWER")" 2
+check "the bottleneck is found, within 5 %" jq -e 'all(.capacities[].interval.middle; . >= 380 and . <= 420)' "$ANSWER"
+same "workers afterwards" "$(deploy/shared-workers.sh actual)" 0
 finish
