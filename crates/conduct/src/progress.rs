@@ -18,7 +18,7 @@ pub struct Progress {
     pub links_untried: u64,
     /// Tries that the peer refused in its protocol's words.
     pub links_refused: u64,
-    /// Tries that ended without a link, for whatever cause.
+    /// Tries that ended without a link, for whatever cause, and links that ended for no reason of ours.
     pub links_failed: u64,
     /// Tries in which the peer declined a feature that links on one socket need.
     pub links_declined: u64,
@@ -116,9 +116,9 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use muster_device::{Mqtt, SLOT_MAX};
+    use muster_device::{Http, Mqtt, SLOT_MAX};
     use muster_measure::Recorder;
-    use muster_model::RunId;
+    use muster_model::{Cause, RunId};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
     use super::*;
@@ -131,8 +131,15 @@ fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, count: 1, ph
 phases: { measure: 1s }
 ";
 
-    fn burst() -> Shard<Mqtt, RecordingSink> {
-        let (name, text) = ("burst.yaml", BURST);
+    /// Links that are up once their connections stand.
+    const REQUESTS: &str = "
+name: requests
+platform: { kind: http, devices: \"http://127.0.0.1:1\" }
+fleet: [ { name: meters, count: 3, streams: [ { name: r, rate: 3/s, path: /, payload: { size: 64 } } ] } ]
+";
+
+    fn shard<P: Session>(text: &str) -> Shard<P, RecordingSink> {
+        let name = "scenario.yaml";
         let plan = parse(Source { name, text }, &Overrides::default(), &NoFiles).unwrap();
         let schedules = schedules(&plan).unwrap();
         let recorder = recorder_plan(&plan, RunId(1), &schedules);
@@ -150,8 +157,22 @@ phases: { measure: 1s }
     }
 
     #[test]
+    fn a_link_that_ends_for_no_reason_of_ours_counts_as_a_try_that_failed() {
+        let (mut shard, now) = (shard::<Http>(REQUESTS), Micros::from_secs(1));
+        let causes = [Cause::Malformed, Cause::Lifetime, Cause::BetweenRequests];
+        for (link, cause) in (0..).zip(causes) {
+            shard.opening(link, now);
+            shard.opened(link, now, &mut Vec::new());
+            shard.closed(link, now, cause);
+        }
+        let progress = Progress::of(&shard, now);
+        assert_eq!((progress.links_failed, progress.links_untried), (1, 0));
+        assert_eq!(progress.links_up, 1, "it rests");
+    }
+
+    #[test]
     fn a_shard_is_behind_until_all_that_is_due_is_taken() {
-        let (mut shard, now) = (burst(), Micros::from_secs(2));
+        let (mut shard, now) = (shard::<Mqtt>(BURST), Micros::from_secs(2));
         assert_eq!(Progress::of(&shard, now).behind, 0, "nothing is due yet");
         shard.traffic_mut().start(Micros::ZERO);
         for taken in 0..3 {

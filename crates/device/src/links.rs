@@ -64,7 +64,7 @@ pub struct LinkCounts {
     pub resting: u32,
     /// Links whose first try to connect has not ended.
     pub untried: u32,
-    /// Tries that ended without a link.
+    /// Tries that ended without a link, and links that ended for no reason of ours: the next try waits.
     pub failed: u64,
     /// Failed tries that the peer refused in its protocol's words.
     pub refused: u64,
@@ -178,7 +178,6 @@ impl Links {
     /// A try to connect ended without a link.
     pub(crate) fn failed(&mut self, link: u32, is_refusal: bool, is_final: bool) {
         self.tried(link, is_final && !self.are_registered);
-        self.counts.failed += 1;
         self.counts.refused += u64::from(is_refusal);
     }
 
@@ -222,6 +221,7 @@ impl Links {
 
     /// A link waits for its next try: answers with how many failed before.
     pub(crate) fn back_off(&mut self, link: u32, now: Micros) -> u8 {
+        self.counts.failed += 1;
         let state = self.get_mut(link);
         (state.state, state.since) = (State::BackOff, now);
         let failures = state.failures;
