@@ -356,6 +356,7 @@ impl Agent {
             | Diagnostic::TopicsChanged(_)
             | Diagnostic::NewTenant(_)
             | Diagnostic::PushRefused(_)
+            | Diagnostic::NoPushAccepted(_)
             | Diagnostic::PushAbsent(_)
             | Diagnostic::PushConfirmation(_)
             | Diagnostic::ConsumerLag(_)

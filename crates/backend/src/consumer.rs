@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use muster_conduct::{
-    ConsumerAbsence, ConsumerName, ConsumerRefusal, Diagnostic, RefusalCause, RefusalKind,
+    ConsumerAbsence, ConsumerName, ConsumerRefusal, Diagnostic, PushRefusal, RefusalCause,
+    RefusalKind, RefusedRequests,
 };
 use muster_model::{Listening, Micros};
 
@@ -170,6 +171,13 @@ impl Consumer {
         let consumer = self.name.clone();
         let refusal = ConsumerRefusal { consumer, cause };
         self.diagnostics.push(Diagnostic::ConsumerRefused(refusal));
+    }
+
+    /// Reports requests that its backend refused.
+    pub(crate) fn report_refused_requests(&mut self, requests: RefusedRequests) {
+        let consumer = self.name.clone();
+        let refusal = PushRefusal { consumer, requests };
+        self.diagnostics.push(Diagnostic::PushRefused(refusal));
     }
 
     /// Reports a limit of this machine that meets a repeated action: once until the consumer is up.

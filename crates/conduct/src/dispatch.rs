@@ -6,7 +6,7 @@ use muster_measure::{Account, Identity, WindowDelta};
 use muster_model::{DeviceId, LinkId, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{ConsumerAbsence, ConsumerName, ConsumerRefusal, Progress};
+use crate::{ConsumerAbsence, ConsumerName, ConsumerRefusal, Progress, PushRefusal};
 
 /// Interval between two reports of a thread.
 pub const DISPATCH_EVERY: Micros = Micros::from_millis(250);
@@ -138,7 +138,9 @@ pub enum Diagnostic {
     /// No topic of a tenant was there, so that the run created them all.
     NewTenant(String),
     /// Requests to a webhook were refused: the first of each cause, and at the end their number.
-    PushRefused(String),
+    PushRefused(PushRefusal),
+    /// Requests to a webhook were refused, and none was accepted.
+    NoPushAccepted(String),
     /// No request has come to a webhook.
     PushAbsent(String),
     /// The platform asks whether a webhook wants its messages.

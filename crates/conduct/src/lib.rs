@@ -54,7 +54,8 @@ pub use process::{Afterlife, ProcessSample, ThreadSample};
 pub use progress::{Delivery, Progress};
 pub use recording::{FactWriter, RecordingSink};
 pub use refusal::{
-    ConsumerAbsence, ConsumerName, ConsumerRefusal, RefusalCause, RefusalKind, Remedy,
+    ConsumerAbsence, ConsumerName, ConsumerRefusal, PushRefusal, RefusalCause, RefusalKind,
+    RefusedRequests, Remedy,
 };
 pub use rendering::{directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing, Steer};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use muster_model::{ConsumerId, Reason};
+use muster_model::{ConsumerId, Reason, figure};
 use serde::{Deserialize, Serialize};
 
 /// A consumer as diagnostics name it.
@@ -24,6 +24,30 @@ pub struct ConsumerRefusal {
     pub consumer: ConsumerName,
     /// The cause.
     pub cause: RefusalCause,
+}
+
+/// Requests that a webhook refused for one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushRefusal {
+    /// The webhook.
+    pub consumer: ConsumerName,
+    /// The requests.
+    pub requests: RefusedRequests,
+}
+
+/// The first request that was refused for a cause, or all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRequests {
+    /// Number of requests, or of connections if no request was answered.
+    pub count: u64,
+    /// The status of the answer; none if the connection was ended instead.
+    pub status: Option<u16>,
+    /// The mistake and its remedy.
+    pub why: String,
+    /// True if they are all of the run.
+    pub is_total: bool,
+    /// True if the scenario wants them refused.
+    pub is_planned: bool,
 }
 
 /// A consumer that receives no copies any more.
@@ -81,6 +105,23 @@ impl ConsumerName {
     }
 }
 
+impl RefusedRequests {
+    /// Returns the number and the answer, such as "2 requests were answered with 401".
+    pub fn answer(&self) -> String {
+        let (things, were) = match (self.status, self.count) {
+            (None, 1) => ("connection", "was"),
+            (None, _) => ("connections", "were"),
+            (Some(_), 1) => ("request", "was"),
+            (Some(_), _) => ("requests", "were"),
+        };
+        let count = figure::count(self.count);
+        match self.status {
+            Some(status) => format!("{count} {things} {were} answered with {status}"),
+            None => format!("{count} {things} {were} ended"),
+        }
+    }
+}
+
 impl RefusalCause {
     /// A cause without a code and without a remedy.
     pub const fn new(kind: RefusalKind, what: String) -> Self {
@@ -127,6 +168,15 @@ impl fmt::Display for ConsumerName {
 impl fmt::Display for ConsumerRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.consumer, self.cause)
+    }
+}
+
+impl fmt::Display for PushRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { consumer, requests } = self;
+        let in_all = if requests.is_total { " in all" } else { "" };
+        let (place, answer) = (consumer.place(), requests.answer());
+        write!(f, "{place}: {answer}{in_all}: {}", requests.why)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use muster_conduct::{Afterlife, ConsumerRefusal, Ending, Part, RunData};
+use muster_conduct::{Afterlife, ConsumerRefusal, Ending, Part, PushRefusal, RunData};
 use muster_judge::{GeneratorHealth, Stop};
 use muster_load::{AddedHold, PayloadSpec};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
@@ -60,6 +60,8 @@ pub enum Note {
     Event(Event),
     /// A consumer that did not come up.
     Refusal(ConsumerRefusal),
+    /// Requests that a webhook refused.
+    PushesRefused(PushRefusal),
     /// The growth of the platform's own counters.
     Counters(Vec<NotedCounter>),
     /// A hold that was added while the run went on.
@@ -103,6 +105,7 @@ pub struct Archive {
     /// The events of the run itself; those that the windows show are added in the report.
     pub events: Vec<Event>,
     pub(crate) refusals: Vec<ConsumerRefusal>,
+    pub(crate) pushes_refused: Vec<PushRefusal>,
     /// None where nobody read any.
     pub counters: Option<Vec<NotedCounter>>,
     pub(crate) samples: SampleSeries,
@@ -238,6 +241,7 @@ impl Archive {
             timeline: Timeline::CONNECTING,
             events: Vec::new(),
             refusals: Vec::new(),
+            pushes_refused: Vec::new(),
             counters: None,
             samples: SampleSeries::default(),
             footer: None,
@@ -263,6 +267,7 @@ impl Archive {
             timeline: data.timeline,
             events,
             refusals: events::refusals(&data.incidents),
+            pushes_refused: events::pushes_refused(&data.incidents),
             counters: None,
             samples: SampleSeries::default(),
             records: 0,
@@ -293,8 +298,10 @@ impl Archive {
     pub fn last_records(&self) -> Vec<Record> {
         let events = self.events.iter().cloned().map(Note::Event);
         let refusals = self.refusals.iter().cloned().map(Note::Refusal);
+        let pushes = self.pushes_refused.iter().cloned();
+        let pushes = pushes.map(Note::PushesRefused);
         let counters = self.counters.clone().map(Note::Counters);
-        let notes = events.chain(refusals).chain(counters);
+        let notes = events.chain(refusals).chain(pushes).chain(counters);
         let notes = notes.chain([Note::Timeline(self.timeline)]);
         let mut records: Vec<Record> = notes.map(|note| Record::Event(encoded(&note))).collect();
         let identity = self.identity.clone().map(Box::new);
@@ -406,6 +413,7 @@ impl Archive {
         });
         self.events.extend(other.events);
         self.refusals.extend(other.refusals);
+        self.pushes_refused.extend(other.pushes_refused);
         let footer = self.footer.take().zip(other.footer);
         self.footer = footer.map(|(mine, theirs)| mine.merged(theirs));
         Ok(())
@@ -431,6 +439,7 @@ impl Archive {
                 Note::Timeline(timeline) => self.timeline = timeline,
                 Note::Event(event) => self.events.push(event),
                 Note::Refusal(refusal) => self.refusals.push(refusal),
+                Note::PushesRefused(refusal) => self.pushes_refused.push(refusal),
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
             },

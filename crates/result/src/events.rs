@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, Incidents};
+use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, Incidents, PushRefusal};
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, ScopeSummary, Summary, WindowDelta};
 use muster_model::{Micros, figure};
@@ -84,6 +84,18 @@ pub(crate) fn refusals(incidents: &[Incidents]) -> Vec<ConsumerRefusal> {
     refusals.collect()
 }
 
+/// The requests that webhooks refused among the incidents.
+pub(crate) fn pushes_refused(incidents: &[Incidents]) -> Vec<PushRefusal> {
+    let refusals = incidents.iter().filter_map(|incident| {
+        if let Diagnostic::PushRefused(refusal) = &incident.diagnostic {
+            Some(refusal.clone())
+        } else {
+            None
+        }
+    });
+    refusals.collect()
+}
+
 /// An incident of the generator or its consumers as an event.
 pub fn event_of(incident: &Incidents) -> Event {
     let since = if let Diagnostic::ConsumerLost { since, .. } = &incident.diagnostic {
@@ -110,7 +122,8 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::NewTenant(what) => (NEW_TENANT, what.clone()),
         Diagnostic::ConsumerLag(what) => ("consumer-lag", what.clone()),
         Diagnostic::IdleNotices(what) => ("idle-notices", what.clone()),
-        Diagnostic::PushRefused(what) => (PUSH_REFUSED, what.clone()),
+        Diagnostic::PushRefused(refusal) => (PUSH_REFUSED, refusal.to_string()),
+        Diagnostic::NoPushAccepted(what) => (PUSH_REFUSED, what.clone()),
         Diagnostic::PushAbsent(what) => ("push-absent", what.clone()),
         Diagnostic::PushConfirmation(what) => ("push-confirmation", what.clone()),
         Diagnostic::ReceiveBuffer(what) => ("receive-buffer", what.clone()),

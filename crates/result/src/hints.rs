@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::{ConsumerRefusal, Ending, Remedy, directory};
+use muster_conduct::{ConsumerRefusal, Ending, PushRefusal, Remedy, directory};
 use muster_judge::{FleetHints, Hints, LinkCause, RequestHints};
 use muster_measure::BackendLedger;
 use muster_model::{ConnectFailure, LinkId, Reason};
@@ -19,20 +19,29 @@ const DEVICE_REFUSED: &str = "device-refused";
 /// The key that decides where consumers connect.
 const BACKEND_URL: &str = "platform.backend.url";
 
-/// Hints at the causes of a verdict from the events of the run.
+/// Findings of a run on the way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Findings<'a> {
+    pub(crate) events: &'a [Event],
+    /// Consumers that did not come up.
+    pub(crate) refusals: &'a [ConsumerRefusal],
+    pub(crate) pushes_refused: &'a [PushRefusal],
+}
+
+/// Hints at the causes of a verdict from the findings of the run.
 pub(crate) fn hints(
     plan: &Plan,
-    events: &[Event],
-    refusals: &[ConsumerRefusal],
+    findings: Findings<'_>,
     ending: Option<Ending>,
     backends: &[BackendLedger],
 ) -> Hints {
     let mut consumers = match ending {
-        Some(Ending::ConsumersUnreachable) => consumers(plan, refusals),
+        Some(Ending::ConsumersUnreachable) => consumers(plan, findings.refusals),
         Some(_) | None => Vec::new(),
     };
+    let refused = findings.pushes_refused;
     let each = plan.backends.iter().zip(backends);
-    consumers.extend(each.flat_map(|(backend, of)| pushes(backend, of.consumed, events)));
+    consumers.extend(each.flat_map(|(backend, of)| pushes(backend, of.consumed, refused)));
     let of_fleet = |fleet| {
         let scheme = plan.scheme_of(fleet);
         let security = Security::of_devices(scheme);
@@ -49,7 +58,7 @@ pub(crate) fn hints(
     };
     Hints {
         fleets: plan.fleets.iter().map(of_fleet).collect(),
-        first_refused: first_refused(plan, events),
+        first_refused: first_refused(plan, findings.events),
         consumers,
     }
 }
@@ -183,39 +192,32 @@ fn consumers(plan: &Plan, refusals: &[ConsumerRefusal]) -> Vec<LinkCause> {
 }
 
 /// The most frequent reasons why a webhook refused requests, if it refused more than it took copies.
-fn pushes(backend: &BackendPlan, copies: u64, events: &[Event]) -> Vec<LinkCause> {
-    if backend.webhook().is_none() {
-        return Vec::new();
-    }
-    let start = format!("backend `{}` at ", backend.name);
-    let refused = events.iter().filter(|event| event.kind == PUSH_REFUSED);
-    let refused = refused.filter_map(|event| {
-        let (_, what) = event.detail.strip_prefix(&start)?.split_once(": ")?;
-        // A pause is the scenario's own doing.
-        let is_paused = what.contains("platform.backend.pause");
-        let count = what.split(' ').next()?.replace(',', "");
-        Some((count.parse::<u64>().ok()?, &event.detail)).filter(|_| !is_paused)
-    });
-    let refused: Vec<(u64, &String)> = refused.collect();
-    let most = refused.iter().map(|(count, _)| *count).max().unwrap_or(0);
-    let causes = refused
-        .into_iter()
-        .filter(|(count, _)| *count == most && most > copies);
-    let cause = |(count, detail): (u64, &String)| LinkCause {
+fn pushes(backend: &BackendPlan, copies: u64, refused: &[PushRefusal]) -> Vec<LinkCause> {
+    let of_backend =
+        |it: &&PushRefusal| it.consumer.backend == backend.name && !it.requests.is_planned;
+    let refused = || refused.iter().filter(of_backend);
+    let most = refused().map(|it| it.requests.count).max().unwrap_or(0);
+    let causes = refused().filter(|it| it.requests.count == most && most > copies);
+    let cause = |PushRefusal { consumer, requests }: &PushRefusal| LinkCause {
         fleet: String::new(),
         backend: Some(backend.name.clone()),
-        count,
-        of: count + copies,
+        count: most,
+        of: most + copies,
         cause: PUSH_REFUSED.to_owned(),
         see: "platform.backend.webhook".to_owned(),
-        text: detail.replacen(" in all: ", ": ", 1),
+        text: format!(
+            "{}: {}: {}",
+            consumer.place(),
+            requests.answer(),
+            requests.why
+        ),
     };
     causes.map(cause).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use muster_conduct::{ConsumerName, RefusalCause, RefusalKind};
+    use muster_conduct::{ConsumerName, RefusalCause, RefusalKind, RefusedRequests};
     use muster_model::ConsumerId;
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
@@ -246,7 +248,11 @@ fleet: [ { name: a, count: 3, streams: [] }, { name: b, count: 3, streams: [] } 
             event(DEVICE_REFUSED, &format!("device `{name}`: {why}; {rest}"))
         };
         let events = [refused("b-00000002"), refused("b-00000001")];
-        let hints = hints(&plan(), &events, &[], Some(Ending::Planned), &[]);
+        let findings = Findings {
+            events: &events,
+            ..Findings::default()
+        };
+        let hints = hints(&plan(), findings, Some(Ending::Planned), &[]);
         let key = ("b".to_owned(), "rejected-0x87".to_owned());
         let only = BTreeMap::from([(key, "`b-00000001`".to_owned())]);
         assert_eq!(hints.first_refused, only);
@@ -268,7 +274,7 @@ fleet: [ { name: a, tenant: t, streams: [] }, { name: b, protocol: coap, tenant:
             text,
         };
         let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
-        let fleets = hints(&plan, &[], &[], Some(Ending::Planned), &[]).fleets;
+        let fleets = hints(&plan, Findings::default(), Some(Ending::Planned), &[]).fleets;
         let silent: Vec<bool> = fleets.iter().map(|it| it.is_refused_in_silence).collect();
         assert_eq!(silent, [false, true]);
         let addresses: Vec<&[String]> = fleets.iter().map(|it| &it.addresses[..]).collect();
@@ -292,7 +298,8 @@ fleet: [ { name: a, streams: [ { name: one, rate: 1/s, path: \"/v1/${id}?key=hun
             text,
         };
         let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
-        let [fleet] = &hints(&plan, &[], &[], Some(Ending::Planned), &[]).fleets[..] else {
+        let [fleet] = &hints(&plan, Findings::default(), Some(Ending::Planned), &[]).fleets[..]
+        else {
             panic!("one fleet");
         };
         let words = fleet.requests.iter();
@@ -324,8 +331,11 @@ fleet: [ { name: a, streams: [ { name: one, rate: 1/s, path: \"/v1/${id}?key=hun
         let refused = refusal(why, Remedy::see(keys));
         let silent = refusal("no answer", Remedy::None);
         let of = |refusal: &ConsumerRefusal, ending| {
-            let all = std::slice::from_ref(refusal);
-            hints(&plan(), &[], all, Some(ending), &[]).consumers
+            let findings = Findings {
+                refusals: std::slice::from_ref(refusal),
+                ..Findings::default()
+            };
+            hints(&plan(), findings, Some(ending), &[]).consumers
         };
         let [cause] = &of(&refused, Ending::ConsumersUnreachable)[..] else {
             panic!("one cause");
@@ -357,38 +367,49 @@ fleet: [ { name: a, streams: [] } ]
             text,
         };
         let plan = parse(source, &Overrides::default(), &NoFiles).expect("a plan");
-        let refused = |what: &str| {
-            let detail = format!("backend `hook` at http://127.0.0.1:1: {what}");
-            event(PUSH_REFUSED, &detail)
+        let refused = |count, status, why: &str| PushRefusal {
+            consumer: ConsumerName {
+                number: ConsumerId(0),
+                backend: "hook".to_owned(),
+                address: "http://127.0.0.1:1".to_owned(),
+            },
+            requests: RefusedRequests {
+                count,
+                status: Some(status),
+                why: why.to_owned(),
+                is_total: count > 1,
+                is_planned: status == 503,
+            },
         };
-        let events = [
-            refused("1 request was answered with 401: it shows another secret; see it"),
-            refused(
-                "1,200 requests were answered with 401 in all: it shows another secret; see it",
-            ),
-            refused(
-                "9,999 requests were answered with 503 in all: the backend is paused (platform.backend.pause)",
-            ),
-        ];
-        let causes = |consumed| {
+        let causes = |pushes_refused: &[PushRefusal], consumed| {
             let backend = BackendLedger {
                 consumed,
                 ..BackendLedger::default()
             };
-            hints(&plan, &events, &[], Some(Ending::Planned), &[backend]).consumers
+            let findings = Findings {
+                pushes_refused,
+                ..Findings::default()
+            };
+            hints(&plan, findings, Some(Ending::Planned), &[backend]).consumers
         };
-        assert_eq!(causes(1_200), []);
-        let [cause] = &causes(800)[..] else {
+        let (secret, path) = (
+            "it shows another secret; see it",
+            "it is sent to another path",
+        );
+        let all = [
+            refused(1, 401, secret),
+            refused(1_200, 401, secret),
+            refused(9_999, 503, "the backend is paused"),
+        ];
+        assert_eq!(causes(&all, 1_200), []);
+        let [cause] = &causes(&all, 800)[..] else {
             panic!("one cause");
         };
         assert_eq!((cause.count, cause.of), (1_200, 2_000));
         let text = "backend `hook` at http://127.0.0.1:1: 1,200 requests were answered with 401: it \
                     shows another secret; see it";
         assert_eq!(cause.text, text);
-        let one = refused("1 request was answered with 401: it shows another secret");
-        let other = refused("1 request was answered with 404: it is sent to another path");
-        let backend = [BackendLedger::default()];
-        let tied = hints(&plan, &[one, other], &[], Some(Ending::Planned), &backend).consumers;
+        let tied = causes(&[refused(1, 401, secret), refused(1, 404, path)], 0);
         assert_eq!(tied.len(), 2, "{tied:?}");
     }
 }

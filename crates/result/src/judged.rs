@@ -22,7 +22,7 @@ use muster_report::{
 use crate::archive::Archive;
 use crate::counters::{self, NotedCounter};
 use crate::events::{self, CLOCKS_APART};
-use crate::hints::hints;
+use crate::hints::{Findings, hints};
 use crate::live::HealthLog;
 use crate::published::published;
 
@@ -110,7 +110,12 @@ impl Archive {
     fn hints(&self, summary: &Summary) -> Hints {
         let ending = self.footer.as_ref().map(|footer| footer.ending);
         let (plan, backends) = (&self.header.plan, &summary.backends);
-        hints(plan, &self.events, &self.refusals, ending, backends)
+        let findings = Findings {
+            events: &self.events,
+            refusals: &self.refusals,
+            pushes_refused: &self.pushes_refused,
+        };
+        hints(plan, findings, ending, backends)
     }
 
     /// The steps that the plan has on the clock of the run.

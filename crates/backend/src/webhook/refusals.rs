@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_conduct::Diagnostic;
-use muster_model::figure;
+use muster_conduct::{Diagnostic, RefusedRequests};
 
 use crate::consumer::Consumer;
 
@@ -45,6 +44,22 @@ impl Cause {
         })
     }
 
+    /// Returns true for a pause, which is the scenario's own doing.
+    fn is_planned(self) -> bool {
+        self == Self::Paused
+    }
+
+    /// All requests of a run that were refused for it.
+    fn requests(self, count: u64) -> RefusedRequests {
+        RefusedRequests {
+            count,
+            status: self.status(),
+            why: self.in_words().to_owned(),
+            is_total: true,
+            is_planned: self.is_planned(),
+        }
+    }
+
     /// The mistake, and its remedy, as the end of a sentence.
     const fn in_words(self) -> &'static str {
         match self {
@@ -84,11 +99,13 @@ impl Refusals {
     pub(super) fn add(&mut self, cause: Cause, detail: Option<String>, consumer: &mut Consumer) {
         let count = self.by_cause.entry(cause).or_default();
         *count += 1;
-        // A pause is the scenario's own doing.
-        if *count == 1 && cause != Cause::Paused {
+        if *count == 1 && !cause.is_planned() {
             let detail = detail.map_or(String::new(), |detail| format!(" ({detail})"));
-            let what = format!("{}: {}{detail}", action(cause, 1), cause.in_words());
-            consumer.report_of_backend(Diagnostic::PushRefused, what);
+            consumer.report_refused_requests(RefusedRequests {
+                why: format!("{}{detail}", cause.in_words()),
+                is_total: false,
+                ..cause.requests(1)
+            });
         }
     }
 
@@ -99,31 +116,15 @@ impl Refusals {
 
     /// Reports how many there were of each cause, at the end of the run.
     pub(super) fn finish(&mut self, consumer: &mut Consumer) {
-        // A pause is the scenario's own doing.
-        let has_failed = self.by_cause.keys().any(|cause| *cause != Cause::Paused);
+        let has_failed = self.by_cause.keys().any(|cause| !cause.is_planned());
         if has_failed && !self.has_accepted {
             let what = "no push was accepted; see the other events `push-refused` for the causes";
-            consumer.report_of_backend(Diagnostic::PushRefused, what);
+            consumer.report_of_backend(Diagnostic::NoPushAccepted, what);
         }
         for (cause, count) in std::mem::take(&mut self.by_cause) {
-            if count > 1 || cause == Cause::Paused {
-                let what = format!("{} in all: {}", action(cause, count), cause.in_words());
-                consumer.report_of_backend(Diagnostic::PushRefused, what);
+            if count > 1 || cause.is_planned() {
+                consumer.report_refused_requests(cause.requests(count));
             }
         }
-    }
-}
-
-fn action(cause: Cause, count: u64) -> String {
-    let (things, were) = match (cause.status(), count) {
-        (None, 1) => ("connection", "was"),
-        (None, _) => ("connections", "were"),
-        (Some(_), 1) => ("request", "was"),
-        (Some(_), _) => ("requests", "were"),
-    };
-    let count = figure::count(count);
-    match cause.status() {
-        Some(status) => format!("{count} {things} {were} answered with {status}"),
-        None => format!("{count} {things} {were} ended"),
     }
 }
