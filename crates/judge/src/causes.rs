@@ -176,16 +176,17 @@ impl fmt::Display for LinkEnd {
 }
 
 /// A line for each backend without its consumers, for each fleet whose links were not all up when
-/// connecting ended, one for addresses that took nothing of several fleets, then one for each fault for which messages of a fleet found no success.
+/// connecting ended, one for addresses that took nothing of several fleets, one for addresses that fail far more
+/// often than the best, then one for each fault for which messages of a fleet found no success.
 pub(crate) fn of_links(evidence: &Evidence<'_>) -> Vec<LinkCause> {
     let fleets = || evidence.summary.fleets.iter().enumerate();
     let links = fleets().filter_map(|(at, scope)| missing(at, scope, evidence));
     let messages = fleets().flat_map(|(at, scope)| messages::of(at, scope, evidence));
     let consumers = evidence.hints.consumers.iter().cloned();
-    let addresses = addresses::of_all_fleets(evidence);
     consumers
         .chain(links)
-        .chain(addresses)
+        .chain(addresses::dead(evidence))
+        .chain(addresses::failing(evidence))
         .chain(messages)
         .collect()
 }
@@ -315,6 +316,16 @@ fn causes(fleet: FleetId, evidence: &Evidence<'_>) -> Vec<(LinkEnd, u64)> {
     let mut sums: Vec<_> = sums.into_iter().filter(|(_, count)| *count > 0).collect();
     sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     sums
+}
+
+/// The most frequent of the wanted refusals.
+fn most_frequent(
+    refused: &BTreeMap<Reason, u64>,
+    is_wanted: impl Fn(Reason) -> bool,
+) -> Option<(Reason, u64)> {
+    let wanted = refused.iter().filter(|(reason, _)| is_wanted(**reason));
+    let most = wanted.max_by_key(|(_, count)| **count);
+    most.map(|(reason, count)| (*reason, *count))
 }
 
 fn fleet_name(at: usize, evidence: &Evidence<'_>) -> String {

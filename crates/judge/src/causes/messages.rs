@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::{ScopeSummary, TargetCounts};
 use muster_model::{Cause, ConnectFailure, Reason, TlsFailure, figure};
 
-use super::{FleetHints, LinkCause, fleet_name, place, quoted, requests};
+use super::{FleetHints, LinkCause, fleet_name, most_frequent, place, quoted, requests};
 use crate::Evidence;
 
 /// Messages of a fleet without success, by faults that another load would not mend: credentials where links need
@@ -17,11 +17,6 @@ pub(super) fn of(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Ve
     let codes = codes.filter_map(|(code, count)| Some((Reason::named(code)?, *count)));
     let mut refused: BTreeMap<Reason, u64> = BTreeMap::new();
     codes.for_each(|(reason, count)| *refused.entry(reason).or_default() += count);
-    let most = |is_wanted: fn(Reason) -> bool| {
-        let wanted = refused.iter().filter(|(reason, _)| is_wanted(**reason));
-        let most = wanted.max_by_key(|(_, count)| **count);
-        most.map(|(reason, count)| (*reason, *count))
-    };
     let fleet = Fleet {
         at,
         name: fleet_name(at, evidence),
@@ -29,8 +24,8 @@ pub(super) fn of(at: usize, scope: &ScopeSummary, evidence: &Evidence<'_>) -> Ve
         hints: evidence.hints.fleets.get(at).cloned().unwrap_or_default(),
         evidence,
     };
-    let unauthorized = most(Reason::is_of_credentials);
-    let redirected = most(Reason::is_redirect);
+    let unauthorized = most_frequent(&refused, Reason::is_of_credentials);
+    let redirected = most_frequent(&refused, Reason::is_redirect);
     let broken = |cause: Cause| {
         let count = uplink.broken_by_cause.get(&cause.to_string())?;
         Some((cause, *count))

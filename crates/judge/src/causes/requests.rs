@@ -7,7 +7,7 @@ use muster_measure::{Ledger, ScopeSummary, TargetCounts};
 use muster_model::{Cause, FleetId, Reason, ShedCause, StreamId, figure};
 
 use super::messages::Fleet;
-use super::{LinkCause, RequestHints, quoted};
+use super::{LinkCause, RequestHints, most_frequent, quoted};
 
 /// Causes of a fleet's requests; `refused` are its refusals by reason.
 pub(super) fn of(
@@ -16,14 +16,10 @@ pub(super) fn of(
     refused: &BTreeMap<Reason, u64>,
 ) -> Vec<LinkCause> {
     let requests = Requests { fleet, scope };
-    let most = |is_wanted: fn(Reason) -> bool| {
-        let wanted = refused.iter().filter(|(reason, _)| is_wanted(**reason));
-        let most = wanted.max_by_key(|(_, count)| **count);
-        most.map(|(reason, count)| (*reason, *count))
-    };
-    let unlisted = most(is_success);
+    let unlisted = most_frequent(refused, is_success);
     // These have causes of their own.
-    let other = most(|it| !is_success(it) && !it.is_of_credentials() && !it.is_redirect());
+    let has_own = |it: Reason| is_success(it) || it.is_of_credentials() || it.is_redirect();
+    let other = most_frequent(refused, |it| !has_own(it));
     let all = [
         unlisted.map(|(reason, count)| requests.unlisted(reason, count)),
         other.and_then(|(reason, count)| requests.rejected(reason, count)),
@@ -43,6 +39,13 @@ const fn is_success(reason: Reason) -> bool {
 struct Requests<'a> {
     fleet: &'a Fleet<'a>,
     scope: &'a ScopeSummary,
+}
+
+/// A key of the stream that a cause is about.
+struct StreamKey<'a> {
+    see: String,
+    /// Words for the requests of the stream; none if no single stream is meant.
+    request: Option<&'a RequestHints>,
 }
 
 /// Messages that failed where none found success.
@@ -82,8 +85,8 @@ impl Requests<'_> {
 
     /// A success of the protocol that is none of the scenario.
     fn unlisted(&self, reason: Reason, count: u64) -> LinkCause {
-        let (see, request) = self.key("success", rejected_by(reason));
-        let success = request.map_or("success", |request| &request.success);
+        let key = self.key("success", rejected_by(reason));
+        let success = key.request.map_or("success", |request| &request.success);
         let text = format!(
             "rejected: {} is not in `{success}`; add it if the API means that it took the message",
             reason.in_words()
@@ -92,7 +95,7 @@ impl Requests<'_> {
             cause: reason.to_string(),
             count,
             text,
-            ..self.fleet.cause(see)
+            ..self.fleet.cause(key.see)
         }
         .of_messages()
     }
@@ -107,13 +110,15 @@ impl Requests<'_> {
             let text = format!("rejected, for several reasons{place}");
             return Some(self.of_several("rejected", count, text));
         }
-        let key = key_of(reason);
-        let (see, request) = self.key(key, rejected_by(reason));
-        let see = match key.is_empty() {
-            true => format!("platform.devices and {see}"),
-            false => see,
+        let name = key_of(reason);
+        let key = self.key(name, rejected_by(reason));
+        let see = match name.is_empty() {
+            true => format!("platform.devices and {}", key.see),
+            false => key.see,
         };
-        let to = request.map_or_else(String::new, |request| format!(" to {}", request.line));
+        let to = key
+            .request
+            .map_or_else(String::new, |request| format!(" to {}", request.line));
         let words = format!("rejected: {}{to}{place}", reason.in_words());
         let cause = LinkCause {
             cause: reason.to_string(),
@@ -175,12 +180,14 @@ impl Requests<'_> {
             false => ("timed-out".to_owned(), "an answer"),
         };
         let words = format!("timed out without {what} ({cause}){place}");
-        let (see, _) = self.key("timeout", |of| of.timed_out);
+        let key = self.key("timeout", |of| of.timed_out);
         let found = LinkCause {
             count: failed.count,
             text: quoted(words, &cause, self.fleet.evidence),
             cause,
-            ..self.fleet.cause(format!("platform.devices and {see}"))
+            ..self
+                .fleet
+                .cause(format!("platform.devices and {}", key.see))
         };
         Some(found.of_messages())
     }
@@ -231,9 +238,9 @@ impl Requests<'_> {
         Some(found.of_messages())
     }
 
-    /// A key of the stream with most of some messages, and the words for its requests; the key of all streams if `of`
-    /// finds none. An empty key is the stream itself.
-    fn key(&self, key: &str, of: impl Fn(&Ledger) -> u64) -> (String, Option<&RequestHints>) {
+    /// A key of the stream with most of some messages; the key of all streams if `of` finds none. An empty name is
+    /// the stream itself.
+    fn key(&self, name: &str, of: impl Fn(&Ledger) -> u64) -> StreamKey<'_> {
         let evidence = self.fleet.evidence;
         let streams = evidence.streams.iter().zip(&evidence.summary.streams);
         let own = streams.zip(0u8..=u8::MAX).filter(|((stream, _), _)| {
@@ -243,15 +250,20 @@ impl Requests<'_> {
         let found = counted.max_by_key(|(count, ..)| *count);
         let fleet = &self.fleet.name;
         let Some((_, stream, id)) = found.filter(|(count, ..)| *count > 0) else {
-            return (format!("fleet.{fleet}.streams"), None);
+            return StreamKey {
+                see: format!("fleet.{fleet}.streams"),
+                request: None,
+            };
         };
-        let name = stream.name.strip_prefix(fleet.as_str());
-        let name = name.and_then(|name| name.strip_prefix('/'));
-        let name = name.unwrap_or(&stream.name);
-        let dot = if key.is_empty() { "" } else { "." };
+        let in_fleet = stream.name.strip_prefix(fleet.as_str());
+        let in_fleet = in_fleet.and_then(|it| it.strip_prefix('/'));
+        let in_fleet = in_fleet.unwrap_or(&stream.name);
+        let dot = if name.is_empty() { "" } else { "." };
         let mut requests = self.fleet.hints.requests.iter();
-        let request = requests.find(|it| it.stream == StreamId(id));
-        (format!("fleet.{fleet}.streams.{name}{dot}{key}"), request)
+        StreamKey {
+            see: format!("fleet.{fleet}.streams.{in_fleet}{dot}{name}"),
+            request: requests.find(|it| it.stream == StreamId(id)),
+        }
     }
 }
 

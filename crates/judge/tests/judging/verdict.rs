@@ -600,7 +600,9 @@ fn an_address_at_which_no_message_is_accepted_is_named() {
         &mut summary,
         dead(&|it| (it.broken, it.accepted) = (125, 1)),
     );
-    assert!(texts(&run, &summary).is_empty(), "both take messages");
+    let text = "125 of 126 messages found no success at 10.0.0.2:80 of 2 addresses (broken 125), but 9 of 134 \
+                at 10.0.0.1:80; see platform.devices";
+    assert_eq!(texts(&run, &summary), [text], "both take messages");
 
     let (mut run, mut summary) = requests();
     run.hints.fleets.push(run.hints.fleets[0].clone());
@@ -718,6 +720,58 @@ fn a_dead_address_of_several_fleets_is_a_cause_by_the_counts_of_all() {
     let none = summary.run.links.targets.get_mut("10.0.0.1:80");
     none.expect("it is there").accepted = 0;
     assert!(texts(&run, &summary).is_empty(), "none takes any");
+}
+
+#[test]
+fn an_address_that_fails_far_more_often_than_the_best_is_a_cause() {
+    let (mut run, mut summary) = requests();
+    summary.fleets[0].uplink.accepted = 200;
+    let counts = |accepted, failed| TargetCounts {
+        accepted,
+        rejected: failed,
+        ..TargetCounts::default()
+    };
+    let mut causes = |run: &Run, second, third| {
+        let named = [
+            ("10.0.0.1:80", counts(3_990, 10)),
+            ("10.0.0.2:80", second),
+            ("10.0.0.3:80", third),
+        ];
+        let named = named.map(|(address, of)| (address.to_owned(), of));
+        summary.run.links.targets.extend(named);
+        texts(run, &summary)
+    };
+    let slow = TargetCounts {
+        timed_out: 100,
+        ..counts(2_000, 1_900)
+    };
+    let text = "2,000 of 4,000 messages found no success at 10.0.0.2:80 of 3 addresses (rejected 1,900, \
+                timed-out 100), but 10 of 4,000 at 10.0.0.1:80; see platform.devices";
+    assert_eq!(causes(&run, slow, counts(3_960, 40)), [text]);
+    let both = causes(&run, slow, counts(3_000, 1_000)).remove(0);
+    assert!(
+        both.starts_with(
+            "3,000 of 8,000 messages found no success at 10.0.0.2:80, 10.0.0.3:80 of 3"
+        )
+    );
+    let alike = counts(3_901, 99);
+    assert!(
+        causes(&run, alike, alike).is_empty(),
+        "the load may be to blame"
+    );
+    let few = counts(1, 19);
+    assert!(causes(&run, few, few).is_empty(), "too few to tell");
+    run.hints.fleets.push(run.hints.fleets[0].clone());
+    assert_eq!(
+        causes(&run, slow, counts(4_000, 0)).len(),
+        1,
+        "of several fleets"
+    );
+    run.hints.fleets[1].addresses.clear();
+    assert!(
+        causes(&run, slow, counts(4_000, 0)).is_empty(),
+        "other addresses"
+    );
 }
 
 #[test]
