@@ -81,7 +81,7 @@ impl LatencyWatch {
                     above: unanswered + window.above_lower.get(place).copied().unwrap_or(0),
                     n,
                 };
-                self.count((Latency::Response, *stream), key.second, count);
+                self.count(Latency::Response, *stream, key.second, count);
             }
         }
         for ((_, stream, key), window) in &delta.arrivals {
@@ -90,14 +90,15 @@ impl LatencyWatch {
                     above: window.above_lower.get(place).copied().unwrap_or(0),
                     n: window.arrived_due,
                 };
-                self.count((Latency::EndToEnd, *stream), key.second, count);
+                self.count(Latency::EndToEnd, *stream, key.second, count);
             }
         }
     }
 
     fn count(
         &mut self,
-        (of, stream): (Latency, StreamId),
+        of: Latency,
+        stream: StreamId,
         second: u32,
         count: impl Fn(usize) -> Count,
     ) {

@@ -74,6 +74,28 @@ impl<S: Sink> CommandSink<'_, S> {
         self.account.command(stream).count(&command);
         self.sink.command(&command);
     }
+
+    /// Records a command that was never issued.
+    fn withhold(&mut self, id: MessageId, due: Micros, now: Micros, cause: ShedCause) {
+        let issue = Issue {
+            id,
+            due,
+            ready: due,
+            issued: None,
+            ended: now,
+            delivery: Delivery::Withheld(cause),
+        };
+        self.report(id.stream, Command::Issue(issue));
+    }
+}
+
+/// The next command of a stream.
+#[derive(Debug, Clone, Copy)]
+struct NextCommand {
+    /// Place of its stream.
+    place: usize,
+    id: MessageId,
+    due: Micros,
 }
 
 impl Commander {
@@ -160,8 +182,8 @@ impl Commander {
         }
         let due = self.peek(|stream| stream.again_at.is_none() && has_room(stream));
         let again = self.peek(|stream| stream.again_at.is_some() && has_room(stream));
-        let again = again.and_then(|(place, ..)| self.streams[place].again_at);
-        let due = due.map(|(_, _, due)| due);
+        let again = again.and_then(|next| self.streams[next.place].again_at);
+        let due = due.map(|next| next.due);
         [due, again].into_iter().flatten().min()
     }
 
@@ -186,22 +208,25 @@ impl Commander {
         while self.can_issue(sender) {
             let next = self
                 .peek(|stream| !stream.is_held && sender.has_room_for(stream.directory.tenant()));
-            let Some((place, id, due)) = next.filter(|(_, _, due)| *due <= now) else {
+            let Some(next) = next.filter(|next| next.due <= now) else {
                 return;
             };
-            match self.hand_over((place, id, due), now, sender) {
+            match self.hand_over(&next, now, sender) {
                 Ok(()) => {
-                    let account = sink.account.command(id.stream);
-                    account.issued.add(digest(&id));
+                    let account = sink.account.command(next.id.stream);
+                    account.issued.add(digest(&next.id));
                 }
                 Err(Untaken::Yet) => {
-                    self.streams[place].is_held = true;
-                    self.streams[place].again_at = Some(now + UNTAKEN_WAIT);
+                    let stream = &mut self.streams[next.place];
+                    stream.is_held = true;
+                    stream.again_at = Some(now + UNTAKEN_WAIT);
                     continue;
                 }
-                Err(Untaken::Ever) => withhold(sink, (id, due), now, ShedCause::Unsendable),
+                Err(Untaken::Ever) => {
+                    sink.withhold(next.id, next.due, now, ShedCause::Unsendable);
+                }
             }
-            self.streams[place].advance();
+            self.streams[next.place].advance();
         }
     }
 
@@ -257,7 +282,7 @@ impl Commander {
                 ..*query
             };
             *next += 1;
-            withhold(sink, (id, now), now, ShedCause::GeneratorLimit);
+            sink.withhold(id, now, now, ShedCause::GeneratorLimit);
             return;
         }
     }
@@ -344,8 +369,8 @@ impl Commander {
     ) {
         let had_place = self.can_issue(sender);
         self.close(now, sink);
-        while let Some((place, id, due)) = self.peek(|_| true).filter(|(_, _, due)| *due <= now) {
-            let stream = &mut self.streams[place];
+        while let Some(next) = self.peek(|_| true).filter(|next| next.due <= now) {
+            let stream = &mut self.streams[next.place];
             let cause = if !sender.is_connected() {
                 ShedCause::Offline
             } else if had_place && sender.has_room_for(stream.directory.tenant()) {
@@ -353,13 +378,13 @@ impl Commander {
             } else {
                 ShedCause::Window
             };
-            withhold(sink, (id, due), now, cause);
+            sink.withhold(next.id, next.due, now, cause);
             stream.advance();
         }
     }
 
-    /// Returns the next command of these streams: its stream, its id and its due instant.
-    fn peek(&self, of: impl Fn(&Commanded) -> bool) -> Option<(usize, MessageId, Micros)> {
+    /// Returns the next command of these streams.
+    fn peek(&self, of: impl Fn(&Commanded) -> bool) -> Option<NextCommand> {
         let streams = self.streams.iter().enumerate();
         let next = streams.filter_map(|(place, stream)| {
             let (device, seq, due) = stream.next(self.origin, self.end)?;
@@ -369,17 +394,18 @@ impl Commander {
                 stream: stream.id,
                 seq,
             };
-            of(stream).then_some((place, id, due))
+            of(stream).then_some(NextCommand { place, id, due })
         });
-        next.min_by_key(|(_, _, due)| *due)
+        next.min_by_key(|next| next.due)
     }
 
     fn hand_over(
         &mut self,
-        (place, id, due): (usize, MessageId, Micros),
+        next: &NextCommand,
         now: Micros,
         sender: &mut impl CommandSender,
     ) -> Result<(), Untaken> {
+        let NextCommand { place, id, due } = *next;
         let stream = &self.streams[place];
         stream.directory.render_name(id.device, &mut self.name);
         if stream.to.is_absent(id.device, id.seq) {
@@ -466,24 +492,6 @@ impl Commander {
         };
         sink.report(issue.id.stream, Command::Issue(issue));
     }
-}
-
-/// Records a command that was never issued.
-fn withhold(
-    sink: &mut CommandSink<'_, impl Sink>,
-    (id, due): (MessageId, Micros),
-    now: Micros,
-    cause: ShedCause,
-) {
-    let issue = Issue {
-        id,
-        due,
-        ready: due,
-        issued: None,
-        ended: now,
-        delivery: Delivery::Withheld(cause),
-    };
-    sink.report(id.stream, Command::Issue(issue));
 }
 
 #[cfg(test)]

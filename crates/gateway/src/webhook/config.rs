@@ -97,6 +97,15 @@ impl WebhookConfig {
         Self { proof, ..self }
     }
 
+    /// Returns the address of a request, in which `<topic>` stands for the topic where the path has it.
+    pub fn layout(&self) -> String {
+        let topic = match self.topic_header {
+            Some(_) => "",
+            None => "/<topic>",
+        };
+        format!("http://{}{}{topic}", self.host, self.path)
+    }
+
     /// Puts the target of a request about a topic into `out`, which is emptied first.
     pub(super) fn write_target(&self, topic: &str, out: &mut String) {
         out.clear();

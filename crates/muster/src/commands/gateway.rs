@@ -65,8 +65,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         ..GatewayConfig::default()
     };
     let scheme = config.scheme();
-    let webhook = config.webhook.as_ref();
-    let webhook = webhook.map(|of| format!("http://{}{}/<topic>", of.host, of.path));
+    let webhook = config.webhook.as_ref().map(WebhookConfig::layout);
     let gateway = Gateway::start(config).context("start the gateway")?;
     outcome::say(&format!(
         "gateway listens on {scheme}://{}; Ctrl-C ends it",
