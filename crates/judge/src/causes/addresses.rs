@@ -8,7 +8,7 @@ use muster_model::figure;
 use super::{LinkCause, listed};
 use crate::Evidence;
 
-/// The fewest failed messages by which an address is compared: fewer may fall on one of them by chance.
+/// Failed messages that a comparison of addresses needs: fewer may fall on one of them by chance.
 const FAILED_MIN: u64 = 20;
 /// The share of failed messages at a failing address, as a multiple of that at the best one. Under overload the
 /// shares of all addresses are alike.
