@@ -276,6 +276,7 @@ impl<N: Northbound> ConsumerLoop<N> {
                 self.core.act(|commander, _| commander.end_due(at));
                 self.core.intake.stop(at);
             }
+            Order::Activate(_) => {}
             Order::MarkDrain => self.core.intake.mark_drain(),
             Order::Finish => self.finish(io),
         }

@@ -9,7 +9,6 @@ use muster_conduct::{
     Progress, Refused, RunData, Standing, Steer, Timetable,
 };
 use muster_judge::{GeneratorHealth, Incident, IncidentKind, Rules, Stop, StopWatch, StopWindow};
-use muster_load::AddedHold;
 use muster_measure::{Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_net::Clock;
@@ -84,8 +83,8 @@ pub fn carry_out(
             run.conductor.interrupt(clock.now());
         }
         run.watch(clock.now());
-        if let Some(hold) = run.steer(clock.now(), observer) {
-            agents.order(Order::Hold(hold));
+        if let Some(order) = run.steer(clock.now(), observer) {
+            agents.order(order);
         }
         if let Some(channel) = &mut channel {
             channel.turn(clock, &|| run.own());
@@ -316,7 +315,7 @@ impl Run {
                 let until = until.min(now);
                 self.data.listening = Some(Listening { since, until });
             }
-            Order::Connect | Order::Hold(_) | Order::MarkDrain => {}
+            Order::Connect | Order::Hold(_) | Order::Activate(_) | Order::MarkDrain => {}
         }
         Some(order)
     }
@@ -364,14 +363,15 @@ impl Run {
         }
     }
 
-    /// Asks the observer for load; the hold that it adds.
-    fn steer(&mut self, now: Micros, observer: &mut dyn Observer) -> Option<AddedHold> {
+    /// Asks the observer for load; the order that brings it.
+    fn steer(&mut self, now: Micros, observer: &mut dyn Observer) -> Option<Order> {
         if self.conductor.phase(now) != Phase::Measure {
             return None;
         }
         let delivery = Delivery::of(self.recent.progress());
         match observer.steer(&self.standing(now), &delivery)? {
-            Steer::Hold(hold) => Some(hold),
+            Steer::Hold(hold) => Some(Order::Hold(hold)),
+            Steer::Activate(share) => Some(Order::Activate(share)),
             Steer::End => {
                 self.conductor.end(now);
                 None

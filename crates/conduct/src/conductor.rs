@@ -35,6 +35,8 @@ pub enum Order {
     },
     /// A load that was not planned is due for a time.
     Hold(AddedHold),
+    /// Connect this share of each fleet's devices, and close the links of the others.
+    Activate(f64),
     /// Nothing is due from this instant on.
     EndDue {
         /// The instant.

@@ -58,6 +58,7 @@ impl Placement<'_> {
             account: Account::new(self.recorder),
             listener: self.listener()?,
             registers_refused: self.plan.registers_refused,
+            first_share: self.plan.added.and_then(|load| load.first_share()),
             classes: classes.collect::<Result<_, _>>()?,
         };
         Ok(Shard::new(plan, sink))

@@ -66,7 +66,7 @@ impl Progress {
         let counts = shard.links().counts();
         Self {
             at,
-            links_wanted: u64::from(shard.fleets().links()),
+            links_wanted: u64::from(counts.wanted),
             links_up: u64::from(counts.up) + u64::from(counts.resting),
             links_untried: u64::from(counts.untried),
             links_refused: counts.refused,

@@ -12,6 +12,8 @@ use crate::{Afterlife, Diagnostic, Ending, Phase, Progress};
 pub enum Steer {
     /// Another hold is due.
     Hold(AddedHold),
+    /// Connect this share of each fleet's devices, and close the links of the others.
+    Activate(f64),
     /// Nothing more is due.
     End,
 }

@@ -8,8 +8,8 @@ use muster_load::{Schedule, ScheduleError, StreamSchedule};
 use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
-use muster_model::{CommandTarget, DeviceId, FleetId, Micros, RunId, StreamId};
-use muster_plan::{Ack, FleetPlan, Plan, Policy, StreamKind, StreamPlan};
+use muster_model::{CommandTarget, DeviceId, Dimension, FleetId, Micros, RunId, StreamId};
+use muster_plan::{Ack, AddedLoad, FleetPlan, Plan, Policy, StreamKind, StreamPlan};
 use muster_platform::{Carrier, PublishedFigures};
 
 use crate::Timetable;
@@ -233,7 +233,7 @@ fn track(
             Role::Command if !is_scheduled_command(stream) => most_queries(fleet),
             Role::Uplink | Role::Query | Role::Command | Role::Receive => most_per_device(
                 schedule.spec().devices,
-                most_messages(schedule, plan.adds_up_to),
+                most_messages(schedule, plan.added.as_ref()),
             ),
         },
         role: role(stream),
@@ -262,13 +262,16 @@ pub fn registered_bounds(rules: &Rules, fleet: FleetId, stream: StreamId) -> Bou
     }
 }
 
-/// Messages that a stream can have at the most, with holds up to a factor added.
-fn most_messages(schedule: &StreamSchedule, adds_up_to: Option<f64>) -> u64 {
+/// Messages that a stream can have at the most, with holds that are added: as many for each device.
+fn most_messages(schedule: &StreamSchedule, added: Option<&AddedLoad>) -> u64 {
     let spec = schedule.spec();
-    let added = adds_up_to.map_or(0.0, |most| {
-        spec.rate.get() * most * spec.horizon().as_secs_f64()
+    let seconds = spec.horizon().as_secs_f64();
+    let most = added.map_or(0.0, |load| match load.dimension {
+        Dimension::Rate => spec.rate.get() * load.most * seconds,
+        // A device sends at its stated rate, and one message more in each hold, which takes a second at least.
+        Dimension::Devices => (spec.rate.get() + f64::from(spec.devices)) * seconds,
     });
-    schedule.count().max(added.ceil() as u64)
+    schedule.count().max(most.ceil() as u64)
 }
 
 /// A closed loop is never ahead of its nominal schedule, so the schedule bounds it too.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use muster_model::Micros;
 
@@ -43,12 +44,13 @@ impl ClassRamp {
 }
 
 impl Connects {
-    /// Adds a class, with room for all its links, so that none allocates.
-    pub(crate) fn add(&mut self, ramp: Ramp, links: &FleetLinks) {
+    /// Adds a class, with room for all its links, so that none allocates. Its links connect by themselves only if
+    /// they are wanted from the begin on.
+    pub(crate) fn add(&mut self, ramp: Ramp, links: &FleetLinks, are_wanted: bool) {
         self.classes.push(ClassRamp {
             ramp,
             first: links.first,
-            next: 0,
+            next: if are_wanted { 0 } else { links.count },
             links: links.count,
             pending: 0,
             waiting: BinaryHeap::with_capacity(links.count as usize),
@@ -103,6 +105,25 @@ impl Connects {
     /// Returns whether handshakes under way leave room for another one of a ramp.
     pub fn has_room(&self, ramp: usize) -> bool {
         self.classes[ramp].has_room()
+    }
+
+    /// The links of a ramp.
+    pub(crate) fn links_of(&self, ramp: usize) -> Range<u32> {
+        let class = &self.classes[ramp];
+        class.first..class.first + class.links
+    }
+
+    /// A link connects as number `place` of those that join now, at the rate of its ramp.
+    pub(crate) fn join(&mut self, ramp: usize, link: u32, now: Micros, place: u32) {
+        let class = &mut self.classes[ramp];
+        let at = now + class.ramp.after(place);
+        class.waiting.push(Reverse((at, link)));
+    }
+
+    /// Only these links of a ramp go on to wait for their next try.
+    pub(crate) fn keep(&mut self, ramp: usize, is_kept: impl Fn(u32) -> bool) {
+        let waiting = &mut self.classes[ramp].waiting;
+        waiting.retain(|Reverse((_, link))| is_kept(*link));
     }
 
     /// A handshake of a class begins.

@@ -8,6 +8,7 @@ use muster_platform::{ApplicationId, Protocol};
 
 use crate::agenda::DueMessage;
 use crate::class::{Class, ClassStream};
+use crate::links::Link;
 
 /// The fleets of a shard. Only the start of the run is not known from the beginning.
 #[derive(Debug)]
@@ -101,6 +102,11 @@ impl<C> Fleets<C> {
     /// The class of links that were just added.
     pub(crate) fn class_of(&self, links: &FleetLinks) -> &Class<C> {
         &self.fleets[links.class].class
+    }
+
+    /// The class of a ramp, which has its number.
+    pub(crate) fn class_at(&self, ramp: usize) -> &Class<C> {
+        &self.fleets[ramp].class
     }
 
     pub(crate) fn classes(&self) -> impl Iterator<Item = &Class<C>> {
@@ -243,8 +249,12 @@ impl<C> Fleets<C> {
         muster_model::unit(mix(self.seed ^ 0x6a09_e667, key))
     }
 
-    /// Instant at which a link that is up `since` is to end, whatever business it has.
-    pub(crate) fn leaves_at(&self, link: u32, since: Micros) -> Option<Micros> {
+    /// Instant at which a link that is up is to end, whatever business it has.
+    pub(crate) fn leaves_at(&self, link: u32, of: &Link) -> Option<Micros> {
+        let since = of.since();
+        if !of.is_wanted() {
+            return Some(since);
+        }
         let lifetime = self.class(link).client.lifetime;
         let end = lifetime.map(|lifetime| since + lifetime);
         let leave = self.goes_offline_at(link, since);
@@ -266,14 +276,11 @@ impl<C> Fleets<C> {
     }
 
     /// Reason for which a link is closed on purpose now.
-    pub(crate) fn why_it_leaves(&self, link: u32, since: Micros, now: Micros) -> Cause {
-        if self
-            .goes_offline_at(link, since)
-            .is_some_and(|at| at <= now)
-        {
-            Cause::Offline
-        } else {
-            Cause::Lifetime
+    pub(crate) fn why_it_leaves(&self, link: u32, of: &Link, now: Micros) -> Cause {
+        let offline_at = self.goes_offline_at(link, of.since());
+        match !of.is_wanted() || offline_at.is_some_and(|at| at <= now) {
+            true => Cause::Offline,
+            false => Cause::Lifetime,
         }
     }
 

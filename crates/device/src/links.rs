@@ -33,6 +33,8 @@ pub(crate) struct Link {
     is_barred: bool,
     /// True if it connects for a message that waits.
     is_waking: bool,
+    /// False if its devices do not take part now: it is closed, or about to be.
+    is_wanted: bool,
 }
 
 /// State of a link.
@@ -58,11 +60,13 @@ pub(crate) enum State {
 /// Numbers of links by state, and of tries that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounts {
+    /// Links whose devices take part.
+    pub wanted: u32,
     /// Links that are up.
     pub up: u32,
     /// Links that were up and need no connection until a message is due.
     pub resting: u32,
-    /// Links whose first try to connect has not ended.
+    /// Wanted links whose first try to connect has not ended.
     pub untried: u32,
     /// Tries that ended without a link, and links that ended for no reason of ours: the next try waits.
     pub failed: u64,
@@ -91,6 +95,16 @@ impl Link {
     pub(crate) fn is_waking(&self) -> bool {
         self.is_waking
     }
+
+    /// False if its devices do not take part now.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// True if it is not connected, and no try is under way.
+    pub(crate) fn may_connect(&self) -> bool {
+        matches!(self.state, State::Down | State::Resting | State::BackOff)
+    }
 }
 
 impl Links {
@@ -103,7 +117,7 @@ impl Links {
     }
 
     /// Adds links that are down.
-    pub(crate) fn add(&mut self, count: u32) {
+    pub(crate) fn add(&mut self, count: u32, are_wanted: bool) {
         let down = Link {
             state: State::Down,
             since: Micros::ZERO,
@@ -113,9 +127,36 @@ impl Links {
             is_tried: false,
             is_barred: false,
             is_waking: false,
+            is_wanted: are_wanted,
         };
         self.links.extend((0..count).map(|_| down));
-        self.counts.untried += count;
+        if are_wanted {
+            self.counts.untried += count;
+            self.counts.wanted += count;
+        }
+    }
+
+    /// Sets if the devices of a link take part; true if that is new.
+    pub(crate) fn want(&mut self, link: u32, is_wanted: bool, now: Micros) -> bool {
+        let of = self.get_mut(link);
+        if std::mem::replace(&mut of.is_wanted, is_wanted) == is_wanted {
+            return false;
+        }
+        let is_untried = u32::from(!of.is_tried);
+        let was_resting = of.state == State::Resting;
+        if was_resting {
+            (of.state, of.since) = (State::Down, now);
+        }
+        let counts = &mut self.counts;
+        counts.resting -= u32::from(was_resting);
+        if is_wanted {
+            counts.wanted += 1;
+            counts.untried += is_untried;
+        } else {
+            counts.wanted -= 1;
+            counts.untried -= is_untried;
+        }
+        true
     }
 
     /// Numbers of links by state, and of tries that failed.
@@ -184,7 +225,7 @@ impl Links {
     /// A try to connect has ended; `is_barred` if the peer refused it for good.
     fn tried(&mut self, link: u32, is_barred: bool) {
         let state = &mut self.links[link as usize];
-        if !std::mem::replace(&mut state.is_tried, true) {
+        if !std::mem::replace(&mut state.is_tried, true) && state.is_wanted {
             self.counts.untried -= 1;
         }
         self.counts.barred -= u32::from(state.is_barred);

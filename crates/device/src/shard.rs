@@ -1,5 +1,6 @@
 //! The links of one shard: their connections, sessions and traffic put together.
 
+mod activating;
 mod connecting;
 mod receiving;
 mod settling;
@@ -35,6 +36,8 @@ pub struct Shard<P: Session, S> {
     connects: Connects,
     traffic: Traffic<P, S>,
     unsendable: Unsendable<P::Unfit>,
+    /// The share of each fleet's devices that is wanted at first; none: all of them, for good.
+    first_share: Option<f64>,
 }
 
 /// Finding that a peer's limits never let a message through; reported once.
@@ -66,6 +69,8 @@ pub struct ShardPlan<C> {
     /// True if devices that the platform refuses are registered meanwhile, so that no refusal by credentials is
     /// final.
     pub registers_refused: bool,
+    /// The share of each fleet's devices that connects at first, where their number changes; else none.
+    pub first_share: Option<f64>,
     /// The parts of fleets that this shard carries.
     pub classes: Vec<(Class<C>, Ramp)>,
 }
@@ -75,13 +80,14 @@ impl<P: Session, S: Sink> Shard<P, S> {
     pub fn new(plan: ShardPlan<P::Settings>, sink: S) -> Self {
         let (mut session, mut states) = (P::default(), Vec::new());
         let mut links = Links::registered_on_refusal(plan.registers_refused);
+        let are_wanted = plan.first_share.is_none();
         let mut connects = Connects::default();
         let mut fleets = Fleets::new(plan.run, plan.seed, plan.streams);
         for (class, ramp) in plan.classes {
             let added = fleets.add(class);
             let client = &fleets.class_of(&added).client;
-            links.add(added.count);
-            connects.add(ramp, &added);
+            links.add(added.count, are_wanted);
+            connects.add(ramp, &added, are_wanted);
             session.add_fleet(client, &added);
             let indices = added.first..added.first + added.count;
             states.extend(indices.map(|link| session.state(client, link, fleets.seed_of(link))));
@@ -99,6 +105,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
             connects,
             traffic: Traffic::new(fleets, traffic, Recording::new(sink, plan.account)),
             unsendable: Unsendable::Nothing,
+            first_share: plan.first_share,
         }
     }
 
@@ -233,8 +240,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
     /// Returns whether a link is at the end of its life, so that nothing new goes out on it.
     #[inline]
     fn is_leaving(&self, link: u32, now: Micros) -> bool {
-        let leaves_at = |since| self.traffic.fleets().leaves_at(link, since);
-        let link = self.links.get(link);
-        link.state() == State::Up && leaves_at(link.since()).is_some_and(|at| at <= now)
+        let of = self.links.get(link);
+        let leaves_at = || self.traffic.fleets().leaves_at(link, of);
+        of.state() == State::Up && leaves_at().is_some_and(|at| at <= now)
     }
 }

@@ -141,7 +141,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
         match order {
             Order::Connect => {
                 self.is_ramping = true;
-                self.shard.connects_mut().start(now);
+                self.shard.connect(now);
             }
             Order::Start { origin } => {
                 self.shard.traffic_mut().start(origin);
@@ -149,6 +149,10 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(io, link));
             }
             Order::Hold(hold) => self.shard.traffic_mut().add_hold(&hold),
+            Order::Activate(share) => {
+                self.shard.activate(share, now);
+                (0..self.shard.fleets().links()).for_each(|link| self.arm(io, link));
+            }
             Order::EndDue { at } => {
                 self.shard.traffic_mut().end_due(at);
                 let recorder = self.shard.recording().sink().recorder();

@@ -3,7 +3,7 @@
 use muster_model::{Micros, Rate};
 use thiserror::Error;
 
-use crate::shape::{Phase, ScheduleSpec, Shape};
+use crate::shape::{Active, Phase, ScheduleSpec, Shape};
 
 /// The steepest class rate, in messages a second: a microsecond then holds a thousand messages.
 pub const MAX_RATE: f64 = 1e9;
@@ -66,6 +66,12 @@ pub enum ScheduleError {
     /// The list says exactly when, Poisson says by chance.
     #[error("`poisson` does not go with a {0}, which fixes every instant; remove one of them")]
     PoissonInstants(&'static str),
+    /// Numbers of active devices that no class has, or turns that are no single messages without an end.
+    #[error(
+        "the number of active devices changes only between 1 and all, from the begin on, and without bursts, lists \
+         and `count`"
+    )]
+    ActiveDevices,
     /// All at the same instant, and each by chance.
     #[error("`poisson` does not go with `phase: together`; remove one of them")]
     PoissonTogether,
@@ -90,7 +96,23 @@ pub(crate) fn check(spec: &ScheduleSpec) -> Result<(), ScheduleError> {
         return Err(ScheduleError::TooLong(spec.horizon()));
     }
     check_shape(spec)?;
+    check_active(spec)?;
     check_poisson(spec)
+}
+
+fn check_active(spec: &ScheduleSpec) -> Result<(), ScheduleError> {
+    let Phase::Active(active) = &spec.phase else {
+        return Ok(());
+    };
+    let is_fixed = matches!(spec.shape, Shape::Burst { .. } | Shape::Replay(_));
+    let begins = active.first().is_some_and(|it| it.from == Micros::ZERO);
+    let ascends = active.is_sorted_by_key(|it| it.from);
+    let exists = |it: &Active| (1..=spec.devices).contains(&it.devices);
+    let is_sound = begins && ascends && active.iter().all(exists);
+    match is_sound && !is_fixed && spec.limit_per_device.is_none() {
+        true => Ok(()),
+        false => Err(ScheduleError::ActiveDevices),
+    }
 }
 
 fn check_shape(spec: &ScheduleSpec) -> Result<(), ScheduleError> {
@@ -159,9 +181,9 @@ fn check_poisson(spec: &ScheduleSpec) -> Result<(), ScheduleError> {
         | Shape::Ramp { .. }
         | Shape::Stages(_)
         | Shape::Spike { .. }
-        | Shape::Sine { .. } => match spec.phase {
+        | Shape::Sine { .. } => match &spec.phase {
             Phase::Together => Err(ScheduleError::PoissonTogether),
-            Phase::Even | Phase::Hash => Ok(()),
+            Phase::Even | Phase::Hash | Phase::Active(_) => Ok(()),
         },
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use muster_model::{DeviceId, Micros};
 
-use crate::layout::Place;
+use crate::active::ActivePosition;
+use crate::layout::{Layout, Place};
 use crate::poisson::Walk;
 use crate::schedule::StreamSchedule;
 use crate::shape::AddedHold;
@@ -34,6 +35,9 @@ pub struct Cursor {
     round: u64,
     at: usize,
     within: u64,
+    /// The position where the number of active devices changes; the round and the message within a turn are not
+    /// used then.
+    active: ActivePosition,
     walk: Option<Box<Walk>>,
     next: Option<Due>,
 }
@@ -58,6 +62,7 @@ impl Cursor {
             round: 0,
             at: 0,
             within: 0,
+            active: ActivePosition::default(),
             walk,
             next: None,
         };
@@ -84,42 +89,61 @@ impl Cursor {
         if self.next.is_none() {
             return;
         }
-        self.within += 1;
-        if self.within >= self.schedule.layout().turn(self.round) {
-            self.within = 0;
-            self.at += 1;
-        }
-        if self.at >= self.slots.len() {
-            self.at = 0;
-            self.round += 1;
+        match self.schedule.layout() {
+            Layout::Active(_) => self.at += 1,
+            Layout::Whole(rounds) => {
+                self.within += 1;
+                if self.within >= rounds.turn(self.round) {
+                    self.within = 0;
+                    self.at += 1;
+                }
+                if self.at >= self.slots.len() {
+                    self.at = 0;
+                    self.round += 1;
+                }
+            }
         }
         self.next = self.here();
     }
 
-    fn here(&mut self) -> Option<Due> {
+    /// The next message's number and place.
+    fn place(&mut self) -> Option<(u64, Place)> {
+        let rounds = match self.schedule.layout() {
+            Layout::Whole(rounds) => rounds,
+            Layout::Active(rounds) => {
+                let slots = &self.slots;
+                let own = |at| slots.get(at);
+                let place = rounds.seek(&mut self.active, &mut self.at, own)?;
+                return Some((place.turn, place));
+            }
+        };
         let slot = self.slots.get(self.at)?;
-        let layout = self.schedule.layout();
-        if layout.turn(self.round) == 0 {
+        if rounds.turn(self.round) == 0 {
             return None;
         }
-        let n = layout.first_of(self.round, slot) + self.within;
+        let n = rounds.first_of(self.round, slot) + self.within;
+        let seq = rounds.seq(self.round, self.within);
+        let turn = self.round * self.slots_of_class() + u64::from(slot);
+        Some((n, Place { turn, slot, seq }))
+    }
+
+    fn slots_of_class(&self) -> u64 {
+        self.schedule.devices().len() as u64
+    }
+
+    fn here(&mut self) -> Option<Due> {
+        let (n, place) = self.place()?;
         if n >= self.schedule.count() {
             return None;
         }
-        let seq = layout.seq(self.round, self.within);
-        let place = Place {
-            round: self.round,
-            slot,
-            seq,
-        };
         let due = match (self.schedule.poisson(), &mut self.walk) {
             (Some(poisson), Some(walk)) => self.schedule.instant(walk.arrival(poisson, n)?)?,
             (_, _) => self.schedule.due_at(n, place)?,
         };
         Some(Due {
             n,
-            device: self.schedule.device_in(slot),
-            seq,
+            device: self.schedule.device_in(place.slot),
+            seq: place.seq,
             due,
         })
     }
@@ -234,7 +258,11 @@ mod tests {
                 limit_per_device: None,
                 ..spec
             };
-            let silent = silent.silent();
+            let silent = match silent.phase {
+                // Any other numbers would begin before the holds.
+                Phase::Active(_) => silent.with_active_devices().silent(),
+                Phase::Even | Phase::Hash | Phase::Together => silent.silent(),
+            };
             let mut at = Micros::ZERO;
             let added: Vec<AddedHold> = holds
                 .iter()

@@ -27,6 +27,7 @@
 //! # Ok::<(), muster_load::ScheduleError>(())
 //! ```
 
+mod active;
 mod check;
 mod cursor;
 mod layout;
@@ -50,6 +51,7 @@ mod template;
 mod text;
 mod unique;
 
+pub use active::{ActiveOrder, active_devices};
 pub use check::{MAX_HORIZON, MAX_MESSAGES, MAX_RATE, MIN_SINE_PERIOD, ScheduleError};
 pub use cursor::{Cursor, Due};
 pub use mix::{MixSpec, RareSpec};
@@ -62,7 +64,7 @@ pub use payload::{
 pub use recall::Recall;
 pub use records::{Record, RecordError, Records};
 pub use schedule::{Schedule, StreamSchedule};
-pub use shape::{AddedHold, Phase, ScheduleSpec, Shape, Stage, Stretch};
+pub use shape::{Active, AddedHold, Phase, ScheduleSpec, Shape, Stage, Stretch};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
 pub use template::{
     Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, VARIABLES, escape_json,

@@ -4,7 +4,7 @@
 use muster_model::{DeviceId, Micros, Rate};
 use proptest::prelude::*;
 
-use crate::shape::{Phase, ScheduleSpec, Shape, Stage};
+use crate::shape::{Active, Phase, ScheduleSpec, Shape, Stage};
 
 fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![
@@ -56,10 +56,34 @@ fn phase() -> impl Strategy<Value = Phase> {
     prop_oneof![Just(Phase::Even), Just(Phase::Hash), Just(Phase::Together)]
 }
 
+/// Changes of the number of active devices, as offsets and as seeds of numbers.
+fn changes() -> impl Strategy<Value = Vec<(u64, u32)>> {
+    prop::collection::vec((0u64..2_000_000, any::<u32>()), 1..5)
+}
+
+/// The phase of a class of this size with these changes, the first of which is at the begin.
+fn active(changes: &[(u64, u32)], devices: u32) -> Phase {
+    let mut from = Micros::ZERO;
+    let changes = changes.iter().map(|(after, number)| {
+        let of = Active {
+            from,
+            devices: 1 + number % devices,
+        };
+        from += Micros(*after);
+        of
+    });
+    Phase::Active(changes.collect())
+}
+
 /// A spec of any shape, phase and kind of arrivals that has a schedule of at most a few thousand
 /// messages.
 pub(crate) fn any_spec() -> impl Strategy<Value = ScheduleSpec> {
-    let class = (0u32..1_000, 1u32..40, prop::option::of(0u32..30));
+    let class = (
+        0u32..1_000,
+        1u32..40,
+        prop::option::of(0u32..30),
+        prop::option::of(changes()),
+    );
     let times = (length(), 1u64..4_000_000);
     (
         shape(),
@@ -72,14 +96,17 @@ pub(crate) fn any_spec() -> impl Strategy<Value = ScheduleSpec> {
     )
         .prop_map(|(shape, rate, phase, poisson, class, times, seed)| {
             let fixed = matches!(shape, Shape::Burst { .. } | Shape::Replay(_));
+            let changes = class.3.filter(|_| !fixed);
+            let phase = changes.map_or(phase, |changes| active(&changes, class.1));
+            let is_active = matches!(phase, Phase::Active(_));
             ScheduleSpec {
                 shape,
                 rate,
-                phase,
                 poisson: poisson && !fixed && phase != Phase::Together,
+                phase,
                 first_device: DeviceId(class.0),
                 devices: class.1,
-                limit_per_device: class.2,
+                limit_per_device: class.2.filter(|_| !is_active),
                 warm_up: times.0,
                 measure: Micros(times.1),
                 seed,
@@ -126,8 +153,8 @@ pub(crate) fn large_spec() -> impl Strategy<Value = ScheduleSpec> {
             |(shape, rate, phase, poisson, devices, times, seed)| ScheduleSpec {
                 shape,
                 rate,
-                phase,
                 poisson: poisson && phase != Phase::Together,
+                phase,
                 first_device: DeviceId(1_000),
                 devices,
                 limit_per_device: None,

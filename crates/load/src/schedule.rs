@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use muster_model::{DeviceId, Micros, mix};
 
+use crate::active::{ActiveOrder, ActiveRounds};
 use crate::check::{ScheduleError, check};
-use crate::layout::{Layout, Place};
+use crate::layout::{Layout, Place, Rounds};
 use crate::permutation::Permutation;
 use crate::poisson::Poisson;
 use crate::profile::{Profile, UNITS};
@@ -64,11 +65,16 @@ impl StreamSchedule {
     pub fn new(spec: ScheduleSpec) -> Result<Self, ScheduleError> {
         check(&spec)?;
         let per_turn = spec.shape.per_turn();
-        let layout = Layout::new(spec.devices, per_turn, spec.limit_per_device);
+        let layout = Layout::Whole(Rounds::new(spec.devices, per_turn, spec.limit_per_device));
         let profile = Profile::new(&spec);
         let arrivals = Arrivals::new(&spec, &profile);
-        let order = (spec.phase == Phase::Hash)
-            .then(|| Permutation::new(spec.devices, mix(spec.seed, ORDER)));
+        let order = match &spec.phase {
+            Phase::Even | Phase::Together => None,
+            Phase::Hash => Some(Permutation::new(spec.devices, mix(spec.seed, ORDER))),
+            Phase::Active(_) => {
+                Some(ActiveOrder::new(spec.first_device, spec.devices).into_order())
+            }
+        };
         let mut schedule = Self {
             spec,
             layout,
@@ -78,6 +84,11 @@ impl StreamSchedule {
             count: 0,
             warm_up_count: 0,
         };
+        if let Phase::Active(active) = &schedule.spec.phase {
+            let first = |from: Micros| schedule.turns_until(from);
+            let stretches = active.iter().map(|it| (first(it.from), it.devices));
+            schedule.layout = Layout::Active(ActiveRounds::new(stretches));
+        }
         schedule.count = schedule.uncut_count(schedule.spec.horizon());
         if schedule.spec.limit_per_device.is_none() && schedule.count > schedule.layout.total() {
             return Err(ScheduleError::TooManyMessages);
@@ -112,13 +123,14 @@ impl StreamSchedule {
     }
 
     /// The instant one period of a device after `t`, following the rate as it moves. None if it is
-    /// not before the horizon, or for a replay, which has no period.
+    /// not before the horizon, or for a replay and a changing number of devices, which have no period.
     ///
     /// This is the step of a closed loop: due(n) = max(due(n-1) + period, ended(n-1)). A period that
     /// is no whole number of microseconds is rounded up, so that a closed loop is never ahead of
     /// the schedule and never sends more than is nominal.
     pub fn one_period_after(&self, t: Micros) -> Option<Micros> {
-        if matches!(self.spec.shape, Shape::Replay(_)) {
+        let is_replay = matches!(self.spec.shape, Shape::Replay(_));
+        if is_replay || matches!(self.spec.phase, Phase::Active(_)) {
             return None;
         }
         let round = u64::from(self.spec.devices) * UNITS;
@@ -182,11 +194,11 @@ impl StreamSchedule {
 
     /// [`Schedule::due`] of a message that exists and whose place is known.
     pub(crate) fn due_at(&self, n: u64, place: Place) -> Option<Micros> {
-        let turn = place.round * u64::from(self.spec.devices) + u64::from(place.slot);
+        let Place { turn, slot, .. } = place;
         let position = match &self.arrivals {
             Arrivals::Even => turn * UNITS,
-            Arrivals::Hash(seed) => turn * UNITS + offset(*seed, u64::from(place.slot)),
-            Arrivals::Together => place.round * u64::from(self.spec.devices) * UNITS,
+            Arrivals::Hash(seed) => turn * UNITS + offset(*seed, u64::from(slot)),
+            Arrivals::Together => (turn - u64::from(slot)) * UNITS,
             Arrivals::Poisson(poisson) => poisson.arrival(n)?,
             Arrivals::Replay(instants) => {
                 return instants.get(n as usize).map(|at| self.spec.warm_up + *at);
@@ -202,22 +214,32 @@ impl StreamSchedule {
 
     /// Messages due before `t`, were there no limit.
     fn uncut_count(&self, t: Micros) -> u64 {
+        match &self.arrivals {
+            // Each is one message, whatever its turn is.
+            Arrivals::Poisson(_) | Arrivals::Replay(_) => self.turns_until(t),
+            Arrivals::Even | Arrivals::Hash(_) | Arrivals::Together => {
+                self.layout.messages(self.turns_until(t))
+            }
+        }
+    }
+
+    /// Turns that begin before `t`, were there no limit; messages, where chance or a list has them.
+    fn turns_until(&self, t: Micros) -> u64 {
         let t = t.min(self.spec.horizon());
         let units = self.profile.units_until(t.get());
         let devices = u64::from(self.spec.devices);
-        let turns = match &self.arrivals {
+        match &self.arrivals {
             Arrivals::Even => units.div_ceil(UNITS),
             Arrivals::Hash(seed) => {
                 let whole = units / UNITS;
                 whole + u64::from(offset(*seed, whole % devices) < units % UNITS)
             }
             Arrivals::Together => units.div_ceil(UNITS * devices) * devices,
-            Arrivals::Poisson(poisson) => return poisson.count_before(units),
+            Arrivals::Poisson(poisson) => poisson.count_before(units),
             Arrivals::Replay(instants) => {
-                return instants.partition_point(|at| self.spec.warm_up + *at < t) as u64;
+                instants.partition_point(|at| self.spec.warm_up + *at < t) as u64
             }
-        };
-        self.layout.messages(turns)
+        }
     }
 }
 
@@ -260,8 +282,8 @@ impl Arrivals {
             let units = profile.units_until(spec.horizon().get());
             return Self::Poisson(Poisson::new(mix(spec.seed, ARRIVALS), units));
         }
-        match spec.phase {
-            Phase::Even => Self::Even,
+        match &spec.phase {
+            Phase::Even | Phase::Active(_) => Self::Even,
             Phase::Hash => Self::Hash(mix(spec.seed, PLACES)),
             Phase::Together => Self::Together,
         }
@@ -440,6 +462,7 @@ mod tests {
         fn a_closed_loop_follows_the_schedule(spec in any_spec(), device: u32) {
             let is_burst = matches!(spec.shape, Shape::Burst { .. });
             prop_assume!(!spec.poisson && !is_burst && !matches!(spec.shape, Shape::Replay(_)));
+            prop_assume!(!matches!(spec.phase, Phase::Active(_)));
             let schedule = StreamSchedule::new(spec).unwrap();
             let device = DeviceId(schedule.devices().start + device % schedule.spec().devices);
             let mut due = schedule.first_due(device);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use muster_model::{DeviceId, Micros, Rate};
 use serde::{Deserialize, Serialize};
 
+use crate::active::active_devices;
+
 /// Rate of a whole class over time.
 ///
 /// A shape starts when warm-up ends; its instants count from there. Warm-up runs at the shape's
@@ -158,20 +160,30 @@ impl Stage {
     };
 }
 
-/// A load that is held for a time and was not planned: each stream runs at its stated rate times a factor.
-/// Instants count from the start of warm-up.
+/// A load that is held for a time and was not planned: a multiple of the stated one. In a class whose number of
+/// active devices changes, the factor is the share of active devices, each at its stated rate; in any other one it
+/// multiplies the rate. Instants count from the start of warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AddedHold {
     /// Its begin, not before the end of the one before.
     pub from: Micros,
     /// Its end; nothing is due from then on until another hold.
     pub until: Micros,
-    /// The rate of each stream as a multiple of the stated one.
+    /// The load of each stream as a multiple of the stated one.
     pub factor: f64,
 }
 
-/// Phases of the devices of a class.
+/// A number of active devices from an instant on, which counts from the start of warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Active {
+    /// The instant.
+    pub from: Micros,
+    /// Number of devices that are active; at least 1, at most all of the class.
+    pub devices: u32,
+}
+
+/// Phases of the devices of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Device `i` of `D` at `i / D` of the period.
     Even,
@@ -180,6 +192,9 @@ pub enum Phase {
     Hash,
     /// All devices at the same instant.
     Together,
+    /// The active devices evenly, in the order of their fleet ([`ActiveOrder`](crate::ActiveOrder)). Their number
+    /// changes at these instants, which ascend from zero.
+    Active(Vec<Active>),
 }
 
 /// All that one stream's schedule depends on.
@@ -215,10 +230,30 @@ impl ScheduleSpec {
         Self { shape, ..self }
     }
 
+    /// The same class, but each hold that is added has a number of active devices.
+    #[must_use]
+    pub fn with_active_devices(self) -> Self {
+        let all = Active {
+            from: Micros::ZERO,
+            devices: self.devices,
+        };
+        let phase = Phase::Active(vec![all]);
+        Self { phase, ..self }
+    }
+
     /// Adds a hold to a silent class. The messages due before it stay what they are.
     #[must_use]
     pub fn with_hold(mut self, hold: &AddedHold) -> Self {
-        let rate = Rate::per_second(self.rate.get() * hold.factor).unwrap_or(Rate::ZERO);
+        let factor = match &mut self.phase {
+            Phase::Active(active) => {
+                let devices = active_devices(self.devices, hold.factor);
+                let from = hold.from;
+                active.push(Active { from, devices });
+                f64::from(devices) / f64::from(self.devices.max(1))
+            }
+            Phase::Even | Phase::Hash | Phase::Together => hold.factor,
+        };
+        let rate = Rate::per_second(self.rate.get() * factor).unwrap_or(Rate::ZERO);
         if let Shape::Stages(stages) = &mut self.shape {
             let length = |stage: &Stage| stage.over + stage.hold;
             let end = stages

@@ -13,6 +13,7 @@
 pub mod behaviour;
 mod code;
 mod command;
+mod dimension;
 mod fact;
 pub mod figure;
 mod id;
@@ -31,6 +32,7 @@ pub use command::{
     ABSENT, Answer, Answering, Command, CommandTarget, Delivery, Issue, Met, Presence, Query,
     QueryOutcome, Receipt, Reply,
 };
+pub use dimension::Dimension;
 pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
 pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};
 pub use listening::Listening;

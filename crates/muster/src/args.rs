@@ -19,7 +19,7 @@ use muster_gateway::Dialect;
 use muster_model::Micros;
 
 pub(crate) use self::calibration::CalibrationArgs;
-pub(crate) use self::capacity::{CapacityArgs, Find};
+pub(crate) use self::capacity::{CapacityArgs, Load};
 pub(crate) use self::compare::{CompareArgs, CompareFormat};
 pub(crate) use self::gateway::GatewayArgs;
 pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
@@ -47,7 +47,7 @@ pub(crate) enum Command {
         Example: muster run scenarios/first.yaml --set fleet.count=500 --out results/try"
     )]
     Run(RunArgs),
-    /// Find the highest rate that the target carries by the scenario's SLOs.
+    /// Find the highest rate, or number of devices, that the target carries by the scenario's SLOs.
     #[command(
         after_help = "Each stream keeps its share of the rate. Steps follow one another without reconnecting, \
         and the target rests between them; each is judged as a run is. The folder of the result has the \

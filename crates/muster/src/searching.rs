@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::{Delivery, Standing, Steer};
-use muster_judge::Ceiling;
 use muster_judge::capacity::SearchSpec;
+use muster_model::Dimension;
 use muster_plan::Plan;
-use muster_report::{CapacityStep, Dimension};
+use muster_report::{CapacityCeiling, CapacityStep};
 use muster_result::CapacitySearch;
 use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, lists};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub(crate) struct Begun {
     pub(crate) find: Dimension,
     pub(crate) spec: SearchSpec,
     /// The generator's own ceiling; none if it was not measured.
-    pub(crate) ceiling: Option<Ceiling>,
+    pub(crate) ceiling: Option<CapacityCeiling>,
 }
 
 impl Begun {
@@ -96,7 +96,7 @@ impl Searching {
         Ok(Self {
             journal: journal.with_context(|| format!("write {}", path.display()))?,
             find: begun.find,
-            search: CapacitySearch::new(begun.spec, plan.clone(), earlier)?,
+            search: CapacitySearch::new(begun.spec, begun.find, plan.clone(), earlier)?,
         })
     }
 

@@ -40,6 +40,7 @@ mod target;
 mod transport;
 mod webhook;
 
+pub use adding::AddedLoad;
 pub use amqp::{AmqpAddress, AmqpLogin, AmqpNorthbound};
 pub use backend_kind::{BackendKind, BackendSpec};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
@@ -93,9 +94,8 @@ pub struct Plan {
     pub fleets: Vec<FleetPlan>,
     /// Lengths of the phases.
     pub phases: Phases,
-    /// Highest factor of the holds that are added while the run goes on; none where the schedules are all
-    /// there is.
-    pub adds_up_to: Option<f64>,
+    /// Holds that are added while the run goes on; none where the schedules are all there is.
+    pub added: Option<AddedLoad>,
     /// Messages that are kept apart as cold.
     pub cold: Cold,
     /// The resolved rules of the verdict.

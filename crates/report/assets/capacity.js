@@ -2,7 +2,7 @@
 
 const TONES_OF_END = { found: "pass", "fails-at-first": "fail" };
 const TONES_OF_OUTCOME = { pass: "pass", fail: "fail", unclear: "invalid" };
-const load = (value) => `${rate(value)}${report.find === "rate" ? "/s" : ""}`;
+const load = (value) => report.find === "devices" ? `${rate(Math.floor(value))} devices` : `${rate(value)}/s`;
 const end = report.end || { end: "interrupted" };
 const interval = end.interval || report.known;
 const legOf = (step) => step.figures.latency.response || step.figures.latency.end_to_end;

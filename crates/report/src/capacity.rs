@@ -6,8 +6,8 @@ mod tests;
 use std::fmt::Write as _;
 
 use muster_judge::capacity::{self, Interval, Outcome, Phase, Search, SearchEnd, SearchSpec};
-use muster_judge::{Ceiling, GENERATOR_SHARE_MAX};
-use muster_model::{Micros, figure};
+use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart};
+use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::in_words;
@@ -59,57 +59,55 @@ pub struct CapacityReport {
 pub struct CapacityCeiling {
     /// The ceiling.
     pub ceiling: Ceiling,
+    /// Messages a second that one unit of the load is: 1 of a rate, that of a device of a number of devices.
+    pub rate_per_load: f64,
     /// Share of it at the certified load; null without one.
     pub share: Option<f64>,
 }
 
 impl CapacityCeiling {
     /// A ceiling without a share.
-    pub const fn new(ceiling: Ceiling) -> Self {
+    pub const fn new(ceiling: Ceiling, rate_per_load: f64) -> Self {
         Self {
             ceiling,
+            rate_per_load,
             share: None,
         }
     }
 
+    /// The highest load that it can judge, and the part that bounds it.
+    pub fn most(&self) -> Option<(f64, GeneratorPart)> {
+        let least = self.ceiling.least()?;
+        let most = least.rate * GENERATOR_SHARE_MAX / self.rate_per_load;
+        Some((most, least.part))
+    }
+
+    /// Share of it at a load.
+    fn share_of(&self, load: f64) -> f64 {
+        self.ceiling.share_of(load * self.rate_per_load)
+    }
+
     /// The ceiling in a line, with the share at the certified load.
-    fn line(&self, find: Dimension) -> String {
+    fn line(&self) -> String {
         let share = self.share.map(figure::percent);
         let share = share.map_or(String::new(), |share| {
             format!("; the certified load needs {share} of it")
         });
-        let ceiling = find.in_words(self.ceiling.rate);
-        format!("  the generator's own ceiling: {ceiling}{share}\n")
+        let ceiling = figure::rate(self.ceiling.rate);
+        format!("  the generator's own ceiling: {ceiling}/s{share}\n")
     }
 
     /// Its remedy, if this load is the highest that it can judge.
     fn bound(&self, load: f64) -> Option<String> {
-        let is_bound = self.ceiling.share_of(load) >= GENERATOR_SHARE_MAX * (1.0 - ROUNDING);
-        let bottleneck = is_bound.then(|| self.ceiling.least())??;
-        let (part, remedy) = (bottleneck.part, bottleneck.part.remedy());
+        let is_bound = self.share_of(load) >= GENERATOR_SHARE_MAX * (1.0 - ROUNDING);
+        let (_, part) = is_bound.then(|| self.most())??;
+        let remedy = part.remedy();
         Some(format!("generator-bound by {part}: {remedy}"))
     }
 }
 
 /// Relative difference of two loads that are equal but for rounding.
 const ROUNDING: f64 = 1e-9;
-
-/// A dimension of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dimension {
-    /// Messages a second, of all streams together.
-    Rate,
-}
-
-impl Dimension {
-    /// A load in words, such as `2,000/s`.
-    pub fn in_words(self, load: f64) -> String {
-        match self {
-            Self::Rate => format!("{}/s", figure::rate(load)),
-        }
-    }
-}
 
 /// A step that was held and judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -245,8 +243,7 @@ impl CapacityReport {
             self.certified = Some(found.interval.lower);
         }
         if let Some(generator) = &mut self.generator {
-            let share = |load| generator.ceiling.share_of(load);
-            generator.share = self.certified.map(share);
+            generator.share = self.certified.map(|load| generator.share_of(load));
         }
         self
     }
@@ -327,8 +324,9 @@ impl CapacityReport {
                 match generator.and_then(|generator| generator.bound(*rate)) {
                     Some(bound) => format!("at least {}, {bound}", load(*rate)),
                     None => format!(
-                        "at least {}: the highest load passes; try a higher one with --to",
-                        load(*rate)
+                        "at least {}: the highest load passes; {}",
+                        load(*rate),
+                        self.find.beyond()
                     ),
                 }
             }
@@ -414,7 +412,7 @@ impl CapacityReport {
         text += &self
             .generator
             .as_ref()
-            .map_or(String::new(), |of| of.line(self.find));
+            .map_or(String::new(), CapacityCeiling::line);
         let unclear = self.steps.iter();
         let unclear: Vec<&CapacityStep> = unclear
             .filter(|step| step.outcome == Outcome::Unclear)

@@ -1,15 +1,15 @@
-//! The search for a capacity, while its run goes on: which rate is held next, and what came of it.
+//! The search for a capacity, while its run goes on: which load is held next, and what came of it.
 
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use muster_conduct::{
-    Delivery, PlanCalendar, ProcessSample, Standing, Steer, recorder_plan, schedules,
+    Delivery, PlanCalendar, ProcessSample, Standing, Steer, recorder_plan, schedules, timetable,
 };
 use muster_judge::capacity::{Interval, Next, Outcome, Search, SearchEnd, SearchSpec, Step};
 use muster_load::{AddedHold, StreamSchedule};
 use muster_measure::{RecorderPlan, WindowDelta};
-use muster_model::{Micros, RunId};
+use muster_model::{Dimension, Micros, RunId};
 use muster_plan::Plan;
 use muster_report::{CapacityStep, outcome_of};
 
@@ -37,11 +37,12 @@ pub struct CapacitySearch {
     plan: Plan,
     schedules: Vec<Arc<StreamSchedule>>,
     recorder: RecorderPlan,
-    /// The rate that the scenario states: a hold is a multiple of it.
+    find: Dimension,
+    /// The load that the scenario states: a hold is a multiple of it.
     stated: f64,
     windows: WindowDelta,
     health: HealthLog,
-    holding: Option<Holding>,
+    doing: Doing,
     /// End of the time that the steps so far have taken; none before the first one.
     spent_until: Option<Micros>,
     /// Every hold that was ordered.
@@ -50,6 +51,17 @@ pub struct CapacitySearch {
     /// Number of this run among those of the search.
     session: u64,
     end: Option<SearchEnd>,
+}
+
+/// State of a search between two orders.
+#[derive(Debug, Clone, Copy)]
+enum Doing {
+    /// Nothing: the next step is to be decided on.
+    Deciding,
+    /// The devices of a step connect, and others leave, since this instant.
+    Connecting(Step, Micros),
+    /// A step goes on.
+    Holding(Holding),
 }
 
 /// The step that goes on.
@@ -61,23 +73,29 @@ struct Holding {
 }
 
 impl CapacitySearch {
-    /// A search on a plan whose load is added while it runs ([`Plan::adding`]). It goes on behind the steps that
-    /// earlier runs have held, and holds none of them again.
+    /// A search in one dimension on a plan whose load is added while it runs ([`Plan::adding`]). It goes on behind
+    /// the steps that earlier runs have held, and holds none of them again.
     ///
     /// # Errors
     /// If nothing can be searched by the specification, or the plan has no schedule.
-    pub fn new(spec: SearchSpec, plan: Plan, earlier: Vec<CapacityStep>) -> Result<Self> {
+    pub fn new(
+        spec: SearchSpec,
+        find: Dimension,
+        plan: Plan,
+        earlier: Vec<CapacityStep>,
+    ) -> Result<Self> {
         let schedules = schedules(&plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
         let search = searched(spec, &earlier)?;
         Ok(Self {
             search,
             recorder: recorder_plan(&plan, RunId(0), &schedules),
-            stated: plan.stated_rate(),
+            find,
+            stated: plan.stated_load(find),
             plan,
             schedules,
             windows: WindowDelta::default(),
             health: HealthLog::default(),
-            holding: None,
+            doing: Doing::Deciding,
             spent_until: None,
             holds: Vec::new(),
             session: earlier.last().map_or(1, |last| last.session + 1),
@@ -104,14 +122,20 @@ impl CapacitySearch {
         if self.end.is_some() {
             return Ok(None);
         }
-        let Some(holding) = self.holding else {
-            return self.next(standing).map(Some);
-        };
-        if let Some(has_recovered) = self.rest(standing, delivery, holding.until) {
-            self.judge(&holding, standing, has_recovered)?;
-            self.holding = None;
+        match self.doing {
+            Doing::Deciding => self.next(standing).map(Some),
+            Doing::Connecting(step, since) if self.are_there(standing, since) => {
+                self.hold(step, standing).map(Some)
+            }
+            Doing::Connecting(..) => Ok(None),
+            Doing::Holding(holding) => {
+                if let Some(has_recovered) = self.rest(standing, delivery, holding.until) {
+                    self.judge(&holding, standing, has_recovered)?;
+                    self.doing = Doing::Deciding;
+                }
+                Ok(None)
+            }
         }
-        Ok(None)
     }
 
     /// Adds every hold of this run so far to its plan.
@@ -152,6 +176,32 @@ impl CapacitySearch {
                 return Ok(Steer::End);
             }
         };
+        self.spent_until.get_or_insert(standing.now);
+        match self.find {
+            Dimension::Rate => self.hold(step, standing),
+            Dimension::Devices => {
+                self.doing = Doing::Connecting(step, standing.now);
+                Ok(Steer::Activate(self.factor(step)))
+            }
+        }
+    }
+
+    /// A step as a multiple of the stated load.
+    fn factor(&self, step: Step) -> f64 {
+        self.find.held(step.rate) / self.stated
+    }
+
+    /// True once the devices of a step are connected and no others are, or had the time of a ramp for it: what a
+    /// device that is not connected does not send is the step's to judge.
+    fn are_there(&self, standing: &Standing, since: Micros) -> bool {
+        let progress = &standing.progress;
+        let is_known = progress.at >= since + LEAD;
+        let are_all_up = progress.links_up == progress.links_wanted;
+        is_known && (are_all_up || progress.at >= since + timetable(&self.plan).connect_at_most)
+    }
+
+    /// Orders a step.
+    fn hold(&mut self, step: Step, standing: &Standing) -> Result<Steer> {
         let soon = standing.now + LEAD;
         let from = Micros::from_secs(u64::from(soon.second()) + 1);
         let until = from + Micros::from_secs(step.hold.get().div_ceil(1_000_000));
@@ -159,16 +209,16 @@ impl CapacitySearch {
         let hold = AddedHold {
             from: from - origin,
             until: until - origin,
-            factor: step.rate / self.stated,
+            factor: self.factor(step),
         };
         self.plan.add_hold(&hold);
         self.holds.push(hold);
         let schedules = schedules(&self.plan);
         self.schedules = schedules.map_err(|error| {
-            let rate = step.rate;
-            anyhow!("hold {rate}/s in a step: {error}; search below it, with --to")
+            let load = self.find.in_words(step.rate);
+            anyhow!("hold {load} in a step: {error}; search below it, with --to")
         })?;
-        self.holding = Some(Holding { step, from, until });
+        self.doing = Doing::Holding(Holding { step, from, until });
         Ok(Steer::Hold(hold))
     }
 

@@ -325,7 +325,7 @@ impl Archive {
             if part != Part::WHOLE {
                 map.insert("part".to_owned(), part.to_string().into());
             }
-            if self.header.plan.adds_up_to.is_some() {
+            if self.header.plan.added.is_some() {
                 map.insert("load".to_owned(), SEARCHED.into());
             }
         }

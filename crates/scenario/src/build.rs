@@ -100,7 +100,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         labels: labels(root),
         platform: platform?,
         backends: backends?,
-        adds_up_to: None,
+        added: None,
         registers_refused: provision::registers_refused(provision.as_ref()?.as_ref()),
         provision: provision?,
         monitor: monitor?,

@@ -11,7 +11,7 @@ use muster_conduct::{
     schedules,
 };
 use muster_device::{Mqtt, SLOT_MAX, Shard};
-use muster_load::{PayloadError, ScheduleError, StreamSchedule};
+use muster_load::{AddedHold, PayloadError, ScheduleError, StreamSchedule};
 use muster_measure::{Recorder, Summary};
 use muster_model::{Micros, RunId, mix};
 use muster_plan::Plan;
@@ -140,6 +140,11 @@ impl World {
     /// The user asks for the end at this instant.
     pub fn interrupt_at(&mut self, at: Micros) {
         self.course.interrupt_at(at);
+    }
+
+    /// Gives an order that the plan does not have, as a search does; call in the order of the instants.
+    pub fn order_at(&mut self, at: Micros, order: Order) {
+        self.course.order_at(at, order);
     }
 
     /// A thread of the generator does not run for a time.
@@ -282,7 +287,7 @@ impl World {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Connect => {
-                self.shard.connects_mut().start(self.queue.now());
+                self.shard.connect(self.queue.now());
                 self.dial_application();
             }
             Order::Start { origin } => {
@@ -298,11 +303,24 @@ impl World {
                 }
                 (0..self.shard.fleets().links()).for_each(|link| self.arm(link));
             }
-            Order::Hold(hold) => self.shard.traffic_mut().add_hold(&hold),
+            Order::Hold(hold) => self.hold(&hold),
+            Order::Activate(share) => {
+                self.shard.activate(share, self.queue.now());
+                (0..self.shard.fleets().links()).for_each(|link| self.arm(link));
+            }
             Order::EndDue { at } => self.end_due(at),
             Order::MarkDrain => self.recorders().into_iter().for_each(Recorder::mark_drain),
             Order::Finish => self.finish(),
         }
+    }
+
+    fn hold(&mut self, hold: &AddedHold) {
+        self.shard.traffic_mut().add_hold(hold);
+        self.plan.add_hold(hold);
+        self.schedules = schedules(&self.plan).expect("who orders a hold has its schedule");
+        let timeline = self.course.timeline();
+        let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
+        self.consumers.start(calendar);
     }
 
     fn end_due(&mut self, at: Micros) {

@@ -88,7 +88,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 }
                 let cause = P::blamed(&self.states[link as usize], cause, now);
                 self.disconnected(link, now, cause);
-                if cause.rests() {
+                if cause.rests() && self.links.get(link).is_wanted() {
                     self.rest(link, now);
                 } else if cause.is_on_purpose() {
                     // A back-off would be charged to the target.
@@ -152,8 +152,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let (fleets, messages) = (self.fleets(), self.traffic.messages());
         let has_business = messages.outbox(link).write_block() != WriteBlock::Nothing
             || messages.is_flying(fleets.queues_of(link));
-        let since = self.links.get(link).since();
-        fleets.leaves_at(link, since).filter(|_| !has_business)
+        let of = self.links.get(link);
+        fleets.leaves_at(link, of).filter(|_| !has_business)
     }
 
     /// All that the link needs was granted: it is up.
@@ -251,8 +251,11 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.retry(link, at);
     }
 
-    /// A link connects again at `at`, or once its devices are back.
+    /// A link connects again at `at`, or once its devices are back; not if they are not wanted.
     fn retry(&mut self, link: u32, at: Micros) {
+        if !self.links.get(link).is_wanted() {
+            return;
+        }
         let fleets = self.traffic.fleets();
         let offline_until = fleets.offline_until(link, at);
         let class = fleets.ramp_of(link);

@@ -67,8 +67,8 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 return Then::Abort;
             }
         } else if self.end_of_life(link).is_some_and(|at| at <= now) {
-            let fleets = self.traffic.fleets();
-            let cause = fleets.why_it_leaves(link, self.links.get(link).since(), now);
+            let (fleets, of) = (self.traffic.fleets(), self.links.get(link));
+            let cause = fleets.why_it_leaves(link, of, now);
             let is_abrupt = fleets.leaves_abruptly(link, cause);
             if !is_abrupt {
                 let state = &mut self.states[link as usize];

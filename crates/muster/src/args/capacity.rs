@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use muster_model::{Micros, Rate};
+use muster_model::{Dimension, Micros};
 
 use super::{CalibrationArgs, ScenarioArgs, every};
 
@@ -17,12 +17,12 @@ pub(crate) struct CapacityArgs {
     /// The time that all steps may take together; by default 10m, and with --resume as before.
     #[arg(long, value_name = "TIME", value_parser = every)]
     pub(crate) budget: Option<Micros>,
-    /// The rate of the first step, such as `200/s`; by default a tenth of the scenario's.
-    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "resume")]
-    pub(crate) from: Option<f64>,
-    /// The highest rate to try; by default a hundred times the scenario's.
-    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "resume")]
-    pub(crate) to: Option<f64>,
+    /// The load of the first step, such as `200/s`, or `50` devices; by default a tenth of the scenario's.
+    #[arg(long, value_name = "LOAD", value_parser = load, conflicts_with = "resume")]
+    pub(crate) from: Option<Load>,
+    /// The highest load to try; by default a hundred times the scenario's rate, or all of its devices.
+    #[arg(long, value_name = "LOAD", value_parser = load, conflicts_with = "resume")]
+    pub(crate) to: Option<Load>,
     #[command(flatten)]
     pub(crate) calibration: CalibrationArgs,
     /// The folder of the result; by default `results/<name>-<UTC time>`.
@@ -42,9 +42,46 @@ pub(crate) struct CapacityArgs {
 pub(crate) enum Find {
     /// Messages a second, of all streams together.
     Rate,
+    /// Devices that are connected and send at the scenario's rate each.
+    Devices,
 }
 
-/// A rate, per second.
-fn rate(text: &str) -> Result<f64, String> {
-    muster_scenario::rate_of_events(text).map(Rate::get)
+impl From<Find> for Dimension {
+    fn from(find: Find) -> Self {
+        match find {
+            Find::Rate => Self::Rate,
+            Find::Devices => Self::Devices,
+        }
+    }
+}
+
+/// A load in some dimension.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Load {
+    /// A number of things.
+    Count(u32),
+    /// A rate, per second.
+    PerSecond(f64),
+}
+
+impl Load {
+    /// The load in a dimension.
+    ///
+    /// # Errors
+    /// The remedy, if it has another unit.
+    pub(crate) fn value(self, find: Dimension) -> Result<f64, &'static str> {
+        match (find, self) {
+            (Dimension::Rate, Self::PerSecond(rate)) => Ok(rate),
+            (Dimension::Rate, Self::Count(_)) => Err("write a rate, such as 200/s"),
+            (Dimension::Devices, Self::Count(count)) if count > 0 => Ok(f64::from(count)),
+            (Dimension::Devices, _) => Err("write a number of devices, such as 50"),
+        }
+    }
+}
+
+fn load(text: &str) -> Result<Load, String> {
+    if let Ok(count) = text.parse() {
+        return Ok(Load::Count(count));
+    }
+    muster_scenario::rate_of_events(text).map(|rate| Load::PerSecond(rate.get()))
 }

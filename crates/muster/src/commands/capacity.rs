@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
 use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
-use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, Rules, SloBound, is_judged_in_steps};
-use muster_model::{Micros, figure};
-use muster_plan::Plan;
+use muster_judge::{Rules, SloBound, is_judged_in_steps};
+use muster_model::{Dimension, Micros, figure};
+use muster_plan::{AddedLoad, Plan};
 use muster_report::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Dimension, Report, RunResult,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult,
     capacity_html,
 };
 use muster_result::certificate::Files;
 use muster_result::{Header, end_after, search_length, standing_after};
 
-use crate::args::{CapacityArgs, Find, RunArgs};
+use crate::args::{CapacityArgs, Load, RunArgs};
 use crate::calibration::Calibration;
 use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
@@ -27,7 +27,7 @@ use crate::{outcome, outputs, target};
 
 /// Widest interval, as a part of its lower end.
 const WIDTH: f64 = 0.1;
-/// First and highest rate without `--from` and `--to`, as multiples of the scenario's.
+/// First load and highest rate without `--from` and `--to`, as multiples of the scenario's.
 const FROM: f64 = 0.1;
 const TO: f64 = 100.0;
 /// The budget without `--budget`.
@@ -101,8 +101,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
 /// The search, and the folder of its result.
 fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> {
     let plan = Header::digest(&loaded.plan);
-    let Find::Rate = args.find;
-    let find = Dimension::Rate;
+    let find = Dimension::from(args.find);
     if let Some(folder) = &args.resume {
         let mut prepared = searching::read(folder)?;
         if prepared.begun.plan != plan || prepared.begun.find != find {
@@ -116,14 +115,13 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         spec.budget = args.budget.unwrap_or(spec.budget);
         return Ok((prepared, folder.clone()));
     }
-    let stated = loaded.plan.stated_rate();
-    let first = args.from.unwrap_or(stated * FROM);
-    let most = args.to.unwrap_or(stated * TO);
-    let ceiling = ceiling(args, &loaded.plan);
+    let stated = loaded.plan.stated_load(find);
+    let (first, most) = range(args, find, stated)?;
+    let ceiling = ceiling(args, &loaded.plan, find);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
         first,
-        most: judgeable(most, first, ceiling.as_ref())?,
+        most: judgeable(find, (first, most), ceiling.as_ref())?,
         width: WIDTH,
         short,
         long,
@@ -151,32 +149,66 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
     Ok((prepared, out))
 }
 
+/// The first and the highest load.
+fn range(args: &CapacityArgs, find: Dimension, stated: f64) -> Result<(f64, f64)> {
+    let value = |option: &str, load: Load| {
+        load.value(find)
+            .map_err(|remedy| anyhow!("read {option}: it has the unit of another --find; {remedy}"))
+    };
+    let first = args.from.map(|load| value("--from", load)).transpose()?;
+    let most = args.to.map(|load| value("--to", load)).transpose()?;
+    let first = first.unwrap_or(find.held(stated * FROM));
+    let most = match find {
+        Dimension::Rate => most.unwrap_or(stated * TO),
+        Dimension::Devices => most.unwrap_or(stated),
+    };
+    if find == Dimension::Devices && most > stated {
+        bail!(
+            "search up to {}: the scenario has {}; give it more, such as by --set 'fleet.0.count={most}'",
+            find.in_words(most),
+            find.in_words(stated)
+        );
+    }
+    if first > most {
+        bail!(
+            "search from {}: the highest load is {}; begin lower with --from, or {}",
+            find.in_words(first),
+            find.in_words(most),
+            find.beyond()
+        );
+    }
+    Ok((first, most))
+}
+
 /// The time of a ramp to the rate of the scenario, and of a confirmation.
 fn least_budget(spec: &SearchSpec, stated: f64) -> Micros {
     let doublings = (stated.min(spec.most) / spec.first).log2().ceil().max(1.0) as u64;
     Micros(doublings * spec.short.get() + CONFIRMING * spec.long.get())
 }
 
-/// The most of a range of rates that the generator can judge here.
-fn judgeable(most: f64, first: f64, ceiling: Option<&Ceiling>) -> Result<f64> {
-    let Some(least) = ceiling.and_then(Ceiling::least) else {
+/// The most of a range of loads that the generator can judge here.
+fn judgeable(
+    find: Dimension,
+    (first, most): (f64, f64),
+    ceiling: Option<&CapacityCeiling>,
+) -> Result<f64> {
+    let Some((can, part)) = ceiling.and_then(CapacityCeiling::most) else {
         return Ok(most);
     };
-    let can = least.rate * GENERATOR_SHARE_MAX;
     if first > can {
         bail!(
-            "search from {}/s: the generator judges at most {}/s here, bound by {}; {}, or begin lower with --from",
-            figure::rate(first),
-            figure::rate(can),
-            least.part,
-            least.part.remedy()
+            "search from {}: the generator judges at most {} here, bound by {part}; {}, or begin lower with --from",
+            find.in_words(first),
+            find.in_words(can),
+            part.remedy()
         );
     }
     Ok(most.min(can))
 }
 
 /// The generator's own ceiling. One that cannot be measured bounds nothing.
-fn ceiling(args: &CapacityArgs, plan: &Plan) -> Option<Ceiling> {
+fn ceiling(args: &CapacityArgs, plan: &Plan, find: Dimension) -> Option<CapacityCeiling> {
+    let rate_per_load = plan.stated_rate() / plan.stated_load(find);
     let found = target::resolve(plan, Part::WHOLE)
         .and_then(|addresses| Calibration::find(plan, &addresses, &args.calibration));
     let found = match found {
@@ -194,17 +226,20 @@ fn ceiling(args: &CapacityArgs, plan: &Plan) -> Option<Ceiling> {
             "warning: the generator's ceiling was measured {busy}"
         ));
     }
-    Some(found.ceiling)
+    Some(CapacityCeiling::new(found.ceiling, rate_per_load))
 }
 
 /// A scenario whose load a search decides on.
 pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
-    let spec = &prepared.begun.spec;
-    let stated = loaded.plan.stated_rate();
+    let Begun { spec, find, .. } = &prepared.begun;
+    let stated = loaded.plan.stated_load(*find).max(f64::MIN_POSITIVE);
     let length = search_length(&loaded.plan, spec.budget);
-    let plan = loaded
-        .plan
-        .adding(length, spec.most / stated.max(f64::MIN_POSITIVE));
+    let load = AddedLoad {
+        dimension: *find,
+        first: spec.first / stated,
+        most: spec.most / stated,
+    };
+    let plan = loaded.plan.adding(length, load);
     Ok(Loaded {
         plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
         search: Some(prepared),
@@ -292,7 +327,7 @@ impl Held<'_> {
             certified: None,
             refuted: None,
             first_failing: None,
-            generator: self.begun.ceiling.clone().map(CapacityCeiling::new),
+            generator: self.begun.ceiling.clone(),
             steps: steps.collect(),
         };
         answer.concluded(report)

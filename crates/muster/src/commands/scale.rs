@@ -13,10 +13,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use muster_actuator::{Actuator, ActuatorError, Site, Wait, open};
 use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_measure::TargetCounts;
-use muster_model::Micros;
+use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Endpoint, ScalePlan};
-use muster_report::{Dimension, Report};
+use muster_report::Report;
 use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 

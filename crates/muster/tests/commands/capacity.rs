@@ -127,6 +127,42 @@ fn a_target_that_is_away_is_silent_by_its_address() {
 }
 
 #[test]
+fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
+    let gateway = "{ name: meters, gateway: { devices: 5 }";
+    let together = "qos: 1, phase: together";
+    for (text, arguments, needed) in [
+        (
+            SCENARIO.to_owned(),
+            &["--find", "devices", "--to", "21"][..],
+            "has 20 devices",
+        ),
+        (
+            SCENARIO.to_owned(),
+            &["--find", "devices", "--to", "40/s"],
+            "number of devices",
+        ),
+        (SCENARIO.to_owned(), &["--from", "40"], "such as 200/s"),
+        (
+            SCENARIO.replace("{ name: meters", gateway),
+            &["--find", "devices"],
+            "links of gateways",
+        ),
+        (
+            SCENARIO.replace("qos: 1", together),
+            &["--find", "devices"],
+            "phase: together",
+        ),
+    ] {
+        let folder = folder_with(&text);
+        let fixed = ["capacity", "scenario.yaml", "--out", "out"];
+        let said = muster(folder.path(), &[&fixed[..], arguments].concat());
+        assert_eq!(said.code, 2, "{arguments:?} {said:?}");
+        assert!(said.err.contains(needed), "{arguments:?} {said:?}");
+        assert!(!folder.path().join("out").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_target_that_dies_ends_the_search_by_name() {
     let gateway = Gateway::start(&["--threads", "1"]);
     let platform = format!(

@@ -1,7 +1,7 @@
 //! Answers of searches, and what refutes them.
 
+use muster_judge::PartCeiling;
 use muster_judge::capacity::{Capacity, Next};
-use muster_judge::{GeneratorPart, PartCeiling};
 
 use super::*;
 
@@ -59,7 +59,7 @@ fn found() -> CapacityReport {
         certified: None,
         refuted: None,
         first_failing: None,
-        generator: Some(CapacityCeiling::new(ceiling())),
+        generator: Some(CapacityCeiling::new(ceiling(), 1.0)),
         steps,
     }
 }

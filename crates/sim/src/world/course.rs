@@ -1,5 +1,7 @@
 //! The course of a run: its phases, and the counts of its windows so far.
 
+use std::collections::VecDeque;
+
 use muster_conduct::{Conductor, DISPATCH_EVERY, Delivery, Ending, Order, Progress, timetable};
 use muster_measure::{Account, Calendar, Closing, Identity, RecorderPlan, Summary};
 use muster_measure::{Timeline, WindowDelta};
@@ -21,6 +23,8 @@ pub(super) struct Course {
     next_dispatch: Micros,
     quiet: Micros,
     interrupt_at: Option<Micros>,
+    /// Orders that the plan does not have, with their instants.
+    ordered: VecDeque<(Micros, Order)>,
     untaken: ShedCause,
 }
 
@@ -35,12 +39,17 @@ impl Course {
             next_dispatch: Micros::ZERO,
             quiet: plan.phases.settle.quiet,
             interrupt_at: None,
+            ordered: VecDeque::new(),
             untaken: ShedCause::GeneratorLate,
         }
     }
 
     pub(super) fn interrupt_at(&mut self, at: Micros) {
         self.interrupt_at = Some(at);
+    }
+
+    pub(super) fn order_at(&mut self, at: Micros, order: Order) {
+        self.ordered.push_back((at, order));
     }
 
     pub(super) fn timeline(&self) -> Timeline {
@@ -77,6 +86,9 @@ impl Course {
     pub(super) fn step(&mut self, now: Micros, progress: &Progress) -> Option<Order> {
         if self.interrupt_at.take_if(|at| *at <= now).is_some() {
             self.conductor.interrupt(now);
+        }
+        if let Some((_, order)) = self.ordered.pop_front_if(|(at, _)| *at <= now) {
+            return Some(order);
         }
         self.listening = progress.listening;
         let delivery = Delivery::of(&self.windows.progress);

@@ -1,6 +1,7 @@
 //! Whole runs under the virtual clock.
 
 mod acknowledged;
+mod adding;
 mod blame;
 mod commands;
 mod laws;

@@ -1,0 +1,41 @@
+//! Dimensions of a load.
+
+use serde::{Deserialize, Serialize};
+
+use crate::figure;
+
+/// A dimension of the load. A search finds how much of it a target carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dimension {
+    /// Messages a second, of all streams together.
+    Rate,
+    /// Connected devices. Each of them sends at its stated rate.
+    Devices,
+}
+
+impl Dimension {
+    /// A load in words, such as `2,000/s`.
+    pub fn in_words(self, load: f64) -> String {
+        match self {
+            Self::Rate => format!("{}/s", figure::rate(load)),
+            Self::Devices => format!("{} devices", figure::count(self.held(load) as u64)),
+        }
+    }
+
+    /// The load that is held where a search wants this one: devices are whole.
+    pub fn held(self, load: f64) -> f64 {
+        match self {
+            Self::Rate => load,
+            Self::Devices => load.floor().max(1.0),
+        }
+    }
+
+    /// The remedy where the highest load that may be tried passes.
+    pub const fn beyond(self) -> &'static str {
+        match self {
+            Self::Rate => "try a higher one with --to",
+            Self::Devices => "give the scenario more devices, and --to if it is set",
+        }
+    }
+}
