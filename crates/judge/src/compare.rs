@@ -70,6 +70,9 @@ pub struct Observed {
     pub at_least: bool,
     /// The figure in windows of the run, in order; empty if windows do not have it.
     pub windows: Vec<f64>,
+    /// Interval that holds the truth with the probability of [`FALSE_ALARMS`] to the whole, as the run states it; none
+    /// if it states none.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// One figure of both sides, a value for each run.
@@ -221,7 +224,9 @@ impl Compared {
             true => self.between_runs(&of_base, &of_change),
             false => self.within_runs(&base, &change),
         };
-        let half = spread.map(|spread| spread.half(criteria.error));
+        let stated = (!has_repetitions).then(|| self.stated_half(&base, &change));
+        let stated = stated.flatten();
+        let half = stated.or_else(|| spread.map(|spread| spread.half(criteria.error)));
         let [low, high] = [-1.0, 1.0].map(|sign| half.map(|half| between + sign * half));
         let margins = self.scale.margins(criteria.tolerance, of_base.mean);
         let runs = of_base.runs + of_change.runs;
@@ -231,7 +236,7 @@ impl Compared {
             margins,
             most_unseen: self.scale.most_unseen(runs),
         };
-        let finding = match has_repetitions {
+        let finding = match has_repetitions || stated.is_some() {
             true => self.if_bounds_allow(found.of_sides(self.direction), [&base, &change]),
             false => found.within_these_runs(),
         };
@@ -275,6 +280,18 @@ impl Compared {
             }
         }
         Spread::new(&parts)
+    }
+
+    /// Half the width of the interval that the stated ones give together; none if a run states none.
+    fn stated_half(&self, base: &[&Observed], change: &[&Observed]) -> Option<f64> {
+        let mut squares = 0.0;
+        for side in [base, change] {
+            for run in side {
+                let [low, high] = run.interval?.map(|bound| self.scale.scaled(bound));
+                squares += ((high - low) / 2.0 / side.len() as f64).powi(2);
+            }
+        }
+        Some(squares.sqrt())
     }
 
     /// A finding where some values are lower bounds: only what a larger true value would not change stays.

@@ -226,7 +226,7 @@ fn windows_bound_a_single_run() {
         vec![Observed {
             value,
             windows,
-            at_least: false,
+            ..Observed::default()
         }]
     };
     let near = Compared {
@@ -251,6 +251,34 @@ fn windows_bound_a_single_run() {
         alone(&far)
     );
     assert!(alone(&far).interval.is_some());
+}
+
+#[test]
+fn a_run_that_states_its_interval_needs_no_repetition() {
+    let run = |value: f64, width: f64| Observed {
+        value,
+        interval: Some([value / (1.0 + width), value * (1.0 + width)]),
+        ..Observed::default()
+    };
+    let finding = |change: Observed| {
+        let compared = Compared {
+            direction: Direction::Higher,
+            scale: Scale::Ratio { resolution: 0.001 },
+            base: vec![run(1_000.0, 0.02)],
+            change: vec![change],
+        };
+        alone(&compared).finding
+    };
+    assert_eq!(finding(run(1_100.0, 0.02)), Finding::Better);
+    assert_eq!(finding(run(900.0, 0.02)), Finding::Worse);
+    assert_eq!(finding(run(1_010.0, 0.02)), Finding::Same);
+    // Together the two intervals are wider than the tolerance.
+    assert_eq!(finding(run(1_010.0, 0.06)), Finding::Unclear);
+    let unstated = Observed {
+        interval: None,
+        ..run(1_100.0, 0.0)
+    };
+    assert_eq!(finding(unstated), Finding::DiffersHere);
 }
 
 #[test]

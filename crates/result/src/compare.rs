@@ -6,8 +6,8 @@ use muster_judge::compare::{
     Compared, Criteria, Direction, FALSE_ALARMS, Finding, Judgement, Observed, REPETITIONS_MIN,
 };
 use muster_report::{
-    COMPARE_SCHEMA, Compare, ComparedFigure, ComparedRun, Comparison, Heat, OverlaidRun, Report,
-    RunResult, Side, Window,
+    COMPARE_SCHEMA, CapacityReport, Compare, ComparedFigure, ComparedRun, Comparison, Heat,
+    OverlaidRun, Report, RunResult, Side, Window,
 };
 
 mod figures;
@@ -16,7 +16,7 @@ mod setup;
 
 pub use history::{PastResult, PastRun, history, unmatched_in_history};
 
-use figures::{Picked, figures_of};
+use figures::{Picked, capacity_of, figures_of};
 
 /// Runs of a side that the charts show; more lines look alike.
 const OVERLAID_MAX: usize = 4;
@@ -29,10 +29,55 @@ const RUN: &str = "run";
 pub struct SideRuns {
     /// Name of the side, as it was given.
     pub name: String,
-    /// The folder of each run and its result.
-    pub runs: Vec<(String, Report)>,
+    /// Its runs.
+    pub runs: Vec<SideRun>,
     /// The folder of each result that this version cannot read, and why.
     pub unread: Vec<(String, String)>,
+}
+
+/// One run of a side.
+#[derive(Debug, Clone)]
+pub struct SideRun {
+    /// Its folder.
+    pub folder: String,
+    /// Its result.
+    pub report: Report,
+    /// The answer of the search that decided on its load; none where the load was planned.
+    pub answer: Option<CapacityReport>,
+}
+
+impl SideRun {
+    /// Its figures, each with its scope: of a search the capacity alone.
+    fn figures(&self) -> Vec<(String, Picked)> {
+        match &self.answer {
+            Some(answer) => capacity_of(answer).into_iter().collect(),
+            None => figures_of(&self.report),
+        }
+    }
+
+    /// Reason why its figures do not count.
+    fn left_out(&self) -> Option<String> {
+        match &self.answer {
+            Some(answer) if answer.certified.is_none() => Some(format!(
+                "its search certified no capacity: {}",
+                answer.end_in_words()
+            )),
+            Some(_) => None,
+            None => left_out(&self.report),
+        }
+    }
+}
+
+impl SideRuns {
+    /// The runs whose figures count.
+    fn counted(&self) -> impl Iterator<Item = &SideRun> {
+        self.runs.iter().filter(|run| run.left_out().is_none())
+    }
+
+    /// Returns whether its figures are capacities.
+    fn is_searched(&self) -> bool {
+        self.counted().any(|run| run.answer.is_some())
+    }
 }
 
 /// The user's choices.
@@ -77,16 +122,12 @@ pub fn compare(sides: &[SideRuns], options: &CompareOptions) -> Compare {
 
 /// The choices that no run of these sides has.
 fn unmatched(sides: &[SideRuns], options: &CompareOptions) -> Vec<String> {
-    let all = sides.iter().flat_map(|side| &side.runs);
-    let counted: Vec<&Report> = all
-        .map(|(_, run)| run)
-        .filter(|run| left_out(run).is_none())
-        .collect();
-    let figures = counted.iter().flat_map(|run| figures_of(run));
+    let counted: Vec<&SideRun> = sides.iter().flat_map(SideRuns::counted).collect();
+    let figures = counted.iter().flat_map(|run| run.figures());
     let names: BTreeSet<String> = figures
         .flat_map(|(scope, of)| [of.title(&scope), of.name])
         .collect();
-    let has_key = |key: &str| counted.iter().any(|run| setup::has(run, key));
+    let has_key = |key: &str| counted.iter().any(|run| setup::has(&run.report, key));
     unmatched_in(options, |name| names.contains(name), has_key)
 }
 
@@ -107,12 +148,13 @@ fn unmatched_in(
 pub fn overlaid(sides: &[SideRuns]) -> Vec<OverlaidRun> {
     let mut all = Vec::new();
     for (number, side) in sides.iter().enumerate() {
-        let counted = side.runs.iter().filter(|(_, run)| left_out(run).is_none());
-        for (folder, run) in counted.take(OVERLAID_MAX) {
+        // The windows of searches have loads of their own.
+        let planned = side.counted().filter(|run| run.answer.is_none());
+        for run in planned.take(OVERLAID_MAX) {
             all.push(OverlaidRun {
                 side: number,
-                folder: folder.clone(),
-                windows: measured_windows(run),
+                folder: run.folder.clone(),
+                windows: measured_windows(&run.report),
             });
         }
     }
@@ -226,8 +268,7 @@ impl Pair<'_> {
     /// The figures of all runs, in the order in which the first run has them.
     fn rows(&self) -> Vec<Row> {
         let of = |side: &SideRuns| -> Vec<Vec<(String, Picked)>> {
-            let counted = side.runs.iter().filter(|(_, run)| left_out(run).is_none());
-            counted.map(|(_, run)| figures_of(run)).collect()
+            side.counted().map(SideRun::figures).collect()
         };
         let (base, change) = (of(self.base), of(self.change));
         let has_same_streams =
@@ -370,12 +411,12 @@ fn left_out(run: &Report) -> Option<String> {
 }
 
 fn side(of: &SideRuns) -> Side {
-    let runs = of.runs.iter().map(|(folder, run)| ComparedRun {
-        folder: folder.clone(),
-        run: run.run.clone(),
-        started: run.started.clone(),
-        result: run.verdict.result.name().to_owned(),
-        left_out: left_out(run),
+    let runs = of.runs.iter().map(|run| ComparedRun {
+        folder: run.folder.clone(),
+        run: run.report.run.clone(),
+        started: run.report.started.clone(),
+        result: run.report.verdict.result.name().to_owned(),
+        left_out: run.left_out(),
     });
     Side {
         name: of.name.clone(),
@@ -397,7 +438,8 @@ fn reasons(of: &Comparison) -> Vec<String> {
             reasons.push(moved(figure));
         }
     }
-    if of.base.counted().min(of.change.counted()) < REPETITIONS_MIN {
+    let is_of_these_runs = |finding| !with(finding).is_empty();
+    if is_of_these_runs(Finding::DiffersHere) || is_of_these_runs(Finding::AlikeHere) {
         let words = match reasons.is_empty() {
             true => "no difference shows within these runs",
             false => "the sides differ within these runs",

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 )]
 pub(crate) struct CompareArgs {
     /// The base, and each side that is compared with it: the folder of a run, of a `--repeat`, or
-    /// one that holds folders of runs; or a `result.json`.
+    /// one that holds folders of runs; or a `result.json`. A `certificate.json` stands for its folder.
     #[arg(value_name = "SIDE", required_unless_present_any = ["a", "history"], conflicts_with_all = ["a", "b"])]
     pub(crate) sides: Vec<PathBuf>,
     /// The base as several folders.

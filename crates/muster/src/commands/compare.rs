@@ -3,9 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use muster_report::{Compare, ReadError, Report, compare_html};
-use muster_result::compare::{self, CompareOptions, PastResult, PastRun, SideRuns, overlaid};
+use anyhow::{Context, Result, anyhow, bail};
+use muster_report::{CapacityReport, Compare, ReadError, Report, compare_html};
+use muster_result::compare::{
+    self, CompareOptions, PastResult, PastRun, SideRun, SideRuns, overlaid,
+};
+
+use muster_result::certificate::CERTIFICATE;
 
 use crate::args::{CompareArgs, CompareFormat};
 use crate::commands::report;
@@ -17,6 +21,9 @@ const DEPTH_MAX: u32 = 3;
 
 /// Files of a comparison.
 const WRITTEN: [&str; 3] = ["compare.json", "compare.md", "compare.html"];
+
+/// The answer of a search in its folder.
+const CAPACITY: &str = "capacity.json";
 
 /// Runs of a side at most.
 const RUNS_MAX: usize = 1_000;
@@ -37,8 +44,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8> {
     }
     let sides = sides(args)?;
     let runs = sides.iter().flat_map(|side| &side.runs);
-    let named =
-        runs.map(|(folder, run)| (run.run.as_str(), run.started.as_deref(), folder.as_str()));
+    let named = runs.map(|run| {
+        let (report, folder) = (&run.report, run.folder.as_str());
+        (report.run.as_str(), report.started.as_deref(), folder)
+    });
     check_distinct(named)?;
     let compared = compare::compare(&sides, &options);
     if let Some(out) = &args.out {
@@ -62,9 +71,7 @@ fn history(folder: &Path, format: CompareFormat, options: &CompareOptions) -> Re
         let result = of_result(&mut results, &path);
         match foreign_schema(&path)? {
             Some(why) => result.unread.push((named, why)),
-            None => result
-                .runs
-                .push(PastRun::new(named, &read(&path)?, options)),
+            None => result.runs.push(PastRun::new(&side_run(&path)?, options)),
         }
     }
     let runs = results.iter().flat_map(|result| &result.runs);
@@ -177,7 +184,7 @@ fn side(name: String, paths: &[PathBuf]) -> Result<SideRuns> {
         let named = folder.display().to_string();
         match foreign_schema(&folder)? {
             Some(why) => side.unread.push((named, why)),
-            None => side.runs.push((named, read(&folder)?)),
+            None => side.runs.push(side_run(&folder)?),
         }
     }
     Ok(side)
@@ -185,6 +192,13 @@ fn side(name: String, paths: &[PathBuf]) -> Result<SideRuns> {
 
 /// Adds the results at a path: itself, or those in its folders.
 fn find(path: &Path, depth: u32, into: &mut Vec<PathBuf>) -> Result<()> {
+    let is_of_folder = [CERTIFICATE, CAPACITY]
+        .iter()
+        .any(|name| path.ends_with(name));
+    if is_of_folder && path.is_file() {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        return find(folder.unwrap_or(Path::new(".")), depth, into);
+    }
     if path.is_file()
         || ["result.json", "windows.bin"]
             .iter()
@@ -246,6 +260,28 @@ fn read(path: &Path) -> Result<Report> {
     }
     let json = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
     Report::from_json(&json).with_context(|| format!("read {}", file.display()))
+}
+
+/// A run with all that is compared.
+fn side_run(folder: &Path) -> Result<SideRun> {
+    Ok(SideRun {
+        folder: folder.display().to_string(),
+        report: read(folder)?,
+        answer: answer(folder)?,
+    })
+}
+
+/// The answer of a search in its folder; none where the load was planned.
+fn answer(folder: &Path) -> Result<Option<CapacityReport>> {
+    let file = folder.join(CAPACITY);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+    let answer = CapacityReport::from_json(&text);
+    answer
+        .map(Some)
+        .map_err(|why| anyhow!("read {}: {why}", file.display()))
 }
 
 /// One run counts once: a copy of it is no repetition. Each run is its id, its begin and its folder.

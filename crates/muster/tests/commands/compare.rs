@@ -217,6 +217,64 @@ fn runs_whose_load_was_searched_are_left_out() {
     );
 }
 
+/// Adds the answer of a search to each run of a side: a capacity, or none.
+fn search(folder: &Path, side: &str, capacity: Option<f64>) {
+    for entry in std::fs::read_dir(folder.join(side)).expect("a side") {
+        let path = entry.expect("an entry").path();
+        let mut run = read(&path.join("result.json"));
+        run["environment"]["load"] = json!("searched");
+        std::fs::write(path.join("result.json"), run.to_string()).expect("a result");
+        let interval = |middle: f64| json!({ "lower": middle * 0.98, "middle": middle, "upper": middle * 1.02 });
+        let found = |middle| json!({ "end": "found", "interval": interval(middle), "first_failing": middle * 1.02 });
+        let answer = json!({
+            "schema": "muster-capacity/1", "muster": "", "name": "first", "run": run["run"], "scenario_sha256": null,
+            "find": "rate", "limits": { "first": 1.0, "most": 9e9, "width": 0.1, "short": 5, "long": 20, "budget": 600 },
+            "sessions": 1, "end": capacity.map(found), "known": null, "certified": capacity.map(|of| of * 0.98),
+            "refuted": null, "first_failing": null, "generator": null, "steps": [],
+        });
+        std::fs::write(path.join("capacity.json"), answer.to_string()).expect("an answer");
+    }
+}
+
+#[test]
+fn capacities_are_compared_by_their_intervals_and_nothing_else_is() {
+    let folder = beside(vec![run(9_000)]);
+    let path = folder.path();
+    write(path, "base", vec![run(1_000)]);
+    for number in ["2", "3"] {
+        std::fs::remove_dir_all(path.join("base").join(number)).expect("it was there");
+    }
+    search(path, "base", Some(2_000.0));
+    for (capacity, code, verdict) in [
+        (Some(2_200.0), 0, "BETTER  base"),
+        (Some(1_800.0), 1, "WORSE  base"),
+        (Some(2_010.0), 0, "SAME  base"),
+        (None, 3, "NOT COMPARABLE  base"),
+    ] {
+        search(path, "change", capacity);
+        let said = compared(path, &[]);
+        assert_eq!(said.code, code, "{said:?}");
+        assert!(said.out.starts_with(verdict), "{}", said.out);
+        assert!(!said.out.contains("response p99"), "{}", said.out);
+    }
+    assert!(
+        compared(path, &[])
+            .unbroken()
+            .contains("certified no capacity: interrupted")
+    );
+    let mut changed = read(&path.join("change/1/result.json"));
+    changed["scenario"]["slo"]["loss"] = json!("<= 7");
+    std::fs::write(path.join("change/1/result.json"), changed.to_string()).expect("a result");
+    search(path, "change", Some(2_010.0));
+    let certificates = ["base/1/certificate.json", "change/1/certificate.json"];
+    for name in certificates {
+        std::fs::write(path.join(name), "{}").expect("it is written");
+    }
+    let said = muster(path, &[&["compare"], &certificates[..]].concat());
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.out.contains("scenario.slo.loss"), "{}", said.out);
+}
+
 #[test]
 fn a_choice_that_nothing_matches_is_named() {
     let folder = beside(about(1_000));

@@ -1,8 +1,9 @@
 //! The figures of one run that are compared.
 
+use muster_judge::capacity::{Interval, SearchEnd};
 use muster_judge::compare::{Direction, Observed, Scale};
 use muster_measure::{Ledger, Rates};
-use muster_report::{Latencies, LatencyFigures, Report, Unit, Window};
+use muster_report::{CapacityReport, Latencies, LatencyFigures, Report, Unit, Window};
 
 use super::RUN;
 
@@ -67,6 +68,33 @@ pub(super) fn figures_of(report: &Report) -> Vec<(String, Picked)> {
     all
 }
 
+/// The capacity that a search found; none if it found none.
+pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
+    let Some(SearchEnd::Found(found)) = &answer.end else {
+        return None;
+    };
+    let Interval {
+        lower,
+        middle,
+        upper,
+    } = found.interval;
+    let picked = Picked {
+        name: "capacity".to_owned(),
+        unit: Unit::PerSecond,
+        direction: Direction::Higher,
+        scale: Scale::Ratio {
+            resolution: RATE_RESOLUTION,
+        },
+        decides: true,
+        observed: Observed {
+            value: middle,
+            interval: Some([lower, upper]),
+            ..Observed::default()
+        },
+    };
+    answer.certified.map(|_| (RUN.to_owned(), picked))
+}
+
 /// Values of windows of the measured phase.
 fn measured(windows: &[Window]) -> impl Iterator<Item = &Window> {
     windows.iter().filter(|window| window.phase == "measure")
@@ -92,8 +120,8 @@ fn rates(rates: &Rates, windows: &[Window]) -> Vec<Picked> {
             decides: ["accepted", "arrived"].contains(&name),
             observed: Observed {
                 value: rate?,
-                at_least: false,
                 windows: measured(windows).filter_map(per_second).collect(),
+                ..Observed::default()
             },
         })
     });
@@ -152,7 +180,7 @@ fn percentile_of(leg: &LatencyFigures, field: &str) -> Option<Observed> {
     Some(Observed {
         value: table.us(field)? as f64,
         at_least: table.at_least.holds(field),
-        windows: Vec::new(),
+        ..Observed::default()
     })
 }
 

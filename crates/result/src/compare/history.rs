@@ -4,11 +4,11 @@ use muster_judge::compare::{
     Course, Criteria, FALSE_ALARMS, Finding, HISTORY_MIN, Judgement, Series,
 };
 use muster_report::{
-    HISTORY_SCHEMA, History, HistoryChange, HistoryCourse, HistoryFigure, HistoryResult, Report,
+    HISTORY_SCHEMA, History, HistoryChange, HistoryCourse, HistoryFigure, HistoryResult,
 };
 
-use super::figures::{Picked, figures_of};
-use super::{CompareOptions, RUN, left_out, setup, unmatched_in};
+use super::figures::Picked;
+use super::{CompareOptions, RUN, SideRun, setup, unmatched_in};
 
 /// A run of the past: only what a history needs of it.
 #[derive(Debug)]
@@ -42,10 +42,9 @@ pub struct PastResult {
 
 impl PastRun {
     /// The figures of a run over all streams.
-    pub fn new(folder: String, run: &Report, options: &CompareOptions) -> Self {
-        let all = figures_of(run)
-            .into_iter()
-            .filter(|(scope, _)| scope == RUN);
+    pub fn new(of: &SideRun, options: &CompareOptions) -> Self {
+        let run = &of.report;
+        let all = of.figures().into_iter().filter(|(scope, _)| scope == RUN);
         let figures = all.map(|(_, mut picked)| {
             picked.observed.windows = Vec::new();
             picked
@@ -53,10 +52,10 @@ impl PastRun {
         Self {
             run: run.run.clone(),
             started: run.started.clone(),
-            folder,
+            folder: of.folder.clone(),
             name: run.name.clone(),
-            left_out: left_out(run),
-            load: setup::load(run, &options.ignore),
+            left_out: of.left_out(),
+            load: setup::load(of, &options.ignore),
             ignored: options
                 .ignore
                 .iter()

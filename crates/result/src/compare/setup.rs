@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_report::{Report, SetupDifference};
 use serde_json::Value;
 
-use super::{SideRuns, left_out};
+use super::{SideRun, SideRuns};
 
 /// Parts of a scenario that change no load: what is tested, what is allowed, what a run is called.
 const NO_LOAD: [&str; 13] = [
@@ -67,6 +67,9 @@ pub(super) fn differences(
         None => "-".to_owned(),
     };
     // Runs of one side that are of different loads have no common figure either.
+    // The capacity is another one by other SLOs.
+    let is_searched = base.is_searched() && change.is_searched();
+    let is_load = |name: &str| is_load(name) || is_searched && is_slo(name);
     let is_mixed = |name: &String| {
         let several = |keys: &Keys| keys.get(name).is_some_and(|values| values.len() > 1);
         is_load(name) && (several(&of_base) || several(&of_change))
@@ -93,16 +96,20 @@ pub(super) fn has(run: &Report, ignored: &str) -> bool {
     lines.iter().any(|(key, _)| covers(ignored, key))
 }
 
-/// The load of a run as text: equal texts are one load.
-pub(super) fn load(run: &Report, ignore: &[String]) -> String {
+/// The load of a run as text: equal texts are one load. Of a search its SLOs belong to it.
+pub(super) fn load(run: &SideRun, ignore: &[String]) -> String {
+    let is_searched = run.answer.is_some();
+    let run = &run.report;
     let mut lines = Vec::new();
     flatten("scenario", &run.scenario, &mut lines);
+    let is_load = |key: &str| is_load(key) || is_searched && is_slo(key);
     lines.retain(|(key, _)| is_load(key) && !ignore.iter().any(|ignored| covers(ignored, key)));
     let lines: Vec<String> = lines
         .into_iter()
         .map(|(key, value)| format!("{key}: {value}"))
         .collect();
-    format!("{}\n{}", run.name, lines.join("\n"))
+    let kind = if is_searched { "capacity" } else { "run" };
+    format!("{kind} {}\n{}", run.name, lines.join("\n"))
 }
 
 /// Returns whether a key of `--ignore` names this one, or a part that it lies in.
@@ -123,11 +130,16 @@ fn is_load(name: &str) -> bool {
     !NO_LOAD.contains(&steps[0]) && !steps.iter().any(is_free)
 }
 
+/// Returns whether a key belongs to the SLOs of the run, a fleet or a stream.
+fn is_slo(name: &str) -> bool {
+    let name = name.strip_prefix("scenario.").unwrap_or_default();
+    name.split(['.', '[']).any(|step| step == "slo")
+}
+
 fn keys(side: &SideRuns) -> Keys {
     let mut all = Keys::new();
-    let counted = side.runs.iter().filter(|(_, run)| left_out(run).is_none());
-    for (_, run) in counted {
-        for (key, value) in of_run(run) {
+    for run in side.counted() {
+        for (key, value) in of_run(&run.report) {
             let values = all.entry(key).or_default();
             if !values.contains(&value) {
                 values.push(value);
