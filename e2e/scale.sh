@@ -24,4 +24,12 @@ ANSWER=$WORK/shared/scale.json
 same "the last number of workers that helped" "$(jq -r .helped_until "$ANSWER")" 2
 check "the bottleneck is found, within 5 %" jq -e 'all(.capacities[].interval.middle; . >= 380 and . <= 420)' "$ANSWER"
 same "workers afterwards" "$(deploy/shared-workers.sh actual)" 0
+
+# The published policy: two units of 100/s on one instance of 250/s, the third one needs another.
+status_of "$MUSTER" scale scenarios/scale-published.yaml --set scale.published.units=3 --out "$WORK/published"
+cat "$WORK/out"
+same "the published policy: exit code" "$STATUS" 0
+ANSWER=$WORK/published/scale.json
+same "units by instances" "$(jq -r '[.capacities[] | "\(.instances):\(.units)"] | join(" ")' "$ANSWER")" "1:2 2:3"
+same "lines of its log" "$(cut -d';' -f5,6 "$WORK/published/published.log" | tr '\n' ' ')" "1;1 2;1 3;2 3;2 "
 finish

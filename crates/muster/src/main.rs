@@ -20,6 +20,7 @@ mod searching;
 mod signals;
 mod signing;
 mod sockets;
+mod steering;
 mod target;
 mod users;
 mod wall_clock;

@@ -9,24 +9,14 @@ use muster_scenario::{Overrides, Reader, Source, parse};
 
 use crate::args::ScenarioArgs;
 use crate::outcome;
-use crate::searching::{Prepared, Searching};
+use crate::steering::Decider;
 
 /// A plan and the text it was made from.
 pub(crate) struct Loaded {
     pub(crate) plan: Plan,
     pub(crate) sha256: String,
-    /// The search that decides on the load; none for a run whose load is planned.
-    pub(crate) search: Option<Prepared>,
-}
-
-impl Loaded {
-    /// The search on the plan as it is run, in the folder of its result; none where the load is planned.
-    pub(crate) fn searching(&self, plan: &Plan, folder: &Path) -> Result<Option<Searching>> {
-        let search = self.search.as_ref();
-        search
-            .map(|prepared| Searching::begin(prepared, plan, folder))
-            .transpose()
-    }
+    /// Decides on the load.
+    pub(crate) decider: Decider,
 }
 
 /// Reads and parses; problems of the scenario are one error with all of them.
@@ -74,7 +64,7 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded> {
     Ok(Loaded {
         plan,
         sha256,
-        search: None,
+        decider: Decider::Scenario,
     })
 }
 

@@ -15,7 +15,7 @@ use muster_result::{Fixed, Live, Note, View, encoded, event_of};
 use crate::args::RunArgs;
 use crate::folder::Folder;
 use crate::screen::Screen;
-use crate::searching::Searching;
+use crate::steering::Steering;
 
 /// Keeps the records of a run and shows how it stands.
 pub(crate) struct Watcher {
@@ -29,7 +29,7 @@ pub(crate) struct Watcher {
     /// Registers those that the platform refuses; none where the scenario does not want it.
     pub(crate) registrar: Option<Arc<Registrar>>,
     /// Decides on the load; none where it is planned.
-    pub(crate) search: Option<Searching>,
+    pub(crate) steering: Option<Steering>,
 }
 
 impl Watcher {
@@ -51,7 +51,7 @@ impl Watcher {
             last: None,
             has_timeline: false,
             registrar: None,
-            search: None,
+            steering: None,
         }
     }
 
@@ -78,8 +78,8 @@ impl Watcher {
 impl Observer for Watcher {
     fn windows(&mut self, delta: &WindowDelta) -> bool {
         self.view.add(delta);
-        if let Some(search) = &mut self.search {
-            search.search().windows(delta);
+        if let Some(steering) = &mut self.steering {
+            steering.windows(delta);
         }
         if let Some(exporter) = &mut self.exporter {
             exporter.add(delta);
@@ -98,13 +98,13 @@ impl Observer for Watcher {
         self.folder
             .record(&Record::Health(encoded(&(agent, sample))));
         self.view.process_sample(agent, sample);
-        if let Some(search) = &mut self.search {
-            search.search().process_sample(agent, sample);
+        if let Some(steering) = &mut self.steering {
+            steering.process_sample(agent, sample);
         }
     }
 
     fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
-        let steer = self.search.as_mut()?.steer(standing, delivery);
+        let steer = self.steering.as_mut()?.steer(standing, delivery);
         if let Some(Steer::Hold(hold)) = steer {
             self.folder
                 .record(&Record::Event(encoded(&Note::Hold(hold))));

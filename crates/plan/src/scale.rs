@@ -6,6 +6,8 @@ use serde::Serialize;
 /// Growth of the target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScalePlan {
+    /// The policy: it decides on the next number of instances.
+    pub policy: ScalePolicy,
     /// The actuator: it changes the number of instances.
     pub actuator: ActuatorPlan,
     /// The first number of instances, at least 1.
@@ -18,6 +20,32 @@ pub struct ScalePlan {
     pub timeout: Micros,
     /// Price of one instance for an hour, in any currency; none if it is unknown.
     pub price: Option<f64>,
+}
+
+/// A policy, which decides on load and number of instances.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub enum ScalePolicy {
+    /// A search finds the capacity of each number of instances.
+    Muster,
+    /// Load and target grow in turn, as in the published scale test of Eclipse Hono.
+    Published(PublishedPolicy),
+}
+
+/// Parameters of the published scale test.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PublishedPolicy {
+    /// A level is acceptable below this ratio of failures.
+    pub failure_ratio: f64,
+    /// Length of the window of a reading, in whole seconds.
+    pub window: Micros,
+    /// Time from the end of the window to the reading, in whole seconds.
+    pub offset: Micros,
+    /// Longest wait for an acceptable reading.
+    pub stable_within: Micros,
+    /// Time in which a better reading replaces the first acceptable one.
+    pub improve: Micros,
+    /// The most units of load; a unit is the load that the scenario states.
+    pub units: u32,
 }
 
 /// An actuator, which changes the number of instances.

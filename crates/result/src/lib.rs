@@ -16,6 +16,7 @@ mod hints;
 mod judged;
 mod live;
 mod published;
+mod published_growth;
 pub mod series;
 mod so_far;
 
@@ -26,3 +27,4 @@ pub use events::{CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, event_of};
 pub use live::{
     Fixed, Health, LAG_S, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles, View,
 };
+pub use published_growth::PublishedGrowth;

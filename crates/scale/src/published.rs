@@ -32,6 +32,18 @@ pub struct PublishedSpec {
     pub most: Level,
 }
 
+impl PublishedSpec {
+    /// The longest time that a test takes from a level on.
+    pub fn longest(&self, from: Level) -> Micros {
+        let late = Micros(4 * POLL.get());
+        let unstable = self.window + self.offset + self.stable_within + late;
+        let units = u64::from(self.most.units.saturating_sub(from.units) + 1);
+        let instances = u64::from(self.most.instances.saturating_sub(from.instances));
+        let stable = (unstable + self.improve).get().saturating_mul(units);
+        self.window + Micros(stable.saturating_add(unstable.get().saturating_mul(instances)))
+    }
+}
+
 /// Load and target together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
@@ -136,7 +148,7 @@ enum State {
     Raising,
     /// The last line was written.
     Ending(Limit),
-    Over,
+    Over(Limit),
 }
 
 impl Published {
@@ -169,6 +181,19 @@ impl Published {
         self.level
     }
 
+    /// The limit that ended the test; none while it goes on.
+    pub fn end(&self) -> Option<Limit> {
+        match self.state {
+            State::Over(limit) => Some(limit),
+            State::Changing { .. }
+            | State::Waiting { .. }
+            | State::Unstable { .. }
+            | State::Improving { .. }
+            | State::Raising
+            | State::Ending(_) => None,
+        }
+    }
+
     /// Starts the wait at a level that was set.
     pub fn applied(&mut self, now: Micros) {
         if let State::Changing { is_first } = self.state {
@@ -198,7 +223,7 @@ impl Published {
             | State::Unstable { .. }
             | State::Raising
             | State::Ending(_)
-            | State::Over => self.next,
+            | State::Over(_) => self.next,
         }
     }
 
@@ -208,7 +233,7 @@ impl Published {
             return None;
         }
         match self.state {
-            State::Changing { .. } | State::Over => None,
+            State::Changing { .. } | State::Over(_) => None,
             State::Waiting { until, .. } if now < until => self.later(now),
             State::Waiting { is_first: true, .. } => {
                 (self.remembered, self.summed) = (reading.published, reading.summed);
@@ -230,7 +255,7 @@ impl Published {
                 Some(self.change(now, more, reading))
             }
             State::Ending(limit) => {
-                self.state = State::Over;
+                self.state = State::Over(limit);
                 Some(Event::End(limit))
             }
         }

@@ -11,7 +11,8 @@ use super::{ScenarioArgs, every};
 pub(crate) struct ScaleArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
-    /// The time that all searches may take together; by default 10m, or more if the searches need more.
+    /// The time that all searches may take together; by default 10m, or more if the searches need more. With
+    /// `policy: published` the time of the test, by default as long as it takes.
     #[arg(long, value_name = "TIME", value_parser = every)]
     pub(crate) budget: Option<Micros>,
     /// The folder of the result; by default `results/<name>-<UTC time>`. It has a folder for each search.

@@ -23,6 +23,7 @@ use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Begun, Prepared};
 use crate::signing::SigningKey;
+use crate::steering::{Decider, Steered};
 use crate::{outcome, outputs, target};
 
 /// Widest interval, as a part of its lower end.
@@ -72,10 +73,14 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         searching::set_aside(&out)?;
     }
     let done = once(&run_args(args, out.clone()), &loaded, &interrupted)?;
-    let begun = done.report.as_ref().zip(done.search.as_ref());
+    let search = match &done.steered {
+        Some(Steered::Search(search)) => Some(search),
+        Some(Steered::Published(_)) | None => None,
+    };
+    let begun = done.report.as_ref().zip(search);
     let Some((report, search)) = begun.filter(|_| done.outcome() != RunResult::None) else {
         outcome::say(&done.summary);
-        if done.search.is_some() {
+        if search.is_some() {
             let out = out.display();
             outcome::say(&format!(
                 "this run held no step; go on with --resume {out} once the target answers"
@@ -242,7 +247,7 @@ pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
     let plan = loaded.plan.adding(length, load);
     Ok(Loaded {
         plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
-        search: Some(prepared),
+        decider: Decider::Search(Box::new(prepared)),
         ..loaded
     })
 }

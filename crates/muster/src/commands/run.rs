@@ -21,7 +21,7 @@ use muster_plan::{
     Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, Scheme, TlsPlan,
 };
 use muster_report::{Report, RunResult};
-use muster_result::{Archive, CapacitySearch, Fixed, Header, Live, encoded};
+use muster_result::{Archive, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
-use crate::searching::Searching;
+use crate::steering::{Steered, Steering};
 use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{
@@ -48,8 +48,8 @@ pub(crate) struct Done {
     pub(crate) summary: String,
     /// Export of the run's figures: servers may still read the result.
     pub(crate) exporter: Option<Exporter>,
-    /// The search that decided on the load; none where it was planned.
-    pub(crate) search: Option<CapacitySearch>,
+    /// Decided on the load; none where it was planned.
+    pub(crate) steered: Option<Steered>,
 }
 
 impl Done {
@@ -60,7 +60,7 @@ impl Done {
             report: Some(report),
             summary,
             exporter: None,
-            search: None,
+            steered: None,
         }
     }
 
@@ -71,7 +71,7 @@ impl Done {
             result: RunResult::None,
             summary: format!("NONE  {}\n  {why}", plan.name),
             exporter: None,
-            search: None,
+            steered: None,
         }
     }
 
@@ -90,7 +90,7 @@ impl Done {
                 plan.name
             ),
             exporter: None,
-            search: None,
+            steered: None,
         }
     }
 
@@ -225,7 +225,7 @@ impl Ready {
         let fixed = Fixed::of(&plan, target.name(), timetable)?;
         let exporter = watched::start(outlets, &plan, &spread, target.name());
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
-        watcher.search = loaded.searching(&plan, watcher.folder())?;
+        watcher.steering = loaded.decider.begin(&plan, watcher.folder(), clock)?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
         let surroundings = Surroundings {
             interrupted,
@@ -237,9 +237,9 @@ impl Ready {
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
-        let search = watcher.search.take().map(Searching::into_search);
+        let steered = watcher.steering.take().map(Steering::end);
         let (mut folder, mut exporter, last) = watcher.end();
-        search.iter().for_each(|it| it.add_to(&mut header.plan));
+        steered.iter().for_each(|it| it.add_to(&mut header.plan));
         let mut events = control_channel::noted(line.as_ref(), &header, data.end);
         events.extend(noted.events);
         events.extend(of_devices.into_iter().flatten());
@@ -259,7 +259,7 @@ impl Ready {
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
         Ok(Done {
             exporter,
-            search,
+            steered,
             ..Done::judged(report, summary)
         })
     }

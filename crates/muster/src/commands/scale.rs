@@ -3,6 +3,7 @@
 mod answer;
 mod budget;
 mod log;
+pub(crate) mod published;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
-use muster_plan::{Endpoint, ScalePlan};
+use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
 use muster_report::Report;
 use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
@@ -30,6 +31,7 @@ use crate::folder::{refuse_foreign, reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{Begun, Prepared};
 use crate::signing::SigningKey;
+use crate::steering::{Decider, Steered};
 use crate::{outcome, outputs};
 
 /// Widest interval of a capacity, as a part of its lower end.
@@ -51,20 +53,23 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
             args.scenario.scenario.display()
         );
     };
-    refuse_unjudged(&loaded.plan)?;
+    match plan.policy {
+        ScalePolicy::Muster => refuse_unjudged(&loaded.plan)?,
+        ScalePolicy::Published(_) => published::refuse_unanswered(&loaded.plan)?,
+    }
     if let Some(key) = &args.sign {
         SigningKey::read(key)?;
     }
     let interrupted = stop_by_signal()?;
     let lengths = StepLengths::new(&loaded.plan, plan.hold);
     let searches = plan.most - plan.least + 1;
-    if args.resume.is_none() {
+    if args.resume.is_none() && plan.policy == ScalePolicy::Muster {
         // Before anything is written.
         Budget::new(args.budget, Micros::ZERO, searches, lengths)?;
     }
     let folder = folder(args, &loaded)?;
     // Before the actuator: whatever another growth left is not touched.
-    let (log, entries) = Log::open(&folder, &Head::new(&loaded.plan, &plan))?;
+    let history = History::open(&folder, &Head::new(&loaded.plan, &plan), plan.policy)?;
     let site = Site {
         devices: loaded.plan.platform.endpoints.first().cloned(),
         program: std::env::current_exe().context("find this program for its instances")?,
@@ -81,7 +86,12 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         interrupted: &interrupted,
         clock: Clock::start(),
     };
-    let grown = growing.grow(&mut *actuator, log, entries);
+    let grown = match history {
+        History::Muster(log, searches) => growing.grow(&mut *actuator, log, searches),
+        History::Published(log, entries, policy) => {
+            published::grow(&growing, &policy, &mut *actuator, (log, entries))
+        }
+    };
     // A Ctrl-C ends the growth, and never keeps the target as it is.
     let anyway = AtomicBool::new(false);
     let restored = actuator.restore(&Wait::new(plan.timeout, &anyway));
@@ -95,6 +105,27 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         return Ok(NOT_RESTORED);
     }
     code
+}
+
+/// The steps of a growth so far, by its policy.
+enum History {
+    Muster(Log, Vec<Entry>),
+    Published(Log, Vec<published::Entry>, PublishedPolicy),
+}
+
+impl History {
+    fn open(folder: &Path, head: &Head, policy: ScalePolicy) -> Result<Self> {
+        Ok(match policy {
+            ScalePolicy::Muster => {
+                let (log, searches) = Log::open(folder, head)?;
+                Self::Muster(log, searches)
+            }
+            ScalePolicy::Published(policy) => {
+                let (log, entries) = Log::open(folder, head)?;
+                Self::Published(log, entries, policy)
+            }
+        })
+    }
 }
 
 /// The folder of the growth: a new one, or the one to go on in.
@@ -215,6 +246,16 @@ impl Growing<'_> {
         Ok(answer.exit_code())
     }
 
+    fn run_args(&self, folder: &str) -> RunArgs {
+        RunArgs {
+            sign: self.args.sign.clone(),
+            shards: None,
+            slots: 4_194_304,
+            buffers: 16_384,
+            ..RunArgs::quiet(self.args.scenario.clone(), self.folder.join(folder))
+        }
+    }
+
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
@@ -222,15 +263,8 @@ impl Growing<'_> {
     /// Searches the capacity of the instances that are there; none if the user ended it.
     fn search(&self, loaded: &Loaded, instances: u32, number: usize) -> Result<Option<Entry>> {
         let folder = format!("{number:02}-instances-{instances}");
-        let run = RunArgs {
-            sign: self.args.sign.clone(),
-            shards: None,
-            slots: 4_194_304,
-            buffers: 16_384,
-            ..RunArgs::quiet(self.args.scenario.clone(), self.folder.join(&folder))
-        };
         self.clear(&folder)?;
-        let done = once(&run, loaded, self.interrupted)?;
+        let done = once(&self.run_args(&folder), loaded, self.interrupted)?;
         if self.is_interrupted() {
             return Ok(None);
         }
@@ -267,7 +301,7 @@ impl Growing<'_> {
         let loaded = Loaded {
             plan,
             sha256: self.loaded.sha256.clone(),
-            search: None,
+            decider: Decider::Scenario,
         };
         let prepared = Prepared {
             begun: Begun::new(Header::digest(&self.loaded.plan), Dimension::Rate, spec),
@@ -289,7 +323,7 @@ impl Growing<'_> {
 
 /// The outcome of a search, as its run ended.
 fn found(done: &Done) -> Outcome {
-    let Some(search) = &done.search else {
+    let Some(Steered::Search(search)) = &done.steered else {
         let last = done.summary.lines().last();
         let why = last.unwrap_or("the run ended early").trim().to_owned();
         return Outcome::Unclear { why, known: None };

@@ -1,12 +1,20 @@
 //! Instances of the target that `muster scale` adds.
 
-use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, PlatformKind, PlatformPlan, ScalePlan};
+use muster_model::Micros;
+use muster_plan::{
+    ActuatorPlan, Endpoint, InstancePorts, PlatformKind, PlatformPlan, PublishedPolicy, ScalePlan,
+    ScalePolicy,
+};
 
 use super::target;
 use crate::view::View;
 
 /// A step shorter than this has too few windows to be judged.
 const HOLD_LEAST_S: u64 = 4;
+/// The windows of a second have surely come in after this time.
+const OFFSET_LEAST: Micros = Micros::from_secs(5);
+/// A window is of whole seconds, and of more than one check.
+const WINDOW_LEAST: Micros = Micros::from_secs(10);
 
 /// The platform, with its growth where the scenario has `scale`.
 pub(super) fn platform(root: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
@@ -35,6 +43,7 @@ fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
     };
     is_deployed(view, platform)?;
     Some(ScalePlan {
+        policy: policy(view)?,
         actuator: kind,
         least,
         most,
@@ -42,6 +51,44 @@ fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
         timeout: view.time("timeout")?,
         price,
     })
+}
+
+fn policy(view: &View<'_>) -> Option<ScalePolicy> {
+    let (is_published, written) = (
+        view.text_of("policy") == "published",
+        view.written("published"),
+    );
+    match (is_published, written) {
+        (true, _) => published(&view.get("published")?).map(ScalePolicy::Published),
+        (false, None) => Some(ScalePolicy::Muster),
+        (false, Some(written)) => written.refuse(
+            "`published` belongs to another policy, and this is `policy: muster`",
+            "remove it, or use `policy: published`",
+        ),
+    }
+}
+
+fn published(view: &View<'_>) -> Option<PublishedPolicy> {
+    let window = at_least(view, "window", WINDOW_LEAST)?;
+    let offset = at_least(view, "offset", OFFSET_LEAST)?;
+    Some(PublishedPolicy {
+        failure_ratio: view.fraction("failure-ratio")?,
+        window,
+        offset,
+        stable_within: view.time("stable-within")?,
+        improve: view.time("improve")?,
+        units: view.whole("units")?,
+    })
+}
+
+/// A time of whole seconds.
+fn at_least(view: &View<'_>, key: &str, least: Micros) -> Option<Micros> {
+    let time = view.time(key)?;
+    if time < least || Micros::from_secs(u64::from(time.second())) != time {
+        let help = format!("whole seconds, and at least {least}");
+        return view.refuse_at(key, "the figures of seconds make no such time", &help);
+    }
+    Some(time)
 }
 
 fn price(view: &View<'_>) -> Option<f64> {

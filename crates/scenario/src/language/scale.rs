@@ -1,6 +1,6 @@
 //! Keys of `muster scale`.
 
-use super::Scalar::{Bool, Text, Time, Whole};
+use super::Scalar::{Bool, Fraction, Text, Time, Whole};
 use super::{Kind, Owner, key, map, one};
 
 const PROCESS: Owner = Owner::Kind(&["process"]);
@@ -8,12 +8,24 @@ const COMMAND: Owner = Owner::Kind(&["command"]);
 
 object! { pub(super) SCALE:
     key("actuator", map(&ACTUATOR), "Whatever changes the number of instances").required(),
+    key("policy", words!("muster", "published"), "Search the capacity of each number of instances, or grow load and target in turn as the published scale test of Hono")
+        .or("muster"),
+    key("published", map(&PUBLISHED), "Parameters of `policy: published`; the defaults are those of the published `Scenario1`").or("{}"),
     key("instances", map(&INSTANCES), "The numbers of instances to measure").or("{}"),
     key("hold", one(Time), "Length of a step close to the capacity; where an SLO limits a latency, at least that of `muster capacity`").or("20s")
         .above_zero("nothing can be judged in no time", "such as 20s"),
     key("timeout", one(Time), "Longest wait until a number of instances is ready").or("2m")
         .above_zero("no instance is ready in no time", "such as 2m"),
     key("price", one(Text), "Price of one instance for an hour, in any currency"),
+}
+
+object! { PUBLISHED:
+    key("units", one(Whole(1, 1_000)), "The most units of load; a unit is the load that the scenario states; `Scenario1LowMax` has 64").or("48"),
+    key("failure-ratio", one(Fraction), "A unit is added below this ratio of failures").or("0.02"),
+    key("window", one(Time), "Length of the window of a reading; `Scenario1LowMax` has 2m").or("3m"),
+    key("offset", one(Time), "Time from the end of that window to the reading").or("1m"),
+    key("stable-within", one(Time), "Without an acceptable reading for this time an instance is added; `Scenario1LowMax` has 5m").or("15m"),
+    key("improve", one(Time), "Time in which a better reading replaces the first acceptable one; `Scenario1LowMax` has 1m").or("5m"),
 }
 
 object! { INSTANCES:

@@ -16,6 +16,7 @@ use crate::args::{CheckArgs, RunArgs};
 use crate::commands::run::{once, stop_by_signal};
 use crate::outcome;
 use crate::scenario_file::Loaded;
+use crate::steering::Decider;
 
 /// The counts of a run's streams, by name.
 type Accounts = BTreeMap<String, StreamAccount>;
@@ -37,7 +38,7 @@ pub(super) fn go(args: &CheckArgs, loaded: &Loaded) -> Result<u8> {
     let loaded = Loaded {
         plan,
         sha256,
-        search: None,
+        decider: Decider::Scenario,
     };
     let done = once(&run, &loaded, &interrupted)?;
     let Some(report) = &done.report else {

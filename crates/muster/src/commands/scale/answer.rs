@@ -53,13 +53,14 @@ impl<'a> Answer<'a> {
     ) -> Self {
         let capacity = |(instances, interval): &(u32, Measured)| {
             let count = f64::from(*instances);
-            let hourly = interval.lower * SECONDS_PER_HOUR;
             Capacity {
                 instances: *instances,
                 certified_per_s: interval.lower,
                 interval: *interval,
                 per_instance: interval.middle / count,
-                price_per_million: scale.price.map(|price| price * count / hourly * 1e6),
+                price_per_million: scale
+                    .price
+                    .map(|price| price_per_million(price * count, interval.lower)),
             }
         };
         Self {
@@ -155,6 +156,11 @@ impl<'a> Answer<'a> {
             None => ("INVALID", "interrupted; go on with --resume".to_owned()),
         }
     }
+}
+
+/// Price of a million messages at a rate per second, by the price of an hour.
+pub(super) fn price_per_million(price: f64, rate: f64) -> f64 {
+    price / (rate * SECONDS_PER_HOUR) * 1e6
 }
 
 fn signed(rate: f64) -> String {

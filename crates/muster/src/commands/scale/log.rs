@@ -10,6 +10,7 @@ use muster_plan::{Plan, ScalePlan};
 use muster_result::{Header, encoded, sha256};
 use muster_scale::Outcome;
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The name of the file in the folder of the growth.
@@ -89,7 +90,7 @@ impl Log {
     ///
     /// # Errors
     /// If another growth has it open, or began otherwise.
-    pub(super) fn open(folder: &Path, head: &Head) -> Result<(Self, Vec<Entry>)> {
+    pub(super) fn open<E: DeserializeOwned>(folder: &Path, head: &Head) -> Result<(Self, Vec<E>)> {
         let path = folder.join(FILE);
         let options = OpenOptions::new()
             .create(true)
@@ -137,8 +138,25 @@ impl Log {
     }
 
     /// Adds a search that ended.
-    pub(super) fn append(&mut self, entry: &Entry) -> Result<()> {
+    pub(super) fn append(&mut self, entry: &impl Serialize) -> Result<()> {
         self.line(entry)
+    }
+
+    /// Reads what was added.
+    pub(super) fn entries<E: DeserializeOwned>(&self) -> Result<Vec<E>> {
+        let text = std::fs::read_to_string(&self.path);
+        let text = text.with_context(|| format!("read {}", self.path.display()))?;
+        let read = parse(&text).map_err(|why| anyhow!("read {}: {why}", self.path.display()))?;
+        Ok(read.map_or_else(Vec::new, |(_, entries)| entries))
+    }
+
+    /// The same file for another owner.
+    pub(super) fn again(&self) -> Result<Self> {
+        let file = self.file.try_clone();
+        Ok(Self {
+            file: file.with_context(|| format!("open {}", self.path.display()))?,
+            path: self.path.clone(),
+        })
     }
 
     fn line(&mut self, content: &impl Serialize) -> Result<()> {
@@ -152,7 +170,7 @@ impl Log {
 }
 
 /// The first line and the searches of whole lines; none of no line.
-fn parse(whole: &str) -> Result<Option<(Head, Vec<Entry>)>, String> {
+fn parse<E: DeserializeOwned>(whole: &str) -> Result<Option<(Head, Vec<E>)>, String> {
     let mut lines = (1..).zip(whole.lines());
     let Some((_, first)) = lines.next() else {
         return Ok(None);
