@@ -100,12 +100,17 @@ fn start(plan: &Plan, servers: Servers, bounds: WebhookBounds) -> Rig {
 /// Finishes, and returns the account and the words of all reports.
 fn finish(rig: Rig) -> (Box<Handover>, Vec<String>) {
     let (handover, diagnostics) = rig.finish();
-    let words = diagnostics.iter().map(|it| match it {
-        Diagnostic::PushRefused(refusal) => refusal.to_string(),
-        Diagnostic::NoPushAccepted(text)
+    let words = diagnostics.iter().map(|it| {
+        if let Diagnostic::PushRefused(refusal) = it {
+            return refusal.to_string();
+        }
+        if let Diagnostic::NoPushAccepted(text)
         | Diagnostic::PushAbsent(text)
-        | Diagnostic::PushConfirmation(text) => text.clone(),
-        _ => refusal(std::slice::from_ref(it)).unwrap_or_else(|| format!("{it:?}")),
+        | Diagnostic::PushConfirmation(text) = it
+        {
+            return text.clone();
+        }
+        refusal(std::slice::from_ref(it)).unwrap_or_else(|| format!("{it:?}"))
     });
     let words = words.collect();
     (handover, words)
