@@ -169,7 +169,7 @@ fn range(args: &CapacityArgs, find: Dimension, stated: f64) -> Result<(f64, f64)
     };
     if find == Dimension::Devices && most > stated {
         bail!(
-            "search up to {}: the scenario has {}; give it more, such as by --set 'fleet.0.count={most}'",
+            "search up to {}: the scenario has {}; give it more, such as by --set 'fleet[0].count={most}'",
             find.in_words(most),
             find.in_words(stated)
         );
