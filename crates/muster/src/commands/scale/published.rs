@@ -104,10 +104,12 @@ pub(super) fn grow(
         );
     }
     let spec = spec(parameters, growing.plan);
-    let policy = match entries.iter().filter_map(Entry::level).last() {
-        Some(level) => {
-            Published::resumed(spec, level, entries.iter().filter_map(Entry::line).last())
-        }
+    let policy = match entries.iter().filter_map(Entry::level).next_back() {
+        Some(level) => Published::resumed(
+            spec,
+            level,
+            entries.iter().filter_map(Entry::line).next_back(),
+        ),
         None => Published::new(spec),
     };
     let ran = entries.iter().filter_map(Entry::run);
