@@ -14,11 +14,18 @@ const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many 
 function answer() {
   const result = report.refuted ? "invalid" : TONES_OF_END[end.end] || "invalid";
   const broken = firstFailing ? firstFailing.figures.rules.filter(isTargets) : [];
-  const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)]];
+  const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)], ...generatorFacts()];
   return el("section", { class: `card verdict tone-${result}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, end.end.replaceAll("-", " "))), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidOfEnd()))),
     broken.length > 0 ? el("ul", { class: "reasons" }, el("li", {}, el("span", { class: "what" }, "first fails at"), el("span", { class: "seen" }, el("b", {}, load(firstFailing.load)), ` in step ${firstFailing.number}`)), broken.map(reason)) : null,
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
+}
+
+/// The generator's own ceiling, and its share at the certified load.
+function generatorFacts() {
+  if (!report.generator) return [];
+  const { ceiling, share } = report.generator;
+  return [["generator's ceiling", load(ceiling.rate)], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
 }
 
 function saidOfEnd() {
@@ -26,17 +33,17 @@ function saidOfEnd() {
   const soFar = between ? ` So far it lies${between}.` : "";
   const said = {
     found: () => report.refuted ? `${load(interval.lower)} was found and is not certified: ${report.refuted}.` : `${load(report.certified)} certified: held three times and passed each time. 95 % interval: ${load(interval.lower)} to ${load(interval.upper)}.`,
-    "fails-at-first": () => `The SLOs fail at the first step, ${load(end.rate)}.`,
-    "at-least": () => `At least ${load(end.rate)}: the highest load passes.`,
+    "fails-at-first": () => `The SLOs fail at the first step, ${load(end.rate)}. Try a lower one with --from.`,
+    "at-least": () => `At least ${load(end.rate)}: the highest load passes. Try a higher one with --to, unless the generator is the bound.`,
     "not-recovered": () => `The target did not come to rest after ${load(end.rate)}.${soFar}`,
     "nothing-clear": () => `Steps stay unclear, the last one at ${load(end.rate)}.${soFar}`,
-    "out-of-budget": () => `The time is up: ${isKnown(end.passed) ? load(end.passed) : "no load"} passed.${soFar}`,
-    interrupted: () => `The search was interrupted.${soFar}`,
+    "out-of-budget": () => `The time is up: ${isKnown(end.passed) ? load(end.passed) : "no load"} passed.${soFar} Go on with --resume and a longer --budget.`,
+    interrupted: () => `The search was interrupted.${soFar} Go on with --resume.`,
   };
   return said[end.end]();
 }
 
-/// The interval as a band, and its lower end as the knee.
+/// The interval as a band, and its lower end, which is the knee if it was certified.
 function kneeBand(u) {
   if (!interval) return;
   const { ctx, bbox } = u;
@@ -51,7 +58,8 @@ function kneeBand(u) {
   ctx.font = `600 ${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
   ctx.textAlign = "right";
   ctx.textBaseline = "top";
-  ctx.fillText(`knee ${load(interval.lower)}`, from - 4 * ratio, bbox.top + 4 * ratio);
+  const name = isKnown(report.certified) ? "knee" : "above";
+  ctx.fillText(`${name} ${load(interval.lower)}`, from - 4 * ratio, bbox.top + 4 * ratio);
   ctx.restore();
 }
 
@@ -64,7 +72,9 @@ function latencyLimits(leg) {
 
 /// A chart over the load; points of one load stand above each other.
 function curve(place, title, hint, options) {
-  const inOrder = [...report.steps].sort((a, b) => a.load - b.load);
+  // Unclear steps show the generator's own delay.
+  const decided = report.steps.filter((step) => step.outcome !== "unclear");
+  const inOrder = (decided.length > 0 ? decided : [...report.steps]).sort((a, b) => a.load - b.load);
   const xs = inOrder.map((step) => step.load);
   const shown = options.lines.map((one) => ({ ...one, values: inOrder.map(one.of) })).filter((one) => one.values.some(isKnown));
   if (shown.length === 0) return;
@@ -96,7 +106,7 @@ function curve(place, title, hint, options) {
 
 function responseCurve() {
   if (report.steps.length === 0) return card("Response curve", null, el("p", { class: "hint" }, "No step was held."));
-  const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
+  const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step that passed or failed. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
   page.append(place);
   const leg = report.steps.some((step) => step.figures.latency.response) ? "response" : "end-to-end";
   const percentile = (name, key, color, dash) => ({ name, color, dash, of: (step) => dueOf(step, key) });
