@@ -40,6 +40,9 @@ const OF_CERTIFICATE: &str = include_str!("../assets/certificate.js");
 /// The rest of the script for the page of a capacity.
 const OF_CAPACITY: &str = include_str!("../assets/capacity.js");
 
+/// The rest of the script for the page of a growth.
+const OF_GROWTH: &str = include_str!("../assets/scale.js");
+
 /// Width of the summary for browsers that run no script.
 const PLAIN_WIDTH: usize = 80;
 
@@ -90,6 +93,17 @@ pub fn capacity_html(answer: &CapacityReport) -> String {
         summary: answer.text(),
         json: answer.to_json(),
         script: OF_CAPACITY,
+    })
+}
+
+/// The answer of a growth as one HTML file, with its load, instances and failures over time. `json` is the answer, and
+/// `summary` says it in words.
+pub fn scale_html(title: String, summary: String, json: String) -> String {
+    page(&Page {
+        title,
+        summary,
+        json,
+        script: OF_GROWTH,
     })
 }
 
@@ -191,6 +205,7 @@ mod tests {
             (OF_COMPARISON, "forest"),
             (OF_CERTIFICATE, "declaredRules"),
             (OF_CAPACITY, "responseCurve"),
+            (OF_GROWTH, "growthOverTime"),
         ] {
             let mut names = BTreeSet::new();
             let parts = SCRIPTS[1..].iter().chain([&own]);

@@ -55,7 +55,7 @@ pub use figures::{
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
-pub use html::{capacity_html, certificate_html, compare_html, html};
+pub use html::{capacity_html, certificate_html, compare_html, html, scale_html};
 pub use junit::junit;
 pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
 pub use muster_judge::{Consequence, RuleKind, RunResult};

@@ -17,13 +17,13 @@ use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
-use muster_report::Report;
+use muster_report::{Report, scale_html};
 use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
-use self::log::{Entry, Head, Load, Log};
+use self::log::{Entry, Head, HeldStep, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::capacity::{refuse_unjudged, searched};
 use crate::commands::run::{Done, once, stop_by_signal};
@@ -181,6 +181,7 @@ impl Growing<'_> {
         for entry in entries.iter().filter(|entry| entry.outcome.is_judged()) {
             growth.record(&entry.outcome);
         }
+        let earlier_s = entries.last().map_or(0.0, Entry::ended_s);
         let spent = entries.iter().map(|entry| entry.took_s).sum();
         let spent = Micros::from_secs_f64(spent);
         let mut budget = Budget::new(self.args.budget, spent, growth.further(), self.lengths)?;
@@ -209,6 +210,7 @@ impl Growing<'_> {
             outcome::say(&format!("{} instances are ready", wanted.instances));
             let loaded = self.searching(actuator, wanted, share)?;
             let number = entries.len() + 1;
+            let run_s = earlier_s + self.clock.now().as_secs_f64();
             let Some(entry) = self.search(&loaded, wanted.instances, number)? else {
                 break None;
             };
@@ -220,17 +222,16 @@ impl Growing<'_> {
             budget.spend(took);
             let entry = Entry {
                 outcome: as_expected(there, &entry),
-                began_s: begun.as_secs_f64(),
+                began_s: earlier_s + begun.as_secs_f64(),
                 took_s: took.as_secs_f64(),
-                ..entry
+                ..entry.later(run_s)
             };
             outcome::say(&answer::line(&entry));
             growth.record(&entry.outcome);
             log.append(&entry)?;
             entries.push(entry);
         };
-        let plan = &self.loaded.plan;
-        let answer = Answer::new(plan, self.plan, &growth, end, &entries);
+        let answer = Answer::new(self.loaded, self.plan, &growth, end, &entries);
         self.conclude(&answer)
     }
 
@@ -238,11 +239,10 @@ impl Growing<'_> {
     fn conclude(&self, answer: &Answer<'_>) -> Result<u8> {
         let text = serde_json::to_string_pretty(answer)? + "\n";
         write_whole(&self.folder.join("scale.json"), &text)?;
+        let page = self.folder.join("scale.html");
+        write_whole(&page, &scale_html(answer.title(), answer.words(), text))?;
         outcome::say(&answer.words());
-        outcome::say(&format!(
-            "answer: {}",
-            self.folder.join("scale.json").display()
-        ));
+        outcome::say(&format!("answer: {}", page.display()));
         Ok(answer.exit_code())
     }
 
@@ -272,6 +272,7 @@ impl Growing<'_> {
             .report
             .as_ref()
             .map_or_else(Vec::new, |report| loads(report, loaded));
+        let steps = done.search.iter().flat_map(|search| search.held());
         Ok(Some(Entry {
             instances,
             outcome: found(&done),
@@ -279,6 +280,7 @@ impl Growing<'_> {
             began_s: 0.0,
             took_s: 0.0,
             load,
+            steps: steps.map(HeldStep::new).collect(),
         }))
     }
 
@@ -453,6 +455,7 @@ mod tests {
             began_s: 0.0,
             took_s: 0.0,
             load: load.collect(),
+            steps: Vec::new(),
         }
     }
 

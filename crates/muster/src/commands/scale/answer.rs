@@ -1,12 +1,13 @@
 //! The answer of a growth: `scale.json`, and the words on the terminal.
 
 use muster_model::figure;
-use muster_plan::{Plan, ScalePlan};
+use muster_plan::ScalePlan;
 use muster_scale::{End, Growth, Law, Measured, Outcome, Scalability};
 use serde::Serialize;
 
 use super::log::Entry;
 use crate::outcome;
+use crate::scenario_file::Loaded;
 
 /// The name and version of the form of `scale.json`.
 const SCHEMA: &str = "muster-scale/1";
@@ -16,7 +17,15 @@ const SECONDS_PER_HOUR: f64 = 3_600.0;
 #[derive(Debug, Serialize)]
 pub(super) struct Answer<'a> {
     schema: &'static str,
+    /// The version of the program.
+    muster: &'static str,
     name: &'a str,
+    /// The scenario's checksum.
+    scenario_sha256: &'a str,
+    /// `SCALE` if the growth came to its end, `FAIL` if the target fails at each rate, otherwise `INVALID`.
+    result: &'static str,
+    /// The end in words.
+    said: String,
     /// The end of the growth; null if it was interrupted.
     end: Option<End>,
     /// The last number of instances that helped; null if each did.
@@ -45,7 +54,7 @@ struct Capacity {
 
 impl<'a> Answer<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
+        loaded: &'a Loaded,
         scale: &ScalePlan,
         growth: &Growth,
         end: Option<End>,
@@ -63,9 +72,15 @@ impl<'a> Answer<'a> {
                     .map(|price| price_per_million(price * count, interval.lower)),
             }
         };
+        let most = growth.found().last().map_or(0, |(instances, _)| *instances);
+        let (result, said) = end_words(end.as_ref(), most);
         Self {
             schema: SCHEMA,
-            name: &plan.name,
+            muster: env!("CARGO_PKG_VERSION"),
+            name: &loaded.plan.name,
+            scenario_sha256: &loaded.sha256,
+            result,
+            said,
             end,
             helped_until: growth.helped_until(),
             capacities: growth.found().iter().map(capacity).collect(),
@@ -84,9 +99,13 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// The result and the name.
+    pub(super) fn title(&self) -> String {
+        format!("{}  {}", self.result, self.name)
+    }
+
     pub(super) fn words(&self) -> String {
-        let (result, why) = self.end_words();
-        let mut text = format!("{result}  {}  {why}", self.name);
+        let mut text = format!("{}  {}", self.title(), self.said);
         for of in &self.capacities {
             let Measured { lower, upper, .. } = of.interval;
             text += &format!(
@@ -111,50 +130,49 @@ impl<'a> Answer<'a> {
         }
         text + "\n  " + &scalability(&self.law.scalability)
     }
+}
 
-    fn end_words(&self) -> (&'static str, String) {
-        let last = self.capacities.last();
-        let most = last.map_or(0, |of| of.instances);
-        match &self.end {
-            Some(End::AtMost) => (
-                "SCALE",
-                format!("measured up to {most} instances, the limit of the scenario"),
+/// The result of a growth that measured up to `most` instances, and its end in words.
+fn end_words(end: Option<&End>, most: u32) -> (&'static str, String) {
+    match end {
+        Some(End::AtMost) => (
+            "SCALE",
+            format!("measured up to {most} instances, the limit of the scenario"),
+        ),
+        Some(End::NoGain { .. }) => (
+            "SCALE",
+            format!("measured up to {most} instances; the last ones did not help"),
+        ),
+        Some(End::FailsAtFirst { rate }) => (
+            "FAIL",
+            format!(
+                "the SLOs fail at {}/s, the lowest rate",
+                figure::rate(*rate)
             ),
-            Some(End::NoGain { .. }) => (
-                "SCALE",
-                format!("measured up to {most} instances; the last ones did not help"),
+        ),
+        Some(End::AtLeast { instances, rate }) => (
+            "INVALID",
+            format!(
+                "{instances} instances carry at least {}/s, the highest rate tried",
+                figure::rate(*rate)
             ),
-            Some(End::FailsAtFirst { rate }) => (
-                "FAIL",
-                format!(
-                    "the SLOs fail at {}/s, the lowest rate",
-                    figure::rate(*rate)
-                ),
+        ),
+        Some(End::NotSet { instances, why }) => (
+            "INVALID",
+            format!("the target cannot be set to {instances} instances: {why}"),
+        ),
+        Some(End::Unclear {
+            instances,
+            why,
+            known,
+        }) => (
+            "INVALID",
+            format!(
+                "{instances} instances could not be judged: {why}{}",
+                so_far(known.as_ref())
             ),
-            Some(End::AtLeast { instances, rate }) => (
-                "INVALID",
-                format!(
-                    "{instances} instances carry at least {}/s, the highest rate tried",
-                    figure::rate(*rate)
-                ),
-            ),
-            Some(End::NotSet { instances, why }) => (
-                "INVALID",
-                format!("the target cannot be set to {instances} instances: {why}"),
-            ),
-            Some(End::Unclear {
-                instances,
-                why,
-                known,
-            }) => (
-                "INVALID",
-                format!(
-                    "{instances} instances could not be judged: {why}{}",
-                    so_far(known.as_ref())
-                ),
-            ),
-            None => ("INVALID", "interrupted; go on with --resume".to_owned()),
-        }
+        ),
+        None => ("INVALID", "interrupted; go on with --resume".to_owned()),
     }
 }
 

@@ -5,8 +5,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use muster_judge::capacity::{Outcome as StepOutcome, Phase};
 use muster_model::Micros;
 use muster_plan::{Plan, ScalePlan};
+use muster_report::CapacityStep;
 use muster_result::{Header, encoded, sha256};
 use muster_scale::Outcome;
 use rustix::fs::{FlockOperation, flock};
@@ -28,12 +30,63 @@ pub(super) struct Entry {
     pub(super) outcome: Outcome,
     /// The folder of its result.
     pub(super) folder: String,
-    /// Its begin, in seconds since that of the command.
+    /// Its begin, in seconds since that of the growth, without the time between runs of the command.
     pub(super) began_s: f64,
     /// Its length in seconds, that of the change of instances included.
     pub(super) took_s: f64,
     /// The load that each address received; empty where it was not counted by address.
     pub(super) load: Vec<Load>,
+    /// Its steps, in order.
+    pub(super) steps: Vec<HeldStep>,
+}
+
+impl Entry {
+    /// Its end, in the time of [`Entry::began_s`].
+    pub(super) fn ended_s(&self) -> f64 {
+        self.began_s + self.took_s
+    }
+
+    /// The same search with the time of its steps counted from `run_s` before its run.
+    pub(super) fn later(mut self, run_s: f64) -> Self {
+        for step in &mut self.steps {
+            step.from_s += run_s;
+            step.until_s += run_s;
+        }
+        self
+    }
+}
+
+/// A step of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct HeldStep {
+    /// Its begin, as that of the search, to about a second.
+    pub(super) from_s: f64,
+    /// Its end.
+    pub(super) until_s: f64,
+    /// Its rate, per second.
+    pub(super) load: f64,
+    /// The failed as a part of the messages due in it; null if none was.
+    pub(super) failed_share: Option<f64>,
+    /// Its part in the search.
+    pub(super) phase: Phase,
+    /// Its outcome.
+    pub(super) outcome: StepOutcome,
+}
+
+impl HeldStep {
+    /// A step, in seconds since its run began.
+    pub(super) fn new(step: &CapacityStep) -> Self {
+        let ledger = &step.figures.ledger;
+        let due = ledger.scheduled.filter(|due| *due > 0);
+        Self {
+            from_s: step.figures.from_s,
+            until_s: step.figures.until_s,
+            load: step.load,
+            failed_share: due.map(|due| ledger.failed as f64 / due as f64),
+            phase: step.phase,
+            outcome: step.outcome,
+        }
+    }
 }
 
 /// The load that an address received.
@@ -204,6 +257,7 @@ mod tests {
             began_s: 1.0,
             took_s: 2.0,
             load: Vec::new(),
+            steps: Vec::new(),
         }
     }
 
