@@ -15,6 +15,7 @@ check "an instance adds 400/s, within 5 %" jq -e '.law.gain.per_instance | . >= 
 check "each instance received a fair share" jq -e \
     'all(.searches[]; [.load[].accepted] | max < 1.2 * min)' "$ANSWER"
 check "nothing is left of the target" test ! -e "$WORK/linear/target.json"
+check "its page has the steps" grep -q '"phase": *"confirm-lower"' "$WORK/linear/scale.html"
 
 # Two workers reach the bottleneck: what is measured of the third one adds nothing.
 status_of "$MUSTER" scale scenarios/scale-shared.yaml --set scale.instances.min=2 --out "$WORK/shared"
