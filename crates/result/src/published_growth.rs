@@ -268,18 +268,20 @@ mod tests {
                 progress: Progress::default(),
             };
             let (events, steer) = growth.turn(&standing);
-            lines.extend(events.iter().filter_map(|event| match event {
-                Event::Log(line) if line.is_stable => {
-                    Some((line.level.units, line.summed.received_per_s))
+            for event in events {
+                if let Event::Log(line) = event
+                    && line.is_stable
+                {
+                    lines.push((line.level.units, line.summed.received_per_s));
                 }
-                _ => None,
-            }));
+            }
             match steer {
                 Some(Steer::Hold(hold)) => {
                     // Every thread knows of it before it begins.
                     assert!(timeline.origin + hold.from >= now + LEAD);
                     holds.push(hold);
                 }
+                Some(Steer::Activate(share)) => panic!("a share {share} of the devices"),
                 Some(Steer::End) => break,
                 None => {}
             }
