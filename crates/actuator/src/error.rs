@@ -66,6 +66,39 @@ pub enum ActuatorError {
         /// The reason as the target states it, behind a colon; empty without one.
         why: String,
     },
+    /// This program was built without the client of a cluster.
+    #[error(
+        "scale a workload of Kubernetes: this program was built without it; build it with `cargo build --release --features kubernetes`"
+    )]
+    NoKubernetes,
+    /// The cluster is not to be reached.
+    #[error(
+        "reach the cluster: {why}; check `kubeconfig` and `context` of `scale.actuator`, or `KUBECONFIG`"
+    )]
+    Cluster {
+        /// The reason, without secrets.
+        why: String,
+    },
+    /// The API server of a cluster refused.
+    #[error("scale {workload}: {why}; {remedy}")]
+    Refused {
+        /// The workload.
+        workload: String,
+        /// The reason in the server's words.
+        why: String,
+        /// Its remedy.
+        remedy: &'static str,
+    },
+    /// The workload is not the one that was changed.
+    #[error(
+        "put back {workload}: it is another one than was changed; put that one back yourself, and remove {path}"
+    )]
+    Replaced {
+        /// The workload.
+        workload: String,
+        /// The record.
+        path: PathBuf,
+    },
     /// The user ended the wait.
     #[error("wait for the instances: interrupted")]
     Interrupted,

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+#[cfg(feature = "kubernetes")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -63,6 +65,12 @@ impl Journal {
         let written = written.and_then(|()| fs::File::open(&unfinished)?.sync_all());
         let written = written.and_then(|()| fs::rename(&unfinished, &self.path));
         written.map_err(|error| self.failed(error))
+    }
+
+    /// Its file.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The target is as it was.

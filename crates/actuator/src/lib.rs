@@ -1,13 +1,15 @@
 //! The number of the target's instances: sets it, reads it, and puts it back.
 //!
-//! Layer 6. [`open`] makes an [`Actuator`] of a plan: processes of this machine, or commands of the
-//! user. Each keeps a record in the folder of the result before it changes anything,
+//! Layer 6. [`open`] makes an [`Actuator`] of a plan: processes of this machine, commands of the
+//! user, or pods of a cluster. Each keeps a record in the folder of the result before it changes anything,
 //! so that a later one puts the target back as it was even if this program is killed. It must never know why a
 //! number is wanted, or how load is offered.
 
 mod command;
 mod error;
 mod journal;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod listener;
 mod process;
 mod program;
@@ -15,10 +17,12 @@ mod wait;
 
 use std::path::PathBuf;
 
-use muster_plan::{ActuatorPlan, Endpoint};
+use muster_plan::{ActuatorPlan, Endpoint, KubernetesPlan};
 
 use command::CommandActuator;
 pub use error::ActuatorError;
+#[cfg(feature = "kubernetes")]
+use kubernetes::KubernetesActuator;
 use process::ProcessActuator;
 pub use wait::Wait;
 
@@ -72,5 +76,16 @@ pub fn open(plan: &ActuatorPlan, site: Site) -> Result<Box<dyn Actuator>, Actuat
         ActuatorPlan::Command { set, actual } => {
             Box::new(CommandActuator::open(set.clone(), actual.clone(), site)?)
         }
+        ActuatorPlan::Kubernetes(plan) => workload(plan, &site)?,
     })
+}
+
+#[cfg(feature = "kubernetes")]
+fn workload(plan: &KubernetesPlan, site: &Site) -> Result<Box<dyn Actuator>, ActuatorError> {
+    Ok(Box::new(KubernetesActuator::open(plan, site)?))
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn workload(_: &KubernetesPlan, _: &Site) -> Result<Box<dyn Actuator>, ActuatorError> {
+    Err(ActuatorError::NoKubernetes)
 }

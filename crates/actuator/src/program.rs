@@ -13,7 +13,7 @@ use crate::{ActuatorError, Wait};
 /// Bytes at the end of a program's output that are read.
 const LAST_WORDS: u64 = 2_048;
 /// Characters of a program's last words that an error shows.
-const SHOWN: usize = 200;
+pub(crate) const SHOWN: usize = 200;
 
 /// The words with variables replaced.
 pub(crate) fn filled(words: &[String], variables: &[(&str, &str)]) -> Vec<String> {

@@ -38,6 +38,15 @@ impl<'a> Wait<'a> {
     /// Looks until there is something, or the time is over.
     pub(crate) fn until<T>(
         &self,
+        look: impl FnMut() -> Result<Option<T>, ActuatorError>,
+    ) -> Result<Option<T>, ActuatorError> {
+        self.until_every(LOOK_EVERY, look)
+    }
+
+    /// The same at another interval.
+    pub(crate) fn until_every<T>(
+        &self,
+        interval: Duration,
         mut look: impl FnMut() -> Result<Option<T>, ActuatorError>,
     ) -> Result<Option<T>, ActuatorError> {
         let end = self.clock.now() + self.at_most;
@@ -51,7 +60,7 @@ impl<'a> Wait<'a> {
             if self.clock.now() >= end {
                 return Ok(None);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(interval);
         }
     }
 }

@@ -169,6 +169,9 @@ pub struct GatewayConfig {
     pub max_packet: Option<u32>,
     /// Threads, each with its own event loop and listening socket; at least one.
     pub threads: u16,
+    /// True if other gateways of this user may listen on the same ports of devices; the kernel spreads connections
+    /// over them (`SO_REUSEPORT`).
+    pub shares_port: bool,
     /// Dialect of its devices.
     pub dialect: Dialect,
     /// True if MQTT comes over WebSocket; any path is served.
@@ -220,6 +223,7 @@ impl Default for GatewayConfig {
             max_payload: None,
             max_packet: None,
             threads: 1,
+            shares_port: false,
             dialect: Dialect::Mqtt,
             websocket: false,
             tls: None,

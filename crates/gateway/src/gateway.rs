@@ -56,6 +56,7 @@ impl Gateway {
             let mut event_loop = Loop::new(clock, &packets, shard)?;
             let (shard, io) = event_loop.parts();
             let port = match (index, shared.threads()) {
+                _ if shared.config.shares_port => PortUse::Further,
                 (_, 1) => PortUse::Alone,
                 (0, _) => PortUse::First,
                 _ => PortUse::Further,

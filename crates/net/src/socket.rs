@@ -18,7 +18,7 @@ pub enum PortUse {
     /// Nobody did so far, and [`PortUse::Further`] loops of the same user may from now on: the
     /// kernel spreads connections over them (`SO_REUSEPORT`, socket(7)).
     First,
-    /// The first does, and perhaps others.
+    /// The first does, or others of the same user in any order.
     Further,
 }
 

@@ -53,7 +53,10 @@ pub use provision::{
     ApiCredential, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
-pub use scale::{ActuatorPlan, InstancePorts, PublishedPolicy, ScalePlan, ScalePolicy};
+pub use scale::{
+    ActuatorPlan, InstancePorts, KubernetesPlan, PublishedPolicy, ScalePlan, ScalePolicy,
+    WorkloadKind,
+};
 pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};
 pub use security::Security;

@@ -65,6 +65,33 @@ pub enum ActuatorPlan {
         /// The program that prints the number of instances that are ready.
         actual: Vec<String>,
     },
+    /// A workload of a Kubernetes cluster.
+    Kubernetes(KubernetesPlan),
+}
+
+/// A workload of a Kubernetes cluster, whose pods are the instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KubernetesPlan {
+    /// The kind of the workload.
+    pub kind: WorkloadKind,
+    /// Its name.
+    pub name: String,
+    /// Its namespace; none for that of the context.
+    pub namespace: Option<String>,
+    /// Path of the kubeconfig, relative to the working directory. None for `KUBECONFIG`, `~/.kube/config`, or the
+    /// service account of this pod, in this order.
+    pub kubeconfig: Option<String>,
+    /// The context in the kubeconfig; none for its current one.
+    pub context: Option<String>,
+}
+
+/// Kinds of workloads, which have replicas and a scale subresource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum WorkloadKind {
+    /// Pods without an identity.
+    Deployment,
+    /// Pods with a number each.
+    StatefulSet,
 }
 
 /// Ports of the instances on this machine.

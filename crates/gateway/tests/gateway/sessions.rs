@@ -1,6 +1,6 @@
 //! Connections that begin, end and come back.
 
-use muster_gateway::{Gateway, GatewayConfig, User};
+use muster_gateway::{Gateway, GatewayConfig, ListenAddresses, User};
 use muster_model::{Micros, Reason};
 use muster_protocol::mqtt::{Connect, Properties, Property, Qos, Version, Will};
 
@@ -279,4 +279,20 @@ fn a_silent_client_is_let_go_after_one_and_a_half_keep_alives() {
     let took = peer.now() - began;
     assert!(took >= Micros::from_millis(1_400), "{took}");
     assert_eq!(gateway.stop().counts.keep_alive_expired, 1);
+}
+
+#[test]
+fn gateways_share_a_port_only_if_each_of_them_may() {
+    let start = |shares_port, listen: ListenAddresses| {
+        Gateway::start(GatewayConfig {
+            shares_port,
+            listen,
+            ..GatewayConfig::default()
+        })
+    };
+    let first = start(true, GatewayConfig::default().listen).expect("a gateway");
+    let at = || ListenAddresses::new(first.addr());
+    let second = start(true, at()).expect("a gateway on the same port");
+    assert_eq!(first.addr(), second.addr());
+    assert!(start(false, at()).is_err());
 }

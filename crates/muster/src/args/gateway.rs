@@ -63,6 +63,9 @@ pub(crate) struct GatewayArgs {
     /// Threads; by default one a core.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u16>,
+    /// Let other gateways of this user listen on the same ports of devices, for `muster scale`.
+    #[arg(long)]
+    pub(crate) shared_port: bool,
     /// The dialect: mqtt, hono, thingsboard, sap-edge or http.
     #[arg(long, value_name = "NAME", default_value = "mqtt", value_parser = dialect)]
     pub(crate) dialect: Dialect,

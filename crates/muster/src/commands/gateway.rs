@@ -45,6 +45,7 @@ pub(crate) fn gateway(args: &GatewayArgs) -> Result<u8> {
         max_payload: max_payload(args)?,
         devices: registered(args)?,
         threads: args.threads.unwrap_or_else(cores),
+        shares_port: args.shared_port,
         dialect: args.dialect,
         behaviour: behaviour(args)?,
         seed: args.seed,

@@ -2,8 +2,8 @@
 
 use muster_model::Micros;
 use muster_plan::{
-    ActuatorPlan, Endpoint, InstancePorts, PlatformKind, PlatformPlan, PublishedPolicy, ScalePlan,
-    ScalePolicy,
+    ActuatorPlan, Endpoint, InstancePorts, KubernetesPlan, PlatformKind, PlatformPlan,
+    PublishedPolicy, ScalePlan, ScalePolicy, WorkloadKind,
 };
 
 use super::target;
@@ -39,6 +39,7 @@ fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
     let price = view.optional("price", price)?;
     let kind = match actuator.text_of("kind") {
         "process" => process(&actuator, platform, most)?,
+        "kubernetes" => kubernetes(&actuator)?,
         _ => commands(&actuator)?,
     };
     is_deployed(view, platform)?;
@@ -161,6 +162,33 @@ fn commands(view: &View<'_>) -> Option<ActuatorPlan> {
         return view.refuse_at("set", what, "add `${count}` to its arguments");
     }
     Some(ActuatorPlan::Command { set, actual })
+}
+
+fn kubernetes(view: &View<'_>) -> Option<ActuatorPlan> {
+    let (kind, key) = match (view.get("deployment"), view.get("stateful-set")) {
+        (Some(_), None) => (WorkloadKind::Deployment, "deployment"),
+        (None, Some(_)) => (WorkloadKind::StatefulSet, "stateful-set"),
+        (Some(_), Some(both)) => {
+            return both.refuse(
+                "there is a `deployment` already, and one workload is scaled",
+                "remove one of them",
+            );
+        }
+        (None, None) => {
+            return view.refuse(
+                "no workload of the cluster is named",
+                "add `deployment: NAME` or `stateful-set: NAME`",
+            );
+        }
+    };
+    let text = |key: &str| view.get(key).map(|view| view.text().to_owned());
+    Some(ActuatorPlan::Kubernetes(KubernetesPlan {
+        kind,
+        name: view.text_of(key).to_owned(),
+        namespace: text("namespace"),
+        kubeconfig: text("kubeconfig"),
+        context: text("context"),
+    }))
 }
 
 /// The words of a command: one at the least.

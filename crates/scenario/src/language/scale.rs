@@ -5,6 +5,7 @@ use super::{Kind, Owner, key, map, one};
 
 const PROCESS: Owner = Owner::Kind(&["process"]);
 const COMMAND: Owner = Owner::Kind(&["command"]);
+const KUBERNETES: Owner = Owner::Kind(&["kubernetes"]);
 
 object! { pub(super) SCALE:
     key("actuator", map(&ACTUATOR), "Whatever changes the number of instances").required(),
@@ -34,7 +35,7 @@ object! { INSTANCES:
 }
 
 object! { ACTUATOR:
-    key("kind", words!("process", "command"), "Processes of this machine, or commands of the user").required(),
+    key("kind", words!("process", "command", "kubernetes"), "Processes of this machine, commands of the user, or pods of a cluster").required(),
     key("command", Kind::List(&one(Text)),
         "Program of an instance and its arguments; `${port}` is its port, `${index}` its number from 0, `${muster}` this program")
         .of(&[PROCESS]),
@@ -44,4 +45,11 @@ object! { ACTUATOR:
     key("set", Kind::List(&one(Text)), "Program and arguments that set the number `${count}`").of(&[COMMAND]),
     key("actual", Kind::List(&one(Text)), "Program and arguments that print the number of instances which are ready")
         .of(&[COMMAND]),
+    key("deployment", one(Text), "The Deployment whose pods are the instances").of(&[KUBERNETES]),
+    key("stateful-set", one(Text), "The StatefulSet whose pods are the instances").of(&[KUBERNETES]),
+    key("namespace", one(Text), "Its namespace; by default that of the context").of(&[KUBERNETES]),
+    key("kubeconfig", one(Text),
+        "Path of the kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or the service account of this pod")
+        .of(&[KUBERNETES]),
+    key("context", one(Text), "Its context; by default the current one").of(&[KUBERNETES]),
 }

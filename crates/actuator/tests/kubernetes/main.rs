@@ -1,0 +1,299 @@
+//! The actuator of Kubernetes against a mock: a server of answers that were recorded from a real API server.
+//!
+//! `bash e2e/kubernetes/record.sh` records them anew; `recorded/version.json` has the version of the server.
+
+#![cfg(feature = "kubernetes")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod served;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use muster_actuator::{ActuatorError, Site, Wait, open};
+use muster_model::Micros;
+use muster_plan::{ActuatorPlan, KubernetesPlan, WorkloadKind};
+
+use served::{Answer, Served, recorded};
+
+/// A generous limit: only a hang reaches it.
+const LONG: Micros = Micros::from_secs(60);
+/// A limit that is to be reached.
+const SHORT: Micros = Micros::from_millis(50);
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn site(folder: &Path) -> Site {
+    Site {
+        devices: None,
+        program: "muster".into(),
+        folder: folder.to_owned(),
+        actuator: "one".to_owned(),
+    }
+}
+
+fn plan(kind: WorkloadKind, folder: &Path, kubeconfig: &str) -> ActuatorPlan {
+    let path = folder.join("kubeconfig");
+    fs::write(&path, kubeconfig).unwrap();
+    ActuatorPlan::Kubernetes(KubernetesPlan {
+        kind,
+        name: "gateway".to_owned(),
+        namespace: Some("iot".to_owned()),
+        kubeconfig: Some(path.display().to_string()),
+        context: None,
+    })
+}
+
+/// A Deployment of a server that gives these answers.
+fn deployment(folder: &Path, served: &Served) -> ActuatorPlan {
+    plan(WorkloadKind::Deployment, folder, &served.kubeconfig())
+}
+
+/// The error of setting a number while the server gives these answers.
+fn refused(kind: WorkloadKind, at_most: Micros, answers: &[Answer]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(answers);
+    let plan = plan(kind, folder.path(), &served.kubeconfig());
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    let error = actuator.set(2, &Wait::new(at_most, &NEVER)).unwrap_err();
+    let text = error.to_string();
+    assert!(!text.contains("hunter2"), "{text}");
+    text
+}
+
+/// Asserts that the replicas were set to these numbers, each on the version that was read before.
+fn assert_set(served: &Served, wanted: &[(u64, &str)]) {
+    let wanted: Vec<(u64, String)> = wanted
+        .iter()
+        .map(|(replicas, read)| {
+            let version = &recorded(read)["body"]["metadata"]["resourceVersion"];
+            (*replicas, version.as_str().unwrap().to_owned())
+        })
+        .collect();
+    assert_eq!(served.set(), wanted);
+}
+
+#[test]
+fn replicas_are_set_until_all_are_ready_and_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::Of("one"),
+        Answer::Of("one"),
+        Answer::Of("set-to-four"),
+        Answer::Of("four-starting"),
+        Answer::Of("four"),
+        Answer::Of("four"),
+        Answer::Of("four"),
+        Answer::Of("set-to-one"),
+        Answer::Of("one-again"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let wait = Wait::new(LONG, &NEVER);
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    actuator.set(4, &wait).unwrap();
+    assert!(folder.path().join("target.json").exists());
+    assert_eq!(actuator.actual(&wait).unwrap(), 4);
+    assert_eq!(actuator.addresses(4), None);
+    actuator.restore(&wait).unwrap();
+    assert!(!folder.path().join("target.json").exists());
+    assert_set(&served, &[(4, "one"), (1, "four")]);
+}
+
+#[test]
+fn the_first_number_outlives_a_program_that_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::Of("one"),
+        Answer::Of("four"),
+        Answer::Of("four"),
+        Answer::Of("set-to-one"),
+        Answer::Of("one-again"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let wait = Wait::new(LONG, &NEVER);
+    let mut killed = open(&plan, site(folder.path())).unwrap();
+    killed.set(4, &wait).unwrap();
+    drop(killed);
+    let mut next = open(&plan, site(folder.path())).unwrap();
+    next.restore(&wait).unwrap();
+    assert_set(&served, &[(1, "four")]);
+}
+
+#[test]
+fn another_workload_of_the_same_name_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::Of("one"),
+        Answer::Of("four"),
+        Answer::Of("crashing-before"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let wait = Wait::new(LONG, &NEVER);
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    actuator.set(4, &wait).unwrap();
+    let error = actuator.restore(&wait).unwrap_err();
+    assert!(matches!(error, ActuatorError::Replaced { .. }), "{error}");
+    assert!(folder.path().join("target.json").exists());
+    assert_set(&served, &[]);
+}
+
+#[test]
+fn a_conflict_and_replicas_that_somebody_else_changed_are_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::Of("one"),
+        Answer::Of("one"),
+        Answer::Of("conflict"),
+        Answer::Of("one"),
+        Answer::Of("set-to-four"),
+        Answer::Of("four-starting"),
+        Answer::Of("one-again"),
+        Answer::Of("set-to-four"),
+        Answer::Of("four"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    actuator.set(4, &Wait::new(LONG, &NEVER)).unwrap();
+    assert_set(&served, &[(4, "one"), (4, "one"), (4, "one-again")]);
+}
+
+#[test]
+fn a_server_that_is_away_for_a_while_is_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::NoneTo("one"),
+        Answer::Of("one"),
+        Answer::Of("one"),
+        Answer::NoneTo("set-to-four"),
+        // A server that has just started knows no roles.
+        Answer::Of("forbidden"),
+        Answer::Of("one"),
+        Answer::Of("set-to-four"),
+        Answer::NoneTo("four"),
+        Answer::Of("four"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    actuator.set(4, &Wait::new(LONG, &NEVER)).unwrap();
+    assert_set(&served, &[(4, "one"), (4, "one")]);
+}
+
+#[test]
+fn a_server_that_stays_away_is_named() {
+    let away = refused(WorkloadKind::Deployment, SHORT, &[Answer::NoneTo("one")]);
+    assert!(away.contains("reach the cluster"), "{away}");
+    let gone = refused(
+        WorkloadKind::Deployment,
+        SHORT,
+        &[Answer::Of("one"), Answer::NoneTo("one")],
+    );
+    assert!(gone.contains("unknown number"), "{gone}");
+    assert!(gone.contains("the API server: "), "{gone}");
+}
+
+#[test]
+fn a_refusal_is_named_at_once_with_what_to_do() {
+    for (answer, why, remedy) in [
+        ("unauthorized", "Unauthorized", "renew the credentials"),
+        ("forbidden", "is forbidden: User", "docs/scale.md"),
+        ("not-found", "not found", "correct the names"),
+    ] {
+        let answers = [Answer::To("one", answer)];
+        let text = refused(WorkloadKind::Deployment, LONG, &answers);
+        assert!(
+            text.contains("deployment gateway in namespace iot"),
+            "{text}"
+        );
+        assert!(text.contains(why) && text.contains(remedy), "{text}");
+    }
+    let answers = [Answer::Of("one"), Answer::Of("one"), Answer::Of("invalid")];
+    let invalid = refused(WorkloadKind::Deployment, LONG, &answers);
+    assert!(
+        invalid.contains("must be greater than or equal to 0"),
+        "{invalid}"
+    );
+}
+
+#[test]
+fn pods_that_cannot_be_created_or_are_never_ready_are_named() {
+    let quota = [Answer::Of("quota-before"), Answer::Of("quota")];
+    let crashing = [
+        Answer::Of("crashing-before"),
+        Answer::Of("crashing"),
+        Answer::Of("crashing-pods"),
+    ];
+    let unseen = [
+        Answer::Of("crashing-before"),
+        Answer::Of("crashing"),
+        Answer::To("crashing-pods", "forbidden-pods"),
+    ];
+    let stateful = [
+        Answer::Of("stateful-before"),
+        Answer::Of("stateful"),
+        Answer::Of("stateful-pods"),
+        Answer::Of("stateful-events"),
+    ];
+    for (kind, answers, words) in [
+        (
+            WorkloadKind::Deployment,
+            &quota[..],
+            &["1 are ready", "FailedCreate", "exceeded quota: few"][..],
+        ),
+        (
+            WorkloadKind::Deployment,
+            &crashing,
+            &["pod gateway-", "container main: CrashLoopBackOff", "code 7"],
+        ),
+        (
+            WorkloadKind::Deployment,
+            &unseen,
+            &["pods may not be listed"],
+        ),
+        (
+            WorkloadKind::StatefulSet,
+            &stateful,
+            &["FailedCreate", "exceeded quota: few"],
+        ),
+    ] {
+        let text = refused(kind, SHORT, answers);
+        for word in words {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+}
+
+#[test]
+fn pods_that_were_not_ready_before_are_not_waited_for_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&[
+        Answer::Of("crashing"),
+        Answer::Of("crashing"),
+        Answer::Of("crashing-pods"),
+    ]);
+    let plan = deployment(folder.path(), &served);
+    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    assert!(actuator.set(2, &Wait::new(SHORT, &NEVER)).is_err());
+    actuator.restore(&Wait::new(LONG, &NEVER)).unwrap();
+}
+
+#[test]
+fn errors_of_a_configuration_show_no_secret() {
+    let exec = "
+      apiVersion: v1
+      kind: Config
+      current-context: c
+      clusters: [ { name: k, cluster: { server: 'http://127.0.0.1:1' } } ]
+      users: [ { name: u, user: { exec: { apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never,
+        command: sh, args: [ -c, 'echo hunter2; exit 1' ] } } } ]
+      contexts: [ { name: c, context: { cluster: k, user: u } } ]";
+    let broken = "users: [ { name: u, user: { token: hunter2, token: } ]";
+    for (text, why) in [(exec, "credentials"), (broken, "no valid YAML")] {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(WorkloadKind::Deployment, folder.path(), text);
+        let wait = Wait::new(SHORT, &NEVER);
+        let error = open(&plan, site(folder.path())).and_then(|mut it| it.set(1, &wait));
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains(why) && !text.contains("hunter2"), "{text}");
+    }
+}
