@@ -272,7 +272,10 @@ impl Growing<'_> {
             .report
             .as_ref()
             .map_or_else(Vec::new, |report| loads(report, loaded));
-        let steps = done.search.iter().flat_map(|search| search.held());
+        let steps = match &done.steered {
+            Some(Steered::Search(search)) => search.held(),
+            _ => &[],
+        };
         Ok(Some(Entry {
             instances,
             outcome: found(&done),
@@ -280,7 +283,7 @@ impl Growing<'_> {
             began_s: 0.0,
             took_s: 0.0,
             load,
-            steps: steps.map(HeldStep::new).collect(),
+            steps: steps.iter().map(HeldStep::new).collect(),
         }))
     }
 
