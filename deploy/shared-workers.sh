@@ -29,7 +29,7 @@ set)
     if [ "$WANTED" -eq 0 ]; then exit; fi
     RATE=$((WANTED * 300 < 400 ? WANTED * 300 : 400))
     "$MUSTER" gateway --listen "127.0.0.1:$PORT" --threads 1 \
-        --behaviour "capacity: { rate: $RATE/s, service: fixed }, queue: 40, full: reject" >/dev/null 2>&1 &
+        --behaviour "capacity: { rate: $RATE/s, service: fixed }, queue: 30, full: reject" >/dev/null 2>&1 &
     echo "$! $WANTED" >"$STATE"
     ;;
 actual)

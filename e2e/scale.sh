@@ -10,7 +10,7 @@ same "a port each: exit code" "$STATUS" 0
 check "in less than ten minutes" test $(($(date +%s) - BEGUN)) -lt 600
 ANSWER=$WORK/linear/scale.json
 same "numbers of instances" "$(jq -r '[.capacities[].instances] | join(" ")' "$ANSWER")" "1 2 3"
-check "each carries 400/s, within 5 %" jq -e 'all(.capacities[]; .per_instance >= 380 and .per_instance <= 420)' "$ANSWER"
+check "each carries 400/s, within 5 %" jq -e '(.capacities | length == 3) and all(.capacities[]; .per_instance >= 380 and .per_instance <= 420)' "$ANSWER"
 check "an instance adds 400/s, within 5 %" jq -e '.law.gain.per_instance | . >= 380 and . <= 420' "$ANSWER"
 check "each instance received a fair share" jq -e \
     'all(.searches[]; [.load[].accepted] | max < 1.2 * min)' "$ANSWER"
@@ -23,7 +23,7 @@ cat "$WORK/out"
 same "a shared bottleneck: exit code" "$STATUS" 0
 ANSWER=$WORK/shared/scale.json
 same "the last number of workers that helped" "$(jq -r .helped_until "$ANSWER")" 2
-check "the bottleneck is found, within 5 %" jq -e 'all(.capacities[].interval.middle; . >= 380 and . <= 420)' "$ANSWER"
+check "the bottleneck is found, within 5 %" jq -e '(.capacities | length == 2) and all(.capacities[].interval.middle; . >= 380 and . <= 420)' "$ANSWER"
 same "workers afterwards" "$(deploy/shared-workers.sh actual)" 0
 
 # The published policy: two units of 100/s on one instance of 250/s, the third one needs another.
