@@ -130,8 +130,10 @@ impl Node {
 /// Text that the parser cannot read, or that a scenario must not hold, with its place.
 pub(crate) fn read(sources: &Sources, source: u16) -> Result<Node, Box<Problem>> {
     let text = sources.text(source);
+    // A client of Kubernetes switches comments on for the whole program.
+    let options = granit_parser::options! { emit_comments: false };
     let mut reader = Reader {
-        parser: Parser::new_from_str(text),
+        parser: Parser::new_from_str_with_options(text, options),
         sources,
         source,
         anchors: Vec::new(),
