@@ -221,10 +221,8 @@ fn a_shared_bottleneck_is_named_by_one_and_takes_all_instances_of_the_other() {
 fn a_target_that_gets_slower_by_instances_is_named_by_one() {
     assert_eq!(published(retrograde), (Limit::Instances, vec![(1, 2)]));
     let (end, found) = muster(retrograde);
-    assert!(
-        matches!(end, End::NoGain { since: 1 | 2 }),
-        "{end:?} {found:?}"
-    );
+    // The second instance adds a sixth of the first one; by the intervals it may be a fifth.
+    assert_eq!(end, End::NoGain { since: 2 }, "{found:?}");
 }
 
 #[test]
