@@ -85,11 +85,19 @@ fn published(view: &View<'_>) -> Option<PublishedPolicy> {
 /// A time of whole seconds.
 fn at_least(view: &View<'_>, key: &str, least: Micros) -> Option<Micros> {
     let time = view.time(key)?;
-    if time < least || Micros::from_secs(u64::from(time.second())) != time {
-        let help = format!("whole seconds, and at least {least}");
-        return view.refuse_at(key, "the figures of seconds make no such time", &help);
-    }
-    Some(time)
+    let why = if time < least {
+        "which is too short"
+    } else if Micros::from_secs(u64::from(time.second())) != time {
+        "and readings count whole seconds"
+    } else {
+        return Some(time);
+    };
+    let help = format!("whole seconds, at least {}s", least.second());
+    view.refuse_at(
+        key,
+        format!("`{key}` is {}, {why}", view.text_of(key)),
+        &help,
+    )
 }
 
 fn price(view: &View<'_>) -> Option<f64> {
