@@ -61,7 +61,6 @@ pub enum Outcome {
         /// The reason.
         why: String,
         /// The interval that its steps leave; none if nothing is known.
-        #[serde(default)]
         known: Option<Measured>,
     },
 }
@@ -141,7 +140,7 @@ pub enum End {
         instances: u32,
         /// The reason.
         why: String,
-        /// The interval that its last search left; none if nothing is known.
+        /// The interval that the last of its searches to leave one left; none if nothing is known.
         known: Option<Measured>,
     },
 }
@@ -211,12 +210,12 @@ impl Growth {
         }
     }
 
-    /// The end for want of time, with what the last search of this number of instances left.
+    /// The end for want of time, with what is known of this number of instances.
     pub fn out_of_budget(&self, why: String) -> End {
         End::Unclear {
             instances: self.instances,
             why,
-            known: self.tries.last().and_then(Outcome::known),
+            known: self.known(),
         }
     }
 
@@ -269,6 +268,11 @@ impl Growth {
         idle.count()
     }
 
+    /// The interval that the last search of this number of instances to leave one left.
+    fn known(&self) -> Option<Measured> {
+        self.tries.iter().rev().find_map(Outcome::known)
+    }
+
     fn without(&self, outcome: &Outcome) -> End {
         let instances = self.instances;
         match outcome {
@@ -278,17 +282,17 @@ impl Growth {
             Outcome::FailsAtFirst { rate } => End::Unclear {
                 instances,
                 why: format!("the SLOs fail at {rate:.0}/s, which fewer instances carried"),
-                known: None,
+                known: self.known(),
             },
             Outcome::Idle { address } => End::Unclear {
                 instances,
                 why: format!("the instance at {address} received no load"),
-                known: None,
+                known: self.known(),
             },
-            Outcome::Unclear { why, known } => End::Unclear {
+            Outcome::Unclear { why, .. } => End::Unclear {
                 instances,
                 why: why.clone(),
-                known: *known,
+                known: self.known(),
             },
             Outcome::Found(_) | Outcome::AtLeast { .. } => End::AtMost,
         }

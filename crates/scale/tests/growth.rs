@@ -160,6 +160,32 @@ fn a_growth_without_time_keeps_the_interval_that_its_last_search_left() {
 }
 
 #[test]
+fn an_interval_is_kept_if_the_next_search_leaves_none() {
+    let known = Some(within(900.0, 0.1));
+    let idle = Outcome::Idle {
+        address: "127.0.0.1:2".to_owned(),
+    };
+    let unclear = Outcome::Unclear {
+        why: "an instance ended".to_owned(),
+        known: None,
+    };
+    let fails = Outcome::FailsAtFirst { rate: 450.0 };
+    for last in [idle, unclear, fails] {
+        let mut growth = Growth::new(SPEC);
+        growth.record(&Outcome::Found(within(500.0, 0.03)));
+        growth.record(&Outcome::Unclear {
+            why: "its time is over".to_owned(),
+            known,
+        });
+        growth.record(&last);
+        let Next::End(End::Unclear { known: kept, .. }) = growth.next() else {
+            panic!("{:?}", growth.next())
+        };
+        assert_eq!(kept, known, "{last:?}");
+    }
+}
+
+#[test]
 fn a_capacity_above_the_highest_rate_ends_the_growth() {
     let (end, found) = grow(SPEC, |n| match n {
         1 | 2 => Outcome::Found(within(500.0 * f64::from(n), 0.03)),
