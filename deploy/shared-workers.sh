@@ -7,14 +7,17 @@ set -euo pipefail
 PORT=18850
 STATE=${TMPDIR:-/tmp}/muster-shared-workers-$UID
 
+# Whether a process is a pool that runs. One that has ended has no command line, even if nobody waited for it.
+is_pool() {
+    tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q "gateway --listen 127.0.0.1:$PORT "
+}
+
 # The process and the number of workers of a pool that runs.
 PID=0
 COUNT=0
 if [ -r "$STATE" ]; then
     read -r PID COUNT <"$STATE"
-    if ! tr '\0' ' ' <"/proc/$PID/cmdline" 2>/dev/null | grep -q "gateway --listen 127.0.0.1:$PORT "; then
-        PID=0 COUNT=0
-    fi
+    if ! is_pool "$PID"; then PID=0 COUNT=0; fi
 fi
 
 case ${1:-} in
@@ -23,7 +26,14 @@ set)
     WANTED=$3
     if [ "$PID" -ne 0 ]; then
         kill "$PID"
-        while kill -0 "$PID" 2>/dev/null; do sleep 0.05; done
+        for _ in {1..200}; do
+            if ! is_pool "$PID"; then break; fi
+            sleep 0.05
+        done
+        if is_pool "$PID"; then
+            echo "the pool (process $PID) goes on 10 s after SIGTERM: end it" >&2
+            exit 1
+        fi
     fi
     rm -f "$STATE"
     if [ "$WANTED" -eq 0 ]; then exit; fi
