@@ -25,7 +25,7 @@ function answer() {
 function generatorFacts() {
   if (!report.generator) return [];
   const { ceiling, share } = report.generator;
-  return [["generator's ceiling", load(ceiling.rate)], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
+  return [["generator's ceiling", `${rate(ceiling.rate)}/s`], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
 }
 
 function saidOfEnd() {
