@@ -109,6 +109,14 @@ mod gaps {
 }
 
 impl Cell {
+    /// The cell that holds a value, with this number of values in it.
+    pub const fn new(value: Micros, count: u64) -> Self {
+        Self {
+            low_us: cell_of(value.get()),
+            count,
+        }
+    }
+
     /// The largest value of the cell, in microseconds.
     pub const fn high_us(&self) -> u64 {
         self.low_us + width(self.low_us) - 1
@@ -187,10 +195,7 @@ impl Distribution {
 
     /// Adds values to their cell, the sums having them already.
     pub(crate) fn add_value(&mut self, value: Micros, n: u64) {
-        self.add_cell(Cell {
-            low_us: cell_of(value.get()),
-            count: n,
-        });
+        self.add_cell(Cell::new(value, n));
     }
 
     /// Gives its cells away, but not its sums.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use muster_judge::{Consequence, LinkCause, RuleKind, RunResult, UnknownDelivery, Warning};
+use muster_measure::Cell;
 use muster_model::{Micros, Promise, figure};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -289,14 +290,14 @@ impl Rule {
         if self.kind != RuleKind::Slo || observed.is_at_least() {
             return false;
         }
-        let [observed, bound] = [observed, bound].map(|of| figure::Figure::from(of).value());
-        let holds = match AT_LEAST.contains(&self.rule.as_str()) {
-            true => observed >= bound,
-            false => observed <= bound,
+        let value = |of: Figure| figure::Figure::from(of).value();
+        let is_met = |bound: Figure| match AT_LEAST.contains(&self.rule.as_str()) {
+            true => value(observed) >= value(bound),
+            false => value(observed) <= value(bound),
         };
         match self.result {
-            RuleResult::Pass => !holds,
-            RuleResult::Fail => holds,
+            RuleResult::Pass => !is_met(bound.at_edge_of_cell()),
+            RuleResult::Fail => is_met(bound),
             RuleResult::NotEvaluated => false,
         }
     }
@@ -359,6 +360,18 @@ impl Figure {
         }
     }
 
+    /// The largest figure that is observed where the value does not exceed this one. Exact counts decide on a
+    /// time, and what is observed is the upper edge of its cell.
+    const fn at_edge_of_cell(self) -> Self {
+        match self {
+            Self::Time { us, at_least } => Self::Time {
+                us: Cell::new(Micros(us), 0).high_us(),
+                at_least,
+            },
+            Self::Count(_) | Self::Fraction { .. } | Self::PerSecond { .. } => self,
+        }
+    }
+
     /// Returns whether the figure is a length of time.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Time { .. })
@@ -393,6 +406,8 @@ impl fmt::Display for Figure {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use muster_measure::Distribution;
+
     use super::*;
 
     /// A rule with a result, of which nothing else is known.
@@ -462,6 +477,27 @@ pub(crate) mod tests {
         };
         assert_eq!(both(200), "between 200 us and 1.2 ms");
         assert_eq!(both(0), "between 0 and 1.2 ms");
+    }
+
+    #[test]
+    fn an_observed_time_contradicts_a_pass_only_beyond_the_cell_of_the_bound() {
+        let contradicts = |result, observed| {
+            let rule = Rule {
+                observed: Some(Figure::time(observed)),
+                bound: Some(Figure::time(250_000)),
+                ..rule("response p99", result, Consequence::None)
+            };
+            rule.contradicts_its_figures()
+        };
+        let mut below = Distribution::default();
+        below.record_n(Micros(249_999), 99);
+        below.record(Micros::from_secs(1));
+        let observed = below.quantile_us(0.99).expect("it has values");
+        assert!(observed > 250_000);
+        assert!(!contradicts(RuleResult::Pass, observed));
+        assert!(contradicts(RuleResult::Pass, observed + 1));
+        assert!(!contradicts(RuleResult::Fail, 250_001));
+        assert!(contradicts(RuleResult::Fail, 250_000));
     }
 
     #[test]
