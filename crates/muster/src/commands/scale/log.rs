@@ -165,29 +165,28 @@ impl Log {
         read.with_context(|| format!("read {}", log.path.display()))?;
         // What a kill cut off is the last line.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let known = parse(&text[..whole]).map_err(|why| {
+        let whole = &text[..whole];
+        let unreadable = |why: String| {
             anyhow!(
                 "read {}: {why}; begin anew without --resume",
                 log.path.display()
             )
-        })?;
-        if let Some((before, _)) = &known
-            && before != head
-        {
+        };
+        let before = parse_head(whole).map_err(unreadable)?;
+        if before.as_ref().is_some_and(|before| before != head) {
             bail!(
                 "go on in {}: its scenario, --set or --seed were others; give the same, or begin anew without --resume",
                 folder.display()
             );
         }
-        let cut = log.file.set_len(whole as u64);
+        // Another policy has other entries.
+        let entries = parse(whole).map_err(unreadable)?;
+        let cut = log.file.set_len(whole.len() as u64);
         cut.with_context(|| format!("write to {}", log.path.display()))?;
-        match known {
-            Some((_, entries)) => Ok((log, entries)),
-            None => {
-                log.line(head)?;
-                Ok((log, Vec::new()))
-            }
+        if before.is_none() {
+            log.line(head)?;
         }
+        Ok((log, entries))
     }
 
     /// Adds a search that ended.
@@ -199,8 +198,7 @@ impl Log {
     pub(super) fn entries<E: DeserializeOwned>(&self) -> Result<Vec<E>> {
         let text = std::fs::read_to_string(&self.path);
         let text = text.with_context(|| format!("read {}", self.path.display()))?;
-        let read = parse(&text).map_err(|why| anyhow!("read {}: {why}", self.path.display()))?;
-        Ok(read.map_or_else(Vec::new, |(_, entries)| entries))
+        parse(&text).map_err(|why| anyhow!("read {}: {why}", self.path.display()))
     }
 
     /// The same file for another owner.
@@ -222,17 +220,27 @@ impl Log {
     }
 }
 
-/// The first line and the searches of whole lines; none of no line.
-fn parse<E: DeserializeOwned>(whole: &str) -> Result<Option<(Head, Vec<E>)>, String> {
-    let mut lines = (1..).zip(whole.lines());
-    let Some((_, first)) = lines.next() else {
+/// The first of whole lines; none of no line.
+fn parse_head(whole: &str) -> Result<Option<Head>, String> {
+    let Some(first) = whole.lines().next() else {
         return Ok(None);
     };
-    let head = serde_json::from_str(first).map_err(|error| format!("line 1: {error}"))?;
-    let entries = lines.map(|(number, line)| {
+    let head: Head = serde_json::from_str(first).map_err(|error| format!("line 1: {error}"))?;
+    match head.schema == SCHEMA {
+        true => Ok(Some(head)),
+        false => Err(format!(
+            "it has the form `{}`, and this program reads `{SCHEMA}`",
+            head.schema
+        )),
+    }
+}
+
+/// The searches of whole lines: all but the first one.
+fn parse<E: DeserializeOwned>(whole: &str) -> Result<Vec<E>, String> {
+    let entries = (1..).zip(whole.lines()).skip(1).map(|(number, line)| {
         serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
     });
-    Ok(Some((head, entries.collect::<Result<_, String>>()?)))
+    entries.collect()
 }
 
 #[cfg(test)]
@@ -297,5 +305,15 @@ mod tests {
         let error = open(folder.path(), "another").expect_err("another plan");
         assert!(error.to_string().contains("were others"), "{error:#}");
         open(folder.path(), "plan").expect("it goes on");
+        // The entries of another policy are not of the same kind.
+        let path = folder.path().join(FILE);
+        let text = fs::read_to_string(&path).expect("a text");
+        let write = |text: &str| fs::write(&path, text).expect("it is written");
+        write(&(text.clone() + "{\"level\":1}\n"));
+        let error = open(folder.path(), "another").expect_err("another plan");
+        assert!(error.to_string().contains("were others"), "{error:#}");
+        write(&text.replace(SCHEMA, "muster-growth/9"));
+        let error = open(folder.path(), "plan").expect_err("another form");
+        assert!(error.to_string().contains("muster-growth/9"), "{error:#}");
     }
 }
