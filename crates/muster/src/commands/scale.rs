@@ -169,7 +169,7 @@ impl Growing<'_> {
     fn grow(
         &self,
         actuator: &mut dyn Actuator,
-        mut log: Log,
+        log: Log,
         mut entries: Vec<Entry>,
     ) -> Result<u8> {
         let mut growth = Growth::new(GrowthSpec {
@@ -181,30 +181,46 @@ impl Growing<'_> {
         for entry in entries.iter().filter(|entry| entry.outcome.is_judged()) {
             growth.record(&entry.outcome);
         }
+        let end = match growth.next() {
+            Next::End(end) => Some(end),
+            Next::Measure(_) => self.measure(actuator, &mut growth, log, &mut entries)?,
+        };
+        let answer = Answer::new(self.loaded, self.plan, &growth, end, &entries);
+        self.conclude(&answer)
+    }
+
+    /// Searches one number of instances after the other; none if the user ended it.
+    fn measure(
+        &self,
+        actuator: &mut dyn Actuator,
+        growth: &mut Growth,
+        mut log: Log,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Option<End>> {
         let earlier_s = entries.last().map_or(0.0, Entry::ended_s);
         let spent = entries.iter().map(|entry| entry.took_s).sum();
         let spent = Micros::from_secs_f64(spent);
         let mut budget = Budget::new(self.args.budget, spent, growth.further(), self.lengths)?;
-        let end = loop {
+        loop {
             let wanted = match growth.next() {
-                Next::End(end) => break Some(end),
-                Next::Measure(_) if self.is_interrupted() => break None,
+                Next::End(end) => return Ok(Some(end)),
+                Next::Measure(_) if self.is_interrupted() => return Ok(None),
                 Next::Measure(wanted) => wanted,
             };
             let share = match budget.share(growth.further()) {
                 Ok(share) => share,
-                Err(why) => break Some(growth.out_of_budget(why)),
+                Err(why) => return Ok(Some(growth.out_of_budget(why))),
             };
             let wait = Wait::new(self.plan.timeout, self.interrupted);
             let begun = self.clock.now();
             match actuator.set(wanted.instances, &wait) {
                 Ok(()) => {}
-                Err(_) if self.is_interrupted() => break None,
+                Err(_) if self.is_interrupted() => return Ok(None),
                 Err(error) => {
-                    break Some(End::NotSet {
+                    return Ok(Some(End::NotSet {
                         instances: wanted.instances,
                         why: error.to_string(),
-                    });
+                    }));
                 }
             }
             outcome::say(&format!("{} instances are ready", wanted.instances));
@@ -212,11 +228,11 @@ impl Growing<'_> {
             let number = entries.len() + 1;
             let run_s = earlier_s + self.clock.now().as_secs_f64();
             let Some(entry) = self.search(&loaded, wanted.instances, number)? else {
-                break None;
+                return Ok(None);
             };
             let there = actuator.actual(&wait);
             if self.is_interrupted() {
-                break None;
+                return Ok(None);
             }
             let took = self.clock.now() - begun;
             budget.spend(took);
@@ -230,9 +246,7 @@ impl Growing<'_> {
             growth.record(&entry.outcome);
             log.append(&entry)?;
             entries.push(entry);
-        };
-        let answer = Answer::new(self.loaded, self.plan, &growth, end, &entries);
-        self.conclude(&answer)
+        }
     }
 
     /// Writes the answer and shows it.

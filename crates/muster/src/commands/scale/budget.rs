@@ -14,6 +14,7 @@ const SHORT_STEPS: u64 = 4;
 const LONG_STEPS: u64 = 10;
 /// The time of a step besides its hold: the target comes to rest, and the last windows arrive.
 const PAUSE: Micros = Micros::from_millis(2_500);
+const SECOND: Micros = Micros::from_secs(1);
 /// The least budget where none is given.
 const USUAL: Micros = Micros::from_secs(600);
 
@@ -27,20 +28,22 @@ pub(super) struct StepLengths {
 }
 
 impl StepLengths {
-    /// The lengths for a plan. If an SLO limits a latency, `hold` only lengthens the steps of `muster capacity`: a
+    /// The lengths for a plan, in whole seconds, as steps are held. If an SLO limits a latency, `hold` only lengthens the steps of `muster capacity`: a
     /// shorter step passes above the capacity.
     pub(super) fn new(plan: &Plan, hold: Micros) -> Self {
         let limit = longest_limit(&plan.rules);
         if limit == Micros::ZERO {
-            return Self {
-                short: Micros(hold.get() / SHORT),
-                long: hold,
-            };
+            return Self::whole(Micros(hold.get() / SHORT), hold);
         }
         let (short, long) = SearchSpec::lengths(limit);
+        Self::whole(short, long.max(hold))
+    }
+
+    fn whole(short: Micros, long: Micros) -> Self {
+        let [short, long] = [short, long].map(|length| length.get().div_ceil(SECOND.get()));
         Self {
-            short,
-            long: long.max(hold),
+            short: Micros::from_secs(short),
+            long: Micros::from_secs(long),
         }
     }
 
@@ -158,6 +161,14 @@ mod tests {
         budget.spend(Micros::from_secs(298));
         let why = budget.share(1).expect_err("a search takes 103 s");
         assert!(why.contains("1:42") && why.contains("1:43"), "{why}");
+    }
+
+    #[test]
+    fn a_step_takes_as_long_as_it_is_held() {
+        assert_eq!(
+            StepLengths::whole(Micros::from_millis(1_334), Micros::from_millis(5_001)),
+            LENGTHS
+        );
     }
 
     #[test]
