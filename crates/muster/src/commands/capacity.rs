@@ -18,7 +18,7 @@ use muster_result::{Header, end_after, search_length, standing_after};
 
 use crate::args::{CapacityArgs, Load, RunArgs};
 use crate::calibration::Calibration;
-use crate::commands::run::{once, stop_by_signal};
+use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Begun, Prepared};
@@ -72,15 +72,11 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
     if args.resume.is_some() {
         searching::set_aside(&out)?;
     }
-    let done = once(&run_args(args, out.clone()), &loaded, &interrupted)?;
-    let search = match &done.steered {
-        Some(Steered::Search(search)) => Some(search),
-        Some(Steered::Published(_)) | None => None,
-    };
-    let begun = done.report.as_ref().zip(search);
-    let Some((report, search)) = begun.filter(|_| done.outcome() != RunResult::None) else {
+    let run = run_args(args, out.clone());
+    let done = once(&run, &loaded, &interrupted)?;
+    let Some(answer) = concluded(&done, &prepared.begun, &run)? else {
         outcome::say(&done.summary);
-        if search.is_some() {
+        if matches!(done.steered, Some(Steered::Search(_))) {
             let out = out.display();
             outcome::say(&format!(
                 "this run held no step; go on with --resume {out} once the target answers"
@@ -88,16 +84,6 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         }
         return Ok(done.outcome().exit_code());
     };
-    let answer = Held {
-        begun: &prepared.begun,
-        steps: search.held(),
-        sessions: search.session(),
-        end: search.end().cloned(),
-        known: search.known(),
-    }
-    .answer(report);
-    write(&answer, &out)?;
-    outputs::certify_again(&out, report, args.sign.as_deref())?;
     outcome::say(&answer.text());
     outcome::say(&format!("answer: {}", out.join("capacity.html").display()));
     Ok(code(&answer))
@@ -295,6 +281,33 @@ fn run_args(args: &CapacityArgs, out: PathBuf) -> RunArgs {
         buffers: 16_384,
         ..RunArgs::quiet(args.scenario.clone(), out)
     }
+}
+
+/// The answer of the search of a run, written into its folder and certified with it; none if the run held no step.
+pub(super) fn concluded(
+    done: &Done,
+    begun: &Begun,
+    run: &RunArgs,
+) -> Result<Option<CapacityReport>> {
+    let (Some(report), Some(Steered::Search(search)), Some(out)) =
+        (&done.report, &done.steered, &run.out)
+    else {
+        return Ok(None);
+    };
+    if done.outcome() == RunResult::None {
+        return Ok(None);
+    }
+    let held = Held {
+        begun,
+        steps: search.held(),
+        sessions: search.session(),
+        end: search.end().cloned(),
+        known: search.known(),
+    };
+    let answer = held.answer(report);
+    write(&answer, out)?;
+    outputs::certify_again(out, report, run.sign.as_deref())?;
+    Ok(Some(answer))
 }
 
 /// A search as it ended.

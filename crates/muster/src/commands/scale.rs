@@ -17,7 +17,7 @@ use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
-use muster_report::{Report, scale_html};
+use muster_report::{CapacityReport, Report, scale_html};
 use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
@@ -25,8 +25,8 @@ use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
 use self::log::{Entry, Head, HeldStep, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
-use crate::commands::capacity::{refuse_unjudged, searched};
-use crate::commands::run::{Done, once, stop_by_signal};
+use crate::commands::capacity::{concluded, refuse_unjudged, searched};
+use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{refuse_foreign, reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{Begun, Prepared};
@@ -166,12 +166,7 @@ struct Growing<'a> {
 }
 
 impl Growing<'_> {
-    fn grow(
-        &self,
-        actuator: &mut dyn Actuator,
-        log: Log,
-        mut entries: Vec<Entry>,
-    ) -> Result<u8> {
+    fn grow(&self, actuator: &mut dyn Actuator, log: Log, mut entries: Vec<Entry>) -> Result<u8> {
         let mut growth = Growth::new(GrowthSpec {
             least: self.plan.least,
             most: self.plan.most,
@@ -224,10 +219,12 @@ impl Growing<'_> {
                 }
             }
             outcome::say(&format!("{} instances are ready", wanted.instances));
-            let loaded = self.searching(actuator, wanted, share)?;
+            let search = self.prepared(wanted, share);
+            let loaded = self.loaded(&*actuator, wanted.instances, &search)?;
             let number = entries.len() + 1;
             let run_s = earlier_s + self.clock.now().as_secs_f64();
-            let Some(entry) = self.search(&loaded, wanted.instances, number)? else {
+            let entry = self.search(&search.begun, &loaded, wanted.instances, number)?;
+            let Some(entry) = entry else {
                 return Ok(None);
             };
             let there = actuator.actual(&wait);
@@ -275,10 +272,18 @@ impl Growing<'_> {
     }
 
     /// Searches the capacity of the instances that are there; none if the user ended it.
-    fn search(&self, loaded: &Loaded, instances: u32, number: usize) -> Result<Option<Entry>> {
+    fn search(
+        &self,
+        begun: &Begun,
+        loaded: &Loaded,
+        instances: u32,
+        number: usize,
+    ) -> Result<Option<Entry>> {
         let folder = format!("{number:02}-instances-{instances}");
         self.clear(&folder)?;
-        let done = once(&self.run_args(&folder), loaded, self.interrupted)?;
+        let run = self.run_args(&folder);
+        let done = once(&run, loaded, self.interrupted)?;
+        let answer = concluded(&done, begun, &run)?;
         if self.is_interrupted() {
             return Ok(None);
         }
@@ -292,7 +297,10 @@ impl Growing<'_> {
         };
         Ok(Some(Entry {
             instances,
-            outcome: found(&done),
+            outcome: match &answer {
+                Some(answer) => found(answer),
+                None => not_begun(&done.summary),
+            },
             folder,
             began_s: 0.0,
             took_s: 0.0,
@@ -301,32 +309,37 @@ impl Growing<'_> {
         }))
     }
 
-    /// The scenario with the addresses of the instances and a search that decides on the load.
-    fn searching(&self, actuator: &dyn Actuator, wanted: Wanted, budget: Micros) -> Result<Loaded> {
-        let mut plan = self.loaded.plan.clone();
-        if let Some(addresses) = actuator.addresses(wanted.instances) {
-            plan.platform.endpoints = addresses;
-        }
-        let stated = plan.stated_rate();
+    /// A search for the capacity of this number of instances.
+    fn prepared(&self, wanted: Wanted, budget: Micros) -> Prepared {
+        let plan = &self.loaded.plan;
+        let most = plan.stated_rate() * TO * f64::from(wanted.instances);
         let StepLengths { short, long } = self.lengths;
         let spec = SearchSpec {
             first: wanted.first,
-            most: (stated * TO * f64::from(wanted.instances)).max(wanted.first),
+            most: most.max(wanted.first),
             width: WIDTH,
             short,
             long,
             budget,
         };
+        Prepared {
+            begun: Begun::new(Header::digest(plan), Dimension::Rate, spec),
+            earlier: Vec::new(),
+        }
+    }
+
+    /// The scenario with the addresses of the instances, and a search that decides on the load.
+    fn loaded(&self, actuator: &dyn Actuator, instances: u32, search: &Prepared) -> Result<Loaded> {
+        let mut plan = self.loaded.plan.clone();
+        if let Some(addresses) = actuator.addresses(instances) {
+            plan.platform.endpoints = addresses;
+        }
         let loaded = Loaded {
             plan,
             sha256: self.loaded.sha256.clone(),
             decider: Decider::Scenario,
         };
-        let prepared = Prepared {
-            begun: Begun::new(Header::digest(&self.loaded.plan), Dimension::Rate, spec),
-            earlier: Vec::new(),
-        };
-        searched(loaded, prepared)
+        searched(loaded, search.clone())
     }
 
     /// Removes what a search that was killed left.
@@ -340,18 +353,25 @@ impl Growing<'_> {
     }
 }
 
-/// The outcome of a search, as its run ended.
-fn found(done: &Done) -> Outcome {
-    let Some(Steered::Search(search)) = &done.steered else {
-        let last = done.summary.lines().last();
-        let why = last.unwrap_or("the run ended early").trim().to_owned();
-        return Outcome::Unclear { why, known: None };
-    };
-    match search.end() {
+/// The outcome of a search whose run held no step, for the reason in its last words.
+fn not_begun(summary: &str) -> Outcome {
+    let last = summary.lines().last();
+    let why = last.unwrap_or("the run ended early").trim().to_owned();
+    Outcome::Unclear { why, known: None }
+}
+
+/// The outcome of a search, as it was answered.
+fn found(answer: &CapacityReport) -> Outcome {
+    let known = answer.known.map(measured);
+    if let Some(why) = &answer.refuted {
+        let why = format!("the capacity was found and is not certified: {why}");
+        return Outcome::Unclear { why, known };
+    }
+    match &answer.end {
         Some(end) => outcome_of(end),
         None => Outcome::Unclear {
             why: "the run ended before its search".to_owned(),
-            known: search.known().map(measured),
+            known,
         },
     }
 }
@@ -456,6 +476,8 @@ fn measured(interval: Interval) -> Measured {
 
 #[cfg(test)]
 mod tests {
+    use muster_judge::capacity::Capacity;
+
     use super::*;
 
     fn searched(sent: &[u64]) -> Entry {
@@ -474,6 +496,50 @@ mod tests {
             load: load.collect(),
             steps: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_capacity_that_the_closed_ledger_refutes_is_not_found() {
+        let interval = Interval {
+            lower: 90.0,
+            middle: 95.0,
+            upper: 99.0,
+        };
+        let answer = |refuted: Option<&str>| CapacityReport {
+            schema: String::new(),
+            muster: String::new(),
+            name: String::new(),
+            run: String::new(),
+            scenario_sha256: None,
+            find: Dimension::Rate,
+            limits: SearchSpec {
+                first: 10.0,
+                most: 1_000.0,
+                width: WIDTH,
+                short: Micros::from_secs(2),
+                long: Micros::from_secs(6),
+                budget: Micros::from_secs(100),
+            },
+            sessions: 1,
+            end: Some(SearchEnd::Found(Capacity {
+                interval,
+                first_failing: 100.0,
+            })),
+            known: Some(interval),
+            certified: None,
+            refuted: refuted.map(str::to_owned),
+            first_failing: None,
+            generator: None,
+            steps: Vec::new(),
+        };
+        let known = measured(interval);
+        assert_eq!(found(&answer(None)), Outcome::Found(known));
+        let refuted = found(&answer(Some("the ledger of the run has a residue")));
+        let Outcome::Unclear { why, known: kept } = refuted else {
+            panic!("{refuted:?}")
+        };
+        assert!(why.ends_with("has a residue"), "{why}");
+        assert_eq!(kept, Some(known));
     }
 
     #[test]

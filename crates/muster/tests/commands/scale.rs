@@ -59,6 +59,11 @@ fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
                 .all(|of| of["connected"] == 2 && of["accepted"] != 0 && of["sent"] != 0),
             "{search}"
         );
+        let of_search = format!("out/{}", search["folder"].as_str().expect("a folder"));
+        let answer = json(&folder.path().join(&of_search).join("capacity.json"));
+        assert_eq!(answer["end"]["end"], "fails-at-first", "{answer}");
+        let verified = muster(folder.path(), &["verify", &of_search]);
+        assert_eq!(verified.code, 0, "{verified:?}");
     }
     for port in [port, port + 1] {
         assert!(
@@ -70,7 +75,14 @@ fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
     // All is known: nothing is searched again, and no budget is too short for that.
     let again = muster(
         folder.path(),
-        &["scale", "scenario.yaml", "--resume", "out", "--budget", "1s"],
+        &[
+            "scale",
+            "scenario.yaml",
+            "--resume",
+            "out",
+            "--budget",
+            "1s",
+        ],
     );
     assert_eq!(again.code, 1, "{again:?}");
     assert_eq!(json(&folder.path().join("out/scale.json")), answer);

@@ -1,4 +1,4 @@
-//! The searches of a growth that ended, one line each: a growth that was killed goes on behind them.
+//! The searches of a growth that ended, one line each: a growth that was killed goes on after them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
