@@ -18,7 +18,8 @@ pub(crate) struct ScaleArgs {
     /// The folder of the result; by default `results/<name>-<UTC time>`. It has a folder for each search.
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Sign the certificate of each search with this private key of ed25519 in PEM.
+    /// Sign the certificate of each search with this private key of ed25519 in PEM; `scale.json` and `scale.html` are not
+    /// signed.
     #[arg(long, value_name = "KEY")]
     pub(crate) sign: Option<PathBuf>,
     /// Go on in the folder of a growth that was interrupted, or had too short a budget: capacities that were found are not
