@@ -97,8 +97,8 @@ impl CapacityCeiling {
         format!("  the generator's own ceiling: {ceiling}/s{share}\n")
     }
 
-    /// Its remedy, if this load is the highest that it can judge.
-    fn bound(&self, load: f64) -> Option<String> {
+    /// Its weakest part in words, with the remedy, if this load is the highest that it can judge.
+    pub fn bound(&self, load: f64) -> Option<String> {
         let is_bound = self.share_of(load) >= GENERATOR_SHARE_MAX * (1.0 - ROUNDING);
         let (_, part) = is_bound.then(|| self.most())??;
         let remedy = part.remedy();

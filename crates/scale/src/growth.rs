@@ -50,6 +50,8 @@ pub enum Outcome {
     AtLeast {
         /// The rate.
         rate: f64,
+        /// The reason why the generator judges no higher one, with the remedy; none if it may.
+        bound: Option<String>,
     },
     /// Some instance received no load, so that the search does not count.
     Idle {
@@ -121,6 +123,8 @@ pub enum End {
         instances: u32,
         /// The rate.
         rate: f64,
+        /// The reason why the generator judges no higher one, with the remedy; none if it may.
+        bound: Option<String>,
     },
     /// The target could not be set to some number of instances.
     NotSet {
@@ -188,10 +192,11 @@ impl Growth {
         self.tries.push(outcome.clone());
         match outcome {
             Outcome::Found(measured) => self.advance(*measured),
-            Outcome::AtLeast { rate } => {
+            Outcome::AtLeast { rate, bound } => {
                 self.end = Some(End::AtLeast {
                     instances: self.instances,
                     rate: *rate,
+                    bound: bound.clone(),
                 });
             }
             Outcome::FailsAtFirst { .. } | Outcome::Idle { .. } | Outcome::Unclear { .. } => {

@@ -189,11 +189,15 @@ fn an_interval_is_kept_if_the_next_search_leaves_none() {
 fn a_capacity_above_the_highest_rate_ends_the_growth() {
     let (end, found) = grow(SPEC, |n| match n {
         1 | 2 => Outcome::Found(within(500.0 * f64::from(n), 0.03)),
-        _ => Outcome::AtLeast { rate: 1_400.0 },
+        _ => Outcome::AtLeast {
+            rate: 1_400.0,
+            bound: Some("bound by devices".to_owned()),
+        },
     });
     let bound = End::AtLeast {
         instances: 3,
         rate: 1_400.0,
+        bound: Some("bound by devices".to_owned()),
     };
     assert_eq!((end, found.len()), (bound, 2));
 }

@@ -148,7 +148,9 @@ fn search(target: Target, instances: u32, first: f64, clock: &Cell<u64>) -> Outc
                 });
             }
             Turn::End(SearchEnd::FailsAtFirst { rate }) => return Outcome::FailsAtFirst { rate },
-            Turn::End(SearchEnd::AtLeast { rate }) => return Outcome::AtLeast { rate },
+            Turn::End(SearchEnd::AtLeast { rate }) => {
+                return Outcome::AtLeast { rate, bound: None };
+            }
             Turn::End(end) => {
                 return Outcome::Unclear {
                     why: format!("{end:?}"),

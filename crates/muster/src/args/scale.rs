@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use muster_model::Micros;
 
-use super::{ScenarioArgs, every};
+use super::{CalibrationArgs, ScenarioArgs, every};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
@@ -26,4 +26,6 @@ pub(crate) struct ScaleArgs {
     /// searched again.
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
 }

@@ -16,7 +16,7 @@ use muster_report::{
 use muster_result::certificate::Files;
 use muster_result::{Header, end_after, search_length, standing_after};
 
-use crate::args::{CapacityArgs, Load, RunArgs};
+use crate::args::{CalibrationArgs, CapacityArgs, Load, RunArgs};
 use crate::calibration::Calibration;
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
@@ -108,11 +108,12 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
     }
     let stated = loaded.plan.stated_load(find);
     let (first, most) = range(args, find, stated)?;
-    let ceiling = ceiling(args, &loaded.plan, find);
+    let ceiling = ceiling(&args.calibration, &loaded.plan, find);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
         first,
-        most: judgeable(find, (first, most), ceiling.as_ref())?,
+        most: judgeable(find, (first, most), ceiling.as_ref())
+            .map_err(|why| anyhow!("{why}, or begin lower with --from"))?,
         width: WIDTH,
         short,
         long,
@@ -178,7 +179,10 @@ fn least_budget(spec: &SearchSpec, stated: f64) -> Micros {
 }
 
 /// The most of a range of loads that the generator can judge here.
-fn judgeable(
+///
+/// # Errors
+/// The reason, with the generator's own remedy, if it cannot judge the first one.
+pub(super) fn judgeable(
     find: Dimension,
     (first, most): (f64, f64),
     ceiling: Option<&CapacityCeiling>,
@@ -188,7 +192,7 @@ fn judgeable(
     };
     if first > can {
         bail!(
-            "search from {}: the generator judges at most {} here, bound by {part}; {}, or begin lower with --from",
+            "search from {}: the generator judges at most {} here, bound by {part}; {}",
             find.in_words(first),
             find.in_words(can),
             part.remedy()
@@ -198,10 +202,14 @@ fn judgeable(
 }
 
 /// The generator's own ceiling. One that cannot be measured bounds nothing.
-fn ceiling(args: &CapacityArgs, plan: &Plan, find: Dimension) -> Option<CapacityCeiling> {
+pub(super) fn ceiling(
+    args: &CalibrationArgs,
+    plan: &Plan,
+    find: Dimension,
+) -> Option<CapacityCeiling> {
     let rate_per_load = plan.stated_rate() / plan.stated_load(find);
     let found = target::resolve(plan, Part::WHOLE)
-        .and_then(|addresses| Calibration::find(plan, &addresses, &args.calibration));
+        .and_then(|addresses| Calibration::find(plan, &addresses, args));
     let found = match found {
         Ok(found) => found,
         Err(error) => {

@@ -17,7 +17,7 @@ use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
-use muster_report::{CapacityReport, Report, scale_html};
+use muster_report::{CapacityCeiling, CapacityReport, Report, scale_html};
 use muster_result::{Header, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
@@ -25,7 +25,7 @@ use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
 use self::log::{Entry, Head, HeldStep, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
-use crate::commands::capacity::{concluded, refuse_unjudged, searched};
+use crate::commands::capacity::{ceiling, concluded, judgeable, refuse_unjudged, searched};
 use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{refuse_foreign, reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
@@ -196,6 +196,8 @@ impl Growing<'_> {
         let spent = entries.iter().map(|entry| entry.took_s).sum();
         let spent = Micros::from_secs_f64(spent);
         let mut budget = Budget::new(self.args.budget, spent, growth.further(), self.lengths)?;
+        // Before there are instances, which need the machine as well.
+        let ceiling = ceiling(&self.args.calibration, &self.loaded.plan, Dimension::Rate);
         loop {
             let wanted = match growth.next() {
                 Next::End(end) => return Ok(Some(end)),
@@ -206,6 +208,7 @@ impl Growing<'_> {
                 Ok(share) => share,
                 Err(why) => return Ok(Some(growth.out_of_budget(why))),
             };
+            let search = self.prepared(wanted, share, ceiling.as_ref())?;
             let wait = Wait::new(self.plan.timeout, self.interrupted);
             let begun = self.clock.now();
             match actuator.set(wanted.instances, &wait) {
@@ -219,7 +222,6 @@ impl Growing<'_> {
                 }
             }
             outcome::say(&format!("{} instances are ready", wanted.instances));
-            let search = self.prepared(wanted, share);
             let loaded = self.loaded(&*actuator, wanted.instances, &search)?;
             let number = entries.len() + 1;
             let run_s = earlier_s + self.clock.now().as_secs_f64();
@@ -310,22 +312,32 @@ impl Growing<'_> {
     }
 
     /// A search for the capacity of this number of instances.
-    fn prepared(&self, wanted: Wanted, budget: Micros) -> Prepared {
+    fn prepared(
+        &self,
+        wanted: Wanted,
+        budget: Micros,
+        ceiling: Option<&CapacityCeiling>,
+    ) -> Result<Prepared> {
         let plan = &self.loaded.plan;
         let most = plan.stated_rate() * TO * f64::from(wanted.instances);
+        let most = most.max(wanted.first);
+        let most = judgeable(Dimension::Rate, (wanted.first, most), ceiling)
+            .map_err(|why| anyhow!("{why}, or lower the rate of the scenario"))?;
         let StepLengths { short, long } = self.lengths;
         let spec = SearchSpec {
             first: wanted.first,
-            most: most.max(wanted.first),
+            most,
             width: WIDTH,
             short,
             long,
             budget,
         };
-        Prepared {
-            begun: Begun::new(Header::digest(plan), Dimension::Rate, spec),
+        let mut begun = Begun::new(Header::digest(plan), Dimension::Rate, spec);
+        begun.ceiling = ceiling.cloned();
+        Ok(Prepared {
+            begun,
             earlier: Vec::new(),
-        }
+        })
     }
 
     /// The scenario with the addresses of the instances, and a search that decides on the load.
@@ -368,7 +380,7 @@ fn found(answer: &CapacityReport) -> Outcome {
         return Outcome::Unclear { why, known };
     }
     match &answer.end {
-        Some(end) => outcome_of(end),
+        Some(end) => outcome_of(end, answer.generator.as_ref()),
         None => Outcome::Unclear {
             why: "the run ended before its search".to_owned(),
             known,
@@ -439,11 +451,16 @@ fn idle(load: &[Load]) -> Option<&Load> {
     load.iter().find(|of| (of.sent as f64) < least)
 }
 
-fn outcome_of(end: &SearchEnd) -> Outcome {
+fn outcome_of(end: &SearchEnd, generator: Option<&CapacityCeiling>) -> Outcome {
     let (why, known) = match end {
         SearchEnd::Found(found) => return Outcome::Found(measured(found.interval)),
         SearchEnd::FailsAtFirst { rate } => return Outcome::FailsAtFirst { rate: *rate },
-        SearchEnd::AtLeast { rate } => return Outcome::AtLeast { rate: *rate },
+        SearchEnd::AtLeast { rate } => {
+            return Outcome::AtLeast {
+                rate: *rate,
+                bound: generator.and_then(|generator| generator.bound(*rate)),
+            };
+        }
         SearchEnd::NothingClear { rate, known, .. } => (
             format!(
                 "no step at {rate:.0}/s could be judged; see the steps in its result, and raise the rate or `scale.hold`"
@@ -477,6 +494,7 @@ fn measured(interval: Interval) -> Measured {
 #[cfg(test)]
 mod tests {
     use muster_judge::capacity::Capacity;
+    use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
 
     use super::*;
 
@@ -498,14 +516,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_capacity_that_the_closed_ledger_refutes_is_not_found() {
-        let interval = Interval {
-            lower: 90.0,
-            middle: 95.0,
-            upper: 99.0,
-        };
-        let answer = |refuted: Option<&str>| CapacityReport {
+    const KNOWN: Interval = Interval {
+        lower: 90.0,
+        middle: 95.0,
+        upper: 99.0,
+    };
+
+    fn answer(end: SearchEnd) -> CapacityReport {
+        CapacityReport {
             schema: String::new(),
             muster: String::new(),
             name: String::new(),
@@ -521,25 +539,58 @@ mod tests {
                 budget: Micros::from_secs(100),
             },
             sessions: 1,
-            end: Some(SearchEnd::Found(Capacity {
-                interval,
-                first_failing: 100.0,
-            })),
-            known: Some(interval),
+            end: Some(end),
+            known: Some(KNOWN),
             certified: None,
-            refuted: refuted.map(str::to_owned),
+            refuted: None,
             first_failing: None,
             generator: None,
             steps: Vec::new(),
-        };
-        let known = measured(interval);
-        assert_eq!(found(&answer(None)), Outcome::Found(known));
-        let refuted = found(&answer(Some("the ledger of the run has a residue")));
+        }
+    }
+
+    #[test]
+    fn a_capacity_that_the_closed_ledger_refutes_is_not_found() {
+        let certified = answer(SearchEnd::Found(Capacity {
+            interval: KNOWN,
+            first_failing: 100.0,
+        }));
+        let known = measured(KNOWN);
+        assert_eq!(found(&certified), Outcome::Found(known));
+        let refuted = found(&CapacityReport {
+            refuted: Some("the ledger of the run has a residue".to_owned()),
+            ..certified
+        });
         let Outcome::Unclear { why, known: kept } = refuted else {
             panic!("{refuted:?}")
         };
         assert!(why.ends_with("has a residue"), "{why}");
         assert_eq!(kept, Some(known));
+    }
+
+    #[test]
+    fn the_bound_is_named_of_a_rate_that_is_the_highest_judged() {
+        let part = PartCeiling {
+            part: GeneratorPart::Devices,
+            rate: 1_000.0,
+        };
+        let ceiling = Ceiling::new(vec![part]).expect("a ceiling");
+        let ceiling = CapacityCeiling::new(ceiling, 1.0);
+        let (most, _) = ceiling.most().expect("a highest rate");
+        let bound = |rate: f64, generator: Option<&CapacityCeiling>| {
+            let outcome = found(&CapacityReport {
+                generator: generator.cloned(),
+                ..answer(SearchEnd::AtLeast { rate })
+            });
+            match outcome {
+                Outcome::AtLeast { bound, .. } => bound,
+                other => panic!("{other:?}"),
+            }
+        };
+        let named = bound(most, Some(&ceiling)).expect("it is bound");
+        assert!(named.starts_with("generator-bound by"), "{named}");
+        assert_eq!(bound(most / 2.0, Some(&ceiling)), None);
+        assert_eq!(bound(most, None), None);
     }
 
     #[test]

@@ -150,11 +150,16 @@ fn end_words(end: Option<&End>, most: u32) -> (&'static str, String) {
                 figure::rate(*rate)
             ),
         ),
-        Some(End::AtLeast { instances, rate }) => (
+        Some(End::AtLeast {
+            instances,
+            rate,
+            bound,
+        }) => (
             "INVALID",
             format!(
-                "{instances} instances carry at least {}/s, the highest rate tried",
-                figure::rate(*rate)
+                "{instances} instances carry at least {}/s, {}",
+                figure::rate(*rate),
+                bound.as_deref().unwrap_or("the highest rate tried")
             ),
         ),
         Some(End::NotSet { instances, why }) => (
@@ -223,7 +228,7 @@ pub(super) fn line(entry: &Entry) -> String {
     let what = match &entry.outcome {
         Outcome::Found(found) => format!("{} to {}", rate(found.lower), rate(found.upper)),
         Outcome::FailsAtFirst { rate: at } => format!("fails at {}", rate(*at)),
-        Outcome::AtLeast { rate: at } => format!("at least {}", rate(*at)),
+        Outcome::AtLeast { rate: at, .. } => format!("at least {}", rate(*at)),
         Outcome::Idle { address } => format!("not judged: {address} received no load"),
         Outcome::Unclear { why, known } => {
             format!("not judged: {why}{}", so_far(known.as_ref()))

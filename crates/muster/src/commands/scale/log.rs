@@ -260,7 +260,10 @@ mod tests {
     fn entry(instances: u32) -> Entry {
         Entry {
             instances,
-            outcome: Outcome::AtLeast { rate: 9.0 },
+            outcome: Outcome::AtLeast {
+                rate: 9.0,
+                bound: None,
+            },
             folder: "01".to_owned(),
             began_s: 1.0,
             took_s: 2.0,
