@@ -9,7 +9,7 @@ pub struct PublishedSecond {
     pub success: u64,
     /// Requests that ended otherwise.
     pub failure: u64,
-    /// Sum of the times of those that ended, in microseconds.
+    /// Sum of the times of those that were answered, in microseconds.
     pub took_us: u64,
 }
 
@@ -28,7 +28,8 @@ impl PublishedSecond {
         self.took_us / 1_000
     }
 
-    /// Mean of the times in milliseconds; none if no request ended.
+    /// Sum of the times in milliseconds, divided by the requests that ended; none if none did. A request that ended
+    /// without an answer counts with no time.
     pub fn mean_ms(&self) -> Option<f64> {
         let ended = self.success + self.failure;
         (ended > 0).then(|| self.took_ms() as f64 / ended as f64)

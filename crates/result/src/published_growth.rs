@@ -39,6 +39,7 @@ pub struct PublishedGrowth {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     requests: PublishedSecond,
+    answered: u64,
     received: u64,
 }
 
@@ -72,6 +73,7 @@ impl PublishedGrowth {
             of.requests.failure += failed.iter().map(|state| flow.of(*state)).sum::<u64>();
             // By due: the time of a request that ended late counts in the first second that is still open.
             of.requests.took_us += window.service.sum_us;
+            of.answered += window.service.count;
             if !has_backend {
                 of.received += flow.of(State::Accepted);
             }
@@ -168,6 +170,7 @@ impl PublishedGrowth {
             self.seconds.add(Second {
                 at: at.get() / 1_000_000,
                 requests: counts.requests,
+                answered: counts.answered,
                 received: counts.received,
             });
             self.first_open += 1;

@@ -81,6 +81,7 @@ fn run(spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
                 failure: (sent - success) as u64,
                 took_us: (sent * 5_000.0) as u64,
             },
+            answered: sent as u64,
             received: success as u64,
         });
     }
@@ -170,6 +171,7 @@ fn a_test_that_was_interrupted_goes_on_at_its_level() {
         seconds.add(Second {
             at,
             requests,
+            answered: 10,
             received: 10,
         });
     }

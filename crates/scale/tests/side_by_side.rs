@@ -120,6 +120,7 @@ fn published(target: Target) -> (Limit, Vec<(u32, u32)>) {
                 failure: failure as u64,
                 took_us: 0,
             },
+            answered: 0,
             received: (sent - failure) as u64,
         });
     }
