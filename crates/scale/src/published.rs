@@ -164,16 +164,48 @@ impl Published {
         }
     }
 
-    /// A test that was interrupted at a level, which is to be set anew, after these lines.
-    pub fn resumed(spec: PublishedSpec, level: Level, last: Option<&LogLine>) -> Self {
-        Self {
-            level,
-            state: State::Changing {
-                is_first: last.is_none(),
-            },
-            remembered: last.map_or_else(Figures::default, |line| line.published),
-            ..Self::new(spec)
-        }
+    /// A test that was interrupted after these events. Its level is to be set anew; if its last event was a line, the
+    /// level that follows from it. Without it, the end follows at once, without the last line.
+    pub fn resumed(spec: PublishedSpec, events: impl IntoIterator<Item = Event>) -> Self {
+        let mut test = Self::new(spec);
+        events.into_iter().for_each(|event| test.repeat(event));
+        test.state = match test.state {
+            State::Raising if test.level.units >= spec.most.units => State::Over(Limit::Units),
+            State::Raising => {
+                test.level.units += 1;
+                State::Changing { is_first: false }
+            }
+            State::Ending(limit) => State::Over(limit),
+            State::Changing { .. }
+            | State::Waiting { .. }
+            | State::Unstable { .. }
+            | State::Improving { .. }
+            | State::Over(_) => test.state,
+        };
+        test
+    }
+
+    fn repeat(&mut self, event: Event) {
+        self.state = match event {
+            Event::StableStart => return,
+            Event::Set(level) => {
+                self.level = level;
+                State::Changing { is_first: false }
+            }
+            Event::Log(line) => {
+                let state = match self.state {
+                    State::Changing { is_first: true } => State::Raising,
+                    _ if line.is_stable => State::Raising,
+                    // No reading lies between this line and the one before: no unit was left to add.
+                    State::Raising if self.level == line.level => State::Ending(Limit::Units),
+                    _ => State::Ending(Limit::Instances),
+                };
+                self.level = line.level;
+                (self.remembered, self.summed) = (line.published, line.summed);
+                state
+            }
+            Event::End(limit) => State::Over(limit),
+        };
     }
 
     /// The level of load and target.

@@ -33,6 +33,8 @@ const SPEC: PublishedSpec = PublishedSpec {
 struct Ended {
     limit: Limit,
     lines: Vec<LogLine>,
+    /// Every event.
+    events: Vec<Event>,
     took: Micros,
 }
 
@@ -47,10 +49,14 @@ impl Ended {
 
 /// Runs the test against a target that carries `capacity` messages of a level in a second, and rejects the rest.
 fn run(spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
+    go_on(Published::new(spec), spec, capacity)
+}
+
+/// Runs the test from where it stands.
+fn go_on(mut test: Published, spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
     let begun = 1_532_500_000;
-    let mut test = Published::new(spec);
     let mut seconds = Seconds::new(spec.window, spec.offset);
-    let mut lines = Vec::new();
+    let (mut lines, mut events) = (Vec::new(), Vec::new());
     test.applied(Micros::from_secs(begun));
     for at in begun..begun + 1_000_000 {
         let now = Micros::from_secs(at);
@@ -59,6 +65,7 @@ fn run(spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
             false => seconds.reading(now),
         };
         while let Some(event) = test.step(now, &reading) {
+            events.push(event);
             match event {
                 Event::Log(line) => lines.push(line),
                 Event::Set(_) => test.applied(now),
@@ -66,7 +73,12 @@ fn run(spec: PublishedSpec, capacity: impl Fn(Level, u64) -> f64) -> Ended {
                 Event::End(limit) => {
                     let took = now - Micros::from_secs(begun);
                     assert!(took <= spec.longest(spec.least), "{took}");
-                    return Ended { limit, lines, took };
+                    return Ended {
+                        limit,
+                        lines,
+                        events,
+                        took,
+                    };
                 }
             }
         }
@@ -151,7 +163,7 @@ fn a_test_that_was_interrupted_goes_on_at_its_level() {
         summed: Reading::default().summed,
         is_stable: true,
     };
-    let mut test = Published::resumed(SPEC, level, Some(&line));
+    let mut test = Published::resumed(SPEC, [Event::Log(line), Event::Set(level)]);
     let mut seconds = Seconds::new(SPEC.window, SPEC.offset);
     test.applied(Micros::ZERO);
     assert_eq!(test.constant_until(), Micros::from_secs(240));
@@ -180,4 +192,53 @@ fn a_test_that_was_interrupted_goes_on_at_its_level() {
         test.step(now, &seconds.reading(now)),
         Some(Event::StableStart)
     );
+}
+
+#[test]
+fn a_test_that_goes_on_after_any_event_doubles_and_loses_no_level() {
+    let carried = |ended: &[LogLine]| {
+        let stable = ended.iter().filter(|line| line.is_stable);
+        stable.map(|line| line.level).collect::<Vec<_>>()
+    };
+    let few_units = PublishedSpec {
+        most: Level {
+            units: 6,
+            ..SPEC.most
+        },
+        ..SPEC
+    };
+    let few_instances = PublishedSpec {
+        most: Level {
+            instances: 2,
+            ..SPEC.most
+        },
+        ..SPEC
+    };
+    for (spec, limit) in [(few_units, Limit::Units), (few_instances, Limit::Instances)] {
+        let linear = |level: Level, _| EACH * f64::from(level.instances);
+        let whole = run(spec, linear);
+        assert_eq!(whole.limit, limit);
+        for cut in 0..=whole.events.len() {
+            let events = &whole.events[..cut];
+            let mut lines: Vec<LogLine> = events.iter().filter_map(line_of).collect();
+            let test = Published::resumed(spec, events.iter().copied());
+            let end = match test.end() {
+                Some(limit) => limit,
+                None => {
+                    let rest = go_on(test, spec, linear);
+                    lines.extend(rest.lines);
+                    rest.limit
+                }
+            };
+            assert_eq!(end, limit, "after {events:?}");
+            assert_eq!(carried(&lines), carried(&whole.lines), "after {events:?}");
+        }
+    }
+}
+
+fn line_of(event: &Event) -> Option<LogLine> {
+    match event {
+        Event::Log(line) => Some(*line),
+        Event::StableStart | Event::Set(_) | Event::End(_) => None,
+    }
 }

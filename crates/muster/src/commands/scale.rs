@@ -55,7 +55,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     };
     match plan.policy {
         ScalePolicy::Muster => refuse_unjudged(&loaded.plan)?,
-        ScalePolicy::Published(_) => published::refuse_unanswered(&loaded.plan)?,
+        ScalePolicy::Published(policy) => published::refuse(&loaded.plan, &policy, args.budget)?,
     }
     if let Some(key) = &args.sign {
         SigningKey::read(key)?;
@@ -391,13 +391,9 @@ fn found(answer: &CapacityReport) -> Outcome {
 /// The outcome of a search, unless the target was not as it should be: an instance that counted as ready may
 /// have ended since, or received no load.
 fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
-    let wanted = searched.instances;
-    let why = match there {
-        Err(error) => error.to_string(),
-        Ok(there) if there != wanted => {
-            format!("{there} of {wanted} instances were ready in the end")
-        }
-        Ok(_) => match idle(&searched.load) {
+    let why = match wrong_number(there, searched.instances) {
+        Some(why) => why,
+        None => match idle(&searched.load) {
             Some(idle) => {
                 return Outcome::Idle {
                     address: idle.address.clone(),
@@ -407,6 +403,17 @@ fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
         },
     };
     Outcome::Unclear { why, known: None }
+}
+
+/// The fault in the number of instances that were ready in the end; none if it was the wanted one.
+fn wrong_number(there: Result<u32, ActuatorError>, wanted: u32) -> Option<String> {
+    match there {
+        Err(error) => Some(error.to_string()),
+        Ok(there) if there == wanted => None,
+        Ok(there) => Some(format!(
+            "{there} of {wanted} instances were ready in the end"
+        )),
+    }
 }
 
 /// The load that each address received, also those that received none. Over datagrams, it is counted for all

@@ -16,14 +16,8 @@ const SECONDS_PER_HOUR: f64 = 3_600.0;
 /// The answer of a growth, as `scale.json` holds it.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer<'a> {
-    schema: &'static str,
-    /// The version of the program.
-    muster: &'static str,
-    name: &'a str,
-    /// The scenario's checksum.
-    scenario_sha256: &'a str,
-    /// `SCALE` if the growth came to its end, `FAIL` if the target fails at each rate, otherwise `INVALID`.
-    result: &'static str,
+    #[serde(flatten)]
+    head: AnswerHead<'a>,
     /// The end in words.
     said: String,
     /// The end of the growth; null if it was interrupted.
@@ -36,6 +30,36 @@ pub(super) struct Answer<'a> {
     law: Law,
     /// Every search, in order.
     searches: &'a [Entry],
+}
+
+/// The begin of each answer: its form, its origin, and its result.
+#[derive(Debug, Serialize)]
+pub(super) struct AnswerHead<'a> {
+    schema: &'static str,
+    /// The version of the program.
+    muster: &'static str,
+    name: &'a str,
+    /// The scenario's checksum.
+    scenario_sha256: &'a str,
+    /// `SCALE` if the growth came to its end, `FAIL` if the target fails at each rate, otherwise `INVALID`.
+    result: &'static str,
+}
+
+impl<'a> AnswerHead<'a> {
+    pub(super) fn new(schema: &'static str, loaded: &'a Loaded, result: &'static str) -> Self {
+        Self {
+            schema,
+            muster: env!("CARGO_PKG_VERSION"),
+            name: &loaded.plan.name,
+            scenario_sha256: &loaded.sha256,
+            result,
+        }
+    }
+
+    /// The result and the name.
+    pub(super) fn title(&self) -> String {
+        format!("{}  {}", self.result, self.name)
+    }
 }
 
 /// The capacity of a number of instances.
@@ -75,11 +99,7 @@ impl<'a> Answer<'a> {
         let most = growth.found().last().map_or(0, |(instances, _)| *instances);
         let (result, said) = end_words(end.as_ref(), most);
         Self {
-            schema: SCHEMA,
-            muster: env!("CARGO_PKG_VERSION"),
-            name: &loaded.plan.name,
-            scenario_sha256: &loaded.sha256,
-            result,
+            head: AnswerHead::new(SCHEMA, loaded, result),
             said,
             end,
             helped_until: growth.helped_until(),
@@ -101,7 +121,7 @@ impl<'a> Answer<'a> {
 
     /// The result and the name.
     pub(super) fn title(&self) -> String {
-        format!("{}  {}", self.result, self.name)
+        self.head.title()
     }
 
     pub(super) fn words(&self) -> String {

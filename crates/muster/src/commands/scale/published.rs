@@ -2,12 +2,15 @@
 
 mod answer;
 mod journal;
+mod past;
+
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, anyhow, bail};
 use muster_actuator::{Actuator, Wait};
 use muster_conduct::{Standing, Steer};
 use muster_measure::WindowDelta;
-use muster_model::{Dimension, Micros};
+use muster_model::{Dimension, Micros, figure};
 use muster_net::Clock;
 use muster_plan::{Ack, AddedLoad, Plan, PublishedPolicy, ScalePlan};
 use muster_result::PublishedGrowth;
@@ -16,8 +19,9 @@ use muster_scale::{Level, Published, PublishedSpec, Seconds};
 use self::answer::{Answer, End};
 pub(super) use self::journal::Entry;
 use self::journal::{Journal, Ran};
+use self::past::Past;
 use super::log::Log;
-use super::{Growing, loads};
+use super::{Growing, loads, wrong_number};
 use crate::commands::run::once;
 use crate::folder::write_whole;
 use crate::outcome;
@@ -26,6 +30,7 @@ use crate::steering::{Decider, Steered};
 
 /// Time that a run needs besides its levels.
 const SLACK: Micros = Micros::from_secs(60);
+const OUT_OF_BUDGET: &str = "the budget is over; give more with --budget, and go on with --resume";
 
 /// The published policy before a run, whose target has the instances of its level.
 pub(crate) struct PreparedGrowth {
@@ -76,8 +81,17 @@ impl GrowthInRun {
     }
 }
 
-/// Refuses messages whose failures nobody sees.
-pub(super) fn refuse_unanswered(plan: &Plan) -> Result<()> {
+/// Refuses messages whose failures nobody sees, and a budget in which no level can be read.
+pub(super) fn refuse(plan: &Plan, policy: &PublishedPolicy, budget: Option<Micros>) -> Result<()> {
+    let needed = least_time(policy.window, policy.offset);
+    if let Some(budget) = budget.filter(|budget| *budget < needed) {
+        bail!(
+            "grow load and target within --budget {}: the first level takes {}; give more, or shorten \
+             `scale.published.window`",
+            figure::clock(budget),
+            figure::clock(needed)
+        );
+    }
     let unanswered = plan.uplinks().find(|(_, stream)| stream.ack == Ack::None);
     match unanswered {
         Some((fleet, stream)) => bail!(
@@ -97,38 +111,27 @@ pub(super) fn grow(
     actuator: &mut dyn Actuator,
     (log, entries): (Log, Vec<Entry>),
 ) -> Result<u8> {
-    if entries.iter().any(Entry::is_end) {
-        bail!(
-            "go on in {}: the growth is over; its answer is in scale.json",
-            growing.folder.display()
-        );
-    }
     let spec = spec(parameters, growing.plan);
-    let policy = match entries.iter().filter_map(Entry::level).next_back() {
-        Some(level) => Published::resumed(
-            spec,
-            level,
-            entries.iter().filter_map(Entry::line).next_back(),
-        ),
-        None => Published::new(spec),
-    };
-    let ran = entries.iter().filter_map(Entry::run);
+    let past = Past::new(&entries);
+    let policy = past.policy(spec);
     let mut runs = Runs {
-        number: ran.count() + 1,
+        number: past.next_number(),
+        spent: past.spent(),
         journal: Journal::open(log, growing.folder, &entries)?,
         growing,
         spec,
     };
-    let seconds = Seconds::new(spec.window, spec.offset);
-    let end = runs.all(actuator, policy, seconds)?;
+    // A kill may have come between the end and its answer.
+    let end = match policy.end() {
+        Some(limit) => Some(End::Limit { limit }),
+        None => {
+            let seconds = Seconds::new(spec.window, spec.offset);
+            runs.all(actuator, policy, seconds)?
+        }
+    };
     let entries = runs.journal.entries()?;
-    let answer = Answer::new(
-        &growing.loaded.plan,
-        growing.plan,
-        *parameters,
-        end,
-        &entries,
-    );
+    let past = Past::new(&entries);
+    let answer = Answer::new(growing.loaded, *parameters, end, &past);
     let text = serde_json::to_string_pretty(&answer)? + "\n";
     write_whole(&growing.folder.join("scale.json"), &text)?;
     outcome::say(&answer.words());
@@ -158,6 +161,11 @@ fn spec(parameters: &PublishedPolicy, plan: &ScalePlan) -> PublishedSpec {
     }
 }
 
+/// The time until the first level was read.
+fn least_time(window: Micros, offset: Micros) -> Micros {
+    window + window + offset
+}
+
 /// The policy in one run after the other.
 struct Runs<'a> {
     growing: &'a Growing<'a>,
@@ -165,6 +173,8 @@ struct Runs<'a> {
     journal: Journal,
     /// Number of the next run.
     number: usize,
+    /// The time of the runs that ended.
+    spent: Micros,
 }
 
 impl Runs<'_> {
@@ -178,6 +188,11 @@ impl Runs<'_> {
         let growing = self.growing;
         loop {
             let instances = policy.level().instances;
+            let unclear = |why: &str| {
+                let why = why.to_owned();
+                Ok(Some(End::Unclear { instances, why }))
+            };
+            let begun = growing.clock.now();
             let wait = Wait::new(growing.plan.timeout, growing.interrupted);
             match actuator.set(instances, &wait) {
                 Ok(()) => {}
@@ -188,52 +203,87 @@ impl Runs<'_> {
                 }
             }
             outcome::say(&format!("{instances} instances are ready"));
-            let lasts = self.longest(&policy);
+            let Some(lasts) = self.lasts(&policy, begun) else {
+                return unclear(OUT_OF_BUDGET);
+            };
             let loaded = self.loaded(actuator, policy, seconds, lasts)?;
-            let folder = format!("{:02}-instances-{instances}", self.number);
-            growing.clear(&folder)?;
+            let folder = self.begin(instances)?;
             let done = once(&growing.run_args(&folder), &loaded, growing.interrupted)?;
-            if growing.is_interrupted() {
-                return Ok(None);
-            }
             let (Some(Steered::Published(growth)), Some(report)) = (done.steered, &done.report)
             else {
+                if growing.is_interrupted() {
+                    return Ok(None);
+                }
                 let last = done.summary.lines().last();
-                let why = last.unwrap_or("the run ended early").trim().to_owned();
-                return Ok(Some(End::Unclear { instances, why }));
+                return unclear(last.unwrap_or("the run ended early").trim());
             };
-            self.number += 1;
+            let is_over = growth.is_over();
+            // What ended before a Ctrl-C counts.
+            if !is_over && growing.is_interrupted() {
+                return Ok(None);
+            }
+            let fault = self.fault(actuator, instances);
+            let took = growing.clock.now() - begun;
+            self.spent = self.spent + took;
             self.journal.keep(&Entry::Run(Ran {
                 instances,
                 folder,
                 result: report.verdict.result,
+                took_s: took.as_secs_f64(),
+                fault: fault.clone(),
                 load: loads(report, &loaded),
             }))?;
-            let is_over = growth.is_over();
+            if let Some(why) = fault {
+                return unclear(&why);
+            }
             (policy, seconds) = growth.into_parts();
             if let Some(limit) = policy.end() {
                 return Ok(Some(End::Limit { limit }));
             }
+            if growing.is_interrupted() {
+                return Ok(None);
+            }
             if !is_over {
-                let why = match growing.args.budget {
-                    Some(_) => {
-                        "the budget is over; give more with --budget, and go on with --resume"
-                    }
-                    None => "its run ended before the policy; see its result",
-                };
-                let why = why.to_owned();
-                return Ok(Some(End::Unclear { instances, why }));
+                return unclear(self.why_short());
             }
         }
     }
 
-    /// The longest rest of the test, by the budget if there is one.
-    fn longest(&self, policy: &Published) -> Micros {
+    /// Begins a run in a folder that no other has.
+    fn begin(&mut self, instances: u32) -> Result<String> {
+        let folder = format!("{:02}-instances-{instances}", self.number);
+        self.number += 1;
+        self.journal.keep(&Entry::Begin {
+            folder: folder.clone(),
+        })?;
+        Ok(folder)
+    }
+
+    /// The fault of the target after a run, also after a Ctrl-C.
+    fn fault(&self, actuator: &mut dyn Actuator, instances: u32) -> Option<String> {
+        let anyway = AtomicBool::new(false);
+        let there = actuator.actual(&Wait::new(self.growing.plan.timeout, &anyway));
+        wrong_number(there, instances)
+    }
+
+    /// The reason of a run that ended before the policy.
+    fn why_short(&self) -> &'static str {
+        match self.growing.args.budget {
+            Some(_) => OUT_OF_BUDGET,
+            None => "its run ended before the policy; see its result",
+        }
+    }
+
+    /// The longest rest of the test, by the budget if there is one; none if that is over. The time since `begun`
+    /// is not in that of the runs yet.
+    fn lasts(&self, policy: &Published, begun: Micros) -> Option<Micros> {
         let longest = self.spec.longest(policy.level()) + SLACK;
-        let budget = self.growing.args.budget;
-        budget.map_or(longest, |budget| {
-            longest.min(budget - self.growing.clock.now())
-        })
+        let Some(budget) = self.growing.args.budget else {
+            return Some(longest);
+        };
+        let left = budget - self.spent - (self.growing.clock.now() - begun);
+        let needed = least_time(self.spec.window, self.spec.offset);
+        (left >= needed).then(|| longest.min(left))
     }
 
     /// The scenario with the addresses of the instances, whose load the policy decides on.

@@ -1,14 +1,17 @@
 //! The answer of a growth by the published policy: `scale.json`, and the words on the terminal.
 
 use muster_model::figure;
-use muster_plan::{Plan, PublishedPolicy, ScalePlan};
+use muster_plan::PublishedPolicy;
 use muster_report::RunResult;
-use muster_scale::{Figures, Limit, LogLine};
+use muster_scale::{Figures, Limit};
 use serde::Serialize;
 
-use super::journal::{Entry, Ran};
-use crate::commands::scale::answer::price_per_million;
+use super::journal::Ran;
+use super::past::{Line, Past};
+use crate::commands::scale::answer::{AnswerHead, price_per_million};
+use crate::commands::scale::idle;
 use crate::outcome;
+use crate::scenario_file::Loaded;
 
 /// The name and version of the form of `scale.json` with this policy.
 const SCHEMA: &str = "muster-scale-published/1";
@@ -41,26 +44,30 @@ pub(super) enum End {
 /// The answer, as `scale.json` holds it.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer<'a> {
-    schema: &'static str,
-    name: &'a str,
+    #[serde(flatten)]
+    head: AnswerHead<'a>,
+    #[serde(skip)]
+    exit_code: u8,
     /// Parameters of the published test.
     policy: PublishedPolicy,
     /// The end of the growth; null if it was interrupted.
     end: Option<End>,
     /// The last acceptable level of each number of instances.
-    capacities: Vec<Capacity>,
-    /// Every line of the log.
-    lines: Vec<LogLine>,
+    capacities: Vec<Capacity<'a>>,
+    /// Every line of the log that counts.
+    lines: &'a [Line<'a>],
     /// Every run, in order.
-    runs: Vec<&'a Ran>,
+    runs: &'a [&'a Ran],
 }
 
 /// The last acceptable level of a number of instances.
 #[derive(Debug, Serialize)]
-struct Capacity {
+struct Capacity<'a> {
     instances: u32,
     /// Units of load.
     units: u32,
+    /// The folder of the run behind it; null if that run has no result.
+    folder: Option<&'a str>,
     /// The figures of its log line.
     published: Figures,
     /// The sums over the window of its best reading.
@@ -73,42 +80,52 @@ struct Capacity {
 
 impl<'a> Answer<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
-        scale: &ScalePlan,
+        loaded: &'a Loaded,
         policy: PublishedPolicy,
         end: Option<End>,
-        entries: &'a [Entry],
+        past: &'a Past<'a>,
     ) -> Self {
-        let lines: Vec<LogLine> = entries.iter().filter_map(Entry::line).copied().collect();
-        let mut capacities: Vec<Capacity> = Vec::new();
-        for line in lines.iter().filter(|line| line.is_stable) {
-            let capacity = Capacity::of(line, scale);
+        let scale = loaded.plan.platform.scale.as_ref();
+        let price = scale.and_then(|scale| scale.price);
+        let mut capacities: Vec<Capacity<'_>> = Vec::new();
+        for of in past.lines().iter().filter(|of| of.line.is_stable) {
+            let capacity = Capacity::of(of, price);
             capacities.retain(|it| it.instances != capacity.instances);
             capacities.push(capacity);
         }
+        let exit_code = match &end {
+            Some(End::Limit { .. }) if past.runs().iter().any(|run| is_invalid(run)) => {
+                outcome::INVALID
+            }
+            Some(End::Limit { .. }) if capacities.iter().any(|of| of.folder.is_none()) => {
+                outcome::INVALID
+            }
+            Some(End::Limit { .. }) if capacities.is_empty() => outcome::FAIL,
+            Some(End::Limit { .. }) => outcome::PASS,
+            Some(End::NotSet { .. } | End::Unclear { .. }) | None => outcome::INVALID,
+        };
+        let result = match exit_code {
+            outcome::PASS => "SCALE",
+            outcome::FAIL => "FAIL",
+            _ => "INVALID",
+        };
         Self {
-            schema: SCHEMA,
-            name: &plan.name,
+            head: AnswerHead::new(SCHEMA, loaded, result),
+            exit_code,
             policy,
             end,
             capacities,
-            lines,
-            runs: entries.iter().filter_map(Entry::run).collect(),
+            lines: past.lines(),
+            runs: past.runs(),
         }
     }
 
     pub(super) fn exit_code(&self) -> u8 {
-        match &self.end {
-            Some(End::Limit { .. }) if self.has_invalid_run() => outcome::INVALID,
-            Some(End::Limit { .. }) if self.capacities.is_empty() => outcome::FAIL,
-            Some(End::Limit { .. }) => outcome::PASS,
-            Some(End::NotSet { .. } | End::Unclear { .. }) | None => outcome::INVALID,
-        }
+        self.exit_code
     }
 
     pub(super) fn words(&self) -> String {
-        let (result, why) = self.end_words();
-        let mut text = format!("{result}  {}  {why}", self.name);
+        let mut text = format!("{}  {}", self.head.title(), self.end_words());
         for of in &self.capacities {
             text += &format!(
                 "\n  {:>3} instances  {:>3} units of load, {}/s received; {}/s an instance",
@@ -120,60 +137,59 @@ impl<'a> Answer<'a> {
             if let Some(price) = of.price_per_million {
                 text += &format!("; {price:.4} a million messages");
             }
+            if of.folder.is_none() {
+                text += "; invalid: its run has no result";
+            }
         }
-        for run in self.runs.iter().filter(|run| is_invalid(run)) {
-            text += &format!("\n  {} is invalid: see its report", run.folder);
+        for run in self.runs {
+            if let Some(fault) = &run.fault {
+                text += &format!("\n  {} does not count: {fault}", run.folder);
+            } else if is_invalid(run) {
+                text += &format!("\n  {} is invalid: see its report", run.folder);
+            }
+            if let Some(idle) = idle(&run.load) {
+                text += &format!("\n  {}: {} received no load", run.folder, idle.address);
+            }
         }
         text
     }
 
-    fn has_invalid_run(&self) -> bool {
-        self.runs.iter().any(|run| is_invalid(run))
-    }
-
-    fn end_words(&self) -> (&'static str, String) {
+    fn end_words(&self) -> String {
         match &self.end {
-            Some(End::Limit { limit }) => {
-                let why = match limit {
-                    Limit::Units => "all units of load are there, the limit of the scenario",
-                    Limit::Instances => "all instances are there, the limit of the scenario",
-                };
-                let result = match self.exit_code() {
-                    outcome::PASS => "SCALE",
-                    outcome::FAIL => "FAIL",
-                    _ => "INVALID",
-                };
-                (result, why.to_owned())
+            Some(End::Limit {
+                limit: Limit::Units,
+            }) => "all units of load are there, the limit of the scenario".to_owned(),
+            Some(End::Limit {
+                limit: Limit::Instances,
+            }) => "all instances are there, the limit of the scenario".to_owned(),
+            Some(End::NotSet { instances, why }) => {
+                format!("the target cannot be set to {instances} instances: {why}")
             }
-            Some(End::NotSet { instances, why }) => (
-                "INVALID",
-                format!("the target cannot be set to {instances} instances: {why}"),
-            ),
-            Some(End::Unclear { instances, why }) => {
-                ("INVALID", format!("with {instances} instances {why}"))
-            }
-            None => ("INVALID", "interrupted; go on with --resume".to_owned()),
+            Some(End::Unclear { instances, why }) => format!("with {instances} instances {why}"),
+            None => "interrupted; go on with --resume".to_owned(),
         }
     }
 }
 
-impl Capacity {
-    fn of(line: &LogLine, scale: &ScalePlan) -> Self {
+impl<'a> Capacity<'a> {
+    fn of(of: &Line<'a>, price: Option<f64>) -> Self {
+        let line = &of.line;
         let instances = line.level.instances;
         let received = line.summed.received_per_s;
         Self {
             instances,
             units: line.level.units,
+            folder: of.folder,
             published: line.published,
             summed: line.summed,
             per_instance: received / f64::from(instances),
-            price_per_million: scale
-                .price
+            price_per_million: price
                 .map(|price| price_per_million(price * f64::from(instances), received)),
         }
     }
 }
 
+/// True for a run that counts and is invalid.
 fn is_invalid(run: &Ran) -> bool {
-    run.result == RunResult::Invalid
+    run.fault.is_none() && run.result == RunResult::Invalid
 }

@@ -19,6 +19,11 @@ const FILE: &str = "published.log";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "entry")]
 pub(in crate::commands::scale) enum Entry {
+    /// A run begins; nothing else has its folder.
+    Begin {
+        /// The folder of its result.
+        folder: String,
+    },
     /// A level is to be set.
     Level(Level),
     /// A line of the log.
@@ -36,26 +41,8 @@ impl Entry {
     pub(super) fn line(&self) -> Option<&LogLine> {
         match self {
             Self::Line(line) => Some(line),
-            Self::Level(_) | Self::Run(_) | Self::End { .. } => None,
+            Self::Begin { .. } | Self::Level(_) | Self::Run(_) | Self::End { .. } => None,
         }
-    }
-
-    pub(super) fn level(&self) -> Option<Level> {
-        match self {
-            Self::Level(level) => Some(*level),
-            Self::Line(_) | Self::Run(_) | Self::End { .. } => None,
-        }
-    }
-
-    pub(super) fn run(&self) -> Option<&Ran> {
-        match self {
-            Self::Run(run) => Some(run),
-            Self::Line(_) | Self::Level(_) | Self::End { .. } => None,
-        }
-    }
-
-    pub(super) fn is_end(&self) -> bool {
-        matches!(self, Self::End { .. })
     }
 }
 
@@ -67,6 +54,10 @@ pub(in crate::commands::scale) struct Ran {
     pub(super) folder: String,
     /// Its verdict by the SLOs of the scenario, over all levels.
     pub(super) result: RunResult,
+    /// Its length in seconds, that of the change of instances included.
+    pub(super) took_s: f64,
+    /// The fault of the target for which its lines do not count; null if there was none.
+    pub(super) fault: Option<String>,
     /// The load that each address received; empty where it was not counted by address.
     pub(super) load: Vec<Load>,
 }
