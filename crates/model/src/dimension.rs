@@ -15,6 +15,14 @@ pub enum Dimension {
 }
 
 impl Dimension {
+    /// The name of the dimension.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Devices => "devices",
+        }
+    }
+
     /// A load in words, such as `2,000/s`.
     pub fn in_words(self, load: f64) -> String {
         match self {

@@ -10,6 +10,7 @@ const findingWords = (finding) => (isKnown(finding) ? FINDING_WORDS[finding] || 
 const UNITS = {
   us: time,
   "per-second": (value) => `${rate(value)}/s`,
+  devices: (value) => `${count(Math.floor(value))} devices`,
   share: (value) => percent(value),
   bytes,
 };

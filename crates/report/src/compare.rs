@@ -1,7 +1,7 @@
 //! The comparison of results as it is written (docs/compare.md).
 
 use muster_judge::compare::{Finding, Judgement};
-use muster_model::{Micros, figure};
+use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use crate::Window;
@@ -108,6 +108,8 @@ pub enum Unit {
     Us,
     /// Events per second.
     PerSecond,
+    /// Connected devices.
+    Devices,
     /// A share, 0 to 1.
     Share,
     /// Bytes.
@@ -170,7 +172,8 @@ impl Unit {
     pub fn in_words(self, value: Option<f64>) -> String {
         figure::known(value, |value| match self {
             Self::Us => figure::time(Micros(value.round() as u64)),
-            Self::PerSecond => format!("{}/s", figure::rate(value)),
+            Self::PerSecond => Dimension::Rate.in_words(value),
+            Self::Devices => Dimension::Devices.in_words(value),
             Self::Share => figure::percent(value),
             Self::Bytes => figure::bytes(value.round() as u64),
         })
@@ -181,7 +184,7 @@ impl Unit {
         let percent = distance * 100.0;
         match self {
             Self::Share => format!("{percent:+.3} pp"),
-            Self::Us | Self::PerSecond | Self::Bytes => match percent.abs() {
+            Self::Us | Self::PerSecond | Self::Devices | Self::Bytes => match percent.abs() {
                 0.0..100.0 => format!("{percent:+.1} %"),
                 100.0..100_000.0 => format!("{percent:+.0} %"),
                 _ => format!("x {:.3e}", 1.0 + distance),

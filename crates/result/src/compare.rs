@@ -239,12 +239,16 @@ impl Pair<'_> {
                 found.push(format!("{} has no run whose figures count", side.name));
             }
         }
-        let blocking: Vec<&str> = of
-            .setup
-            .iter()
-            .filter(|one| one.blocks)
+        let blocking = of.setup.iter().filter(|one| one.blocks);
+        let (find, blocking): (Vec<_>, Vec<_>) = blocking
             .map(|one| one.key.as_str())
-            .collect();
+            .partition(|key| *key == setup::FIND);
+        if !find.is_empty() {
+            found.push(
+                "the capacities are not all in one dimension; search all of them with the same --find"
+                    .to_owned(),
+            );
+        }
         if let Some(first) = blocking.first() {
             let more = match blocking.len() - 1 {
                 0 => String::new(),

@@ -218,7 +218,7 @@ fn runs_whose_load_was_searched_are_left_out() {
 }
 
 /// Adds the answer of a search to each run of a side: a capacity, or none.
-fn search(folder: &Path, side: &str, capacity: Option<f64>) {
+fn search(folder: &Path, side: &str, find: &str, capacity: Option<f64>) {
     for entry in std::fs::read_dir(folder.join(side)).expect("a side") {
         let path = entry.expect("an entry").path();
         let mut run = read(&path.join("result.json"));
@@ -228,12 +228,39 @@ fn search(folder: &Path, side: &str, capacity: Option<f64>) {
         let found = |middle| json!({ "end": "found", "interval": interval(middle), "first_failing": middle * 1.02 });
         let answer = json!({
             "schema": "muster-capacity/1", "muster": "", "name": "first", "run": run["run"], "scenario_sha256": null,
-            "find": "rate", "limits": { "first": 1.0, "most": 9e9, "width": 0.1, "short": 5, "long": 20, "budget": 600 },
+            "find": find, "limits": { "first": 1.0, "most": 9e9, "width": 0.1, "short": 5, "long": 20, "budget": 600 },
             "sessions": 1, "end": capacity.map(found), "known": null, "certified": capacity.map(|of| of * 0.98),
             "refuted": null, "first_failing": null, "generator": null, "steps": [],
         });
         std::fs::write(path.join("capacity.json"), answer.to_string()).expect("an answer");
     }
+}
+
+#[test]
+fn a_capacity_in_devices_is_compared_only_with_one_in_devices() {
+    let folder = beside(about(1_000));
+    let path = folder.path();
+    search(path, "base", "rate", Some(2_000.0));
+    search(path, "change", "devices", Some(2_000.0));
+    let said = compared(path, &[]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.unbroken().contains("with the same --find"), "{said:?}");
+    search(path, "base", "devices", Some(1_000.0));
+    let said = compared(path, &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let moved = "capacity (devices) better: 1,000 devices to 2,000 devices";
+    assert!(said.unbroken().contains(moved), "{said:?}");
+
+    let mixed = history_since(1_000);
+    search(mixed.path(), "results", "rate", Some(2_000.0));
+    let path = mixed.path().join("results/3/capacity.json");
+    let mut answer = read(&path);
+    answer["find"] = json!("devices");
+    std::fs::write(&path, answer.to_string()).expect("an answer");
+    let history = ["compare", "--history", "results", "--format", "json"];
+    let said = muster(mixed.path(), &history);
+    let json: Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(json["courses"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
@@ -244,14 +271,14 @@ fn capacities_are_compared_by_their_intervals_and_nothing_else_is() {
     for number in ["2", "3"] {
         std::fs::remove_dir_all(path.join("base").join(number)).expect("it was there");
     }
-    search(path, "base", Some(2_000.0));
+    search(path, "base", "rate", Some(2_000.0));
     for (capacity, code, verdict) in [
         (Some(2_200.0), 0, "BETTER  base"),
         (Some(1_800.0), 1, "WORSE  base"),
         (Some(2_010.0), 0, "SAME  base"),
         (None, 3, "NOT COMPARABLE  base"),
     ] {
-        search(path, "change", capacity);
+        search(path, "change", "rate", capacity);
         let said = compared(path, &[]);
         assert_eq!(said.code, code, "{said:?}");
         assert!(said.out.starts_with(verdict), "{}", said.out);
@@ -265,7 +292,7 @@ fn capacities_are_compared_by_their_intervals_and_nothing_else_is() {
     let mut changed = read(&path.join("change/1/result.json"));
     changed["scenario"]["slo"]["loss"] = json!("<= 7");
     std::fs::write(path.join("change/1/result.json"), changed.to_string()).expect("a result");
-    search(path, "change", Some(2_010.0));
+    search(path, "change", "rate", Some(2_010.0));
     let certificates = ["base/1/certificate.json", "change/1/certificate.json"];
     for name in certificates {
         std::fs::write(path.join(name), "{}").expect("it is written");

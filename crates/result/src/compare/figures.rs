@@ -3,6 +3,7 @@
 use muster_judge::capacity::{Interval, SearchEnd};
 use muster_judge::compare::{Direction, Observed, Scale};
 use muster_measure::{Ledger, Rates};
+use muster_model::Dimension;
 use muster_report::{CapacityReport, Latencies, LatencyFigures, Report, Unit, Window};
 
 use super::RUN;
@@ -78,13 +79,15 @@ pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
         middle,
         upper,
     } = found.interval;
+    let (unit, resolution) = match answer.find {
+        Dimension::Rate => (Unit::PerSecond, RATE_RESOLUTION),
+        Dimension::Devices => (Unit::Devices, 1.0),
+    };
     let picked = Picked {
-        name: "capacity".to_owned(),
-        unit: Unit::PerSecond,
+        name: format!("capacity ({})", answer.find.name()),
+        unit,
         direction: Direction::Higher,
-        scale: Scale::Ratio {
-            resolution: RATE_RESOLUTION,
-        },
+        scale: Scale::Ratio { resolution },
         decides: true,
         observed: Observed {
             value: middle,

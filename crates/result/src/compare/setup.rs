@@ -43,6 +43,9 @@ const ENVIRONMENT: [&str; 12] = [
     "machine.container.cpu_quota",
 ];
 
+/// The dimension of the load that a search looked for.
+pub(super) const FIND: &str = "find";
+
 /// Address of an embedded gateway, whose port is another one in each run.
 const EMBEDDED: &str = "embedded gateway";
 
@@ -67,9 +70,9 @@ pub(super) fn differences(
         None => "-".to_owned(),
     };
     // Runs of one side that are of different loads have no common figure either.
-    // The capacity is another one by other SLOs.
+    // The capacity is another one by other SLOs, and in another dimension.
     let is_searched = base.is_searched() && change.is_searched();
-    let is_load = |name: &str| is_load(name) || is_searched && is_slo(name);
+    let is_load = |name: &str| is_load(name) || is_searched && (is_slo(name) || name == FIND);
     let is_mixed = |name: &String| {
         let several = |keys: &Keys| keys.get(name).is_some_and(|values| values.len() > 1);
         is_load(name) && (several(&of_base) || several(&of_change))
@@ -96,19 +99,19 @@ pub(super) fn has(run: &Report, ignored: &str) -> bool {
     lines.iter().any(|(key, _)| covers(ignored, key))
 }
 
-/// The load of a run as text: equal texts are one load. Of a search its SLOs belong to it.
+/// The load of a run as text: equal texts are one load. Of a search its SLOs and its dimension belong to it.
 pub(super) fn load(run: &SideRun, ignore: &[String]) -> String {
-    let is_searched = run.answer.is_some();
+    let find = run.answer.as_ref().map(|answer| answer.find.name());
     let run = &run.report;
     let mut lines = Vec::new();
     flatten("scenario", &run.scenario, &mut lines);
-    let is_load = |key: &str| is_load(key) || is_searched && is_slo(key);
+    let is_load = |key: &str| is_load(key) || find.is_some() && is_slo(key);
     lines.retain(|(key, _)| is_load(key) && !ignore.iter().any(|ignored| covers(ignored, key)));
     let lines: Vec<String> = lines
         .into_iter()
         .map(|(key, value)| format!("{key}: {value}"))
         .collect();
-    let kind = if is_searched { "capacity" } else { "run" };
+    let kind = find.map_or("run".to_owned(), |find| format!("capacity ({find})"));
     format!("{kind} {}\n{}", run.name, lines.join("\n"))
 }
 
@@ -139,7 +142,7 @@ fn is_slo(name: &str) -> bool {
 fn keys(side: &SideRuns) -> Keys {
     let mut all = Keys::new();
     for run in side.counted() {
-        for (key, value) in of_run(&run.report) {
+        for (key, value) in of_run(run) {
             let values = all.entry(key).or_default();
             if !values.contains(&value) {
                 values.push(value);
@@ -152,8 +155,11 @@ fn keys(side: &SideRuns) -> Keys {
     all
 }
 
-fn of_run(run: &Report) -> Vec<(String, String)> {
+fn of_run(run: &SideRun) -> Vec<(String, String)> {
+    let find = run.answer.as_ref().map(|answer| answer.find.name());
+    let run = &run.report;
     let mut found = vec![("muster".to_owned(), run.muster.clone())];
+    found.extend(find.map(|find| (FIND.to_owned(), find.to_owned())));
     flatten("scenario", &run.scenario, &mut found);
     for key in ENVIRONMENT {
         let pointer = format!("/{}", key.replace('.', "/"));
