@@ -1,7 +1,7 @@
 //! The folder of a result: `windows.bin` while the run goes on, the reports at its end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -116,9 +116,14 @@ impl Folder {
 
 /// Refuses a folder that holds anything but what the command itself has written there.
 pub(crate) fn refuse_foreign(path: &Path, is_own: impl Fn(&str) -> bool) -> Result<()> {
-    // A folder that cannot be read is not there, or is refused when it is written.
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let read = match fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let entries = read.with_context(|| wanted("read the result folder", path))?;
+    let names = entries
+        .iter()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
     match names.filter(|name| !is_own(name)).min() {
         Some(foreign) => bail!(
             "write a result into {}: it holds `{foreign}`, which is no part of it; name an empty or a new folder with \
@@ -246,6 +251,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("it is written");
+        let error = refuse_foreign(&file, |_| true).expect_err("it is no folder");
+        assert!(format!("{error:#}").contains(&file.display().to_string()));
+        refuse_foreign(&folder.path().join("none"), |_| false).expect("it is not there yet");
+    }
 
     #[test]
     fn runs_that_begin_in_one_second_have_folders_of_their_own() {
