@@ -9,6 +9,8 @@ mod workload;
 
 use std::time::Duration;
 
+use muster_model::Micros;
+use muster_net::Clock;
 use muster_plan::{Endpoint, KubernetesPlan};
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +23,15 @@ use crate::{Actuator, ActuatorError, Site, Wait};
 /// The interval of requests to the API server.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
+/// Time in which a server that was away may refuse what it allows: it reads its roles first.
+const ROLES_READ_WITHIN: Micros = Micros::from_secs(5);
+
 /// Sets the replicas of a workload.
 pub(crate) struct KubernetesActuator {
     cluster: Cluster,
     journal: Journal,
     original: Option<Original>,
+    clock: Clock,
 }
 
 /// The workload before the first change.
@@ -42,8 +48,17 @@ struct Seen {
     workload: Option<Workload>,
     /// The reason why the last request failed.
     failure: Option<String>,
-    was_away: bool,
+    /// The last time that the server was away, since the last request that it answered.
+    away_at: Option<Micros>,
     times_set: u32,
+}
+
+impl Seen {
+    /// Returns whether a refusal may be that of a server that has not read its roles yet.
+    fn may_pass(&self, code: u16, now: Micros) -> bool {
+        let is_starting = |at: Micros| now < at + ROLES_READ_WITHIN;
+        matches!(code, 401 | 403) && self.away_at.is_some_and(is_starting)
+    }
 }
 
 impl KubernetesActuator {
@@ -54,6 +69,7 @@ impl KubernetesActuator {
             cluster: Cluster::open(plan)?,
             journal,
             original,
+            clock: Clock::start(),
         })
     }
 
@@ -104,15 +120,17 @@ impl KubernetesActuator {
             Ok(workload) => {
                 seen.workload = Some(workload.clone());
                 seen.failure = None;
+                seen.away_at = None;
                 return Ok(Some(workload));
             }
             Err(Failure::Conflict(why)) => seen.failure = Some(why),
             Err(Failure::Away(why)) => {
                 seen.failure = Some(format!("the API server: {why}"));
-                seen.was_away = true;
+                seen.away_at = Some(self.clock.now());
             }
-            // A server that was away refuses until it has read its roles.
-            Err(Failure::Refused(status)) if seen.was_away => seen.failure = Some(status.message),
+            Err(Failure::Refused(status)) if seen.may_pass(status.code, self.clock.now()) => {
+                seen.failure = Some(status.message);
+            }
             Err(Failure::Refused(status)) => {
                 return Err(ActuatorError::Refused {
                     workload: self.cluster.described(),

@@ -180,6 +180,25 @@ fn a_server_that_is_away_for_a_while_is_survived() {
 }
 
 #[test]
+fn a_refusal_after_a_server_was_away_is_named_at_once() {
+    let away = [Answer::Of("one"), Answer::NoneTo("one")];
+    let missing = [Answer::To("one", "not-found")];
+    let forbidden = [
+        Answer::Of("one"),
+        Answer::Of("set-to-four"),
+        Answer::To("one", "forbidden"),
+    ];
+    for (answers, remedy) in [
+        (&missing[..], "correct the names"),
+        (&forbidden, "docs/scale.md"),
+    ] {
+        let answers = [&away[..], answers].concat();
+        let text = refused(WorkloadKind::Deployment, LONG, &answers);
+        assert!(text.contains(remedy), "{text}");
+    }
+}
+
+#[test]
 fn a_server_that_stays_away_is_named() {
     let away = refused(WorkloadKind::Deployment, SHORT, &[Answer::NoneTo("one")]);
     assert!(away.contains("reach the cluster"), "{away}");
