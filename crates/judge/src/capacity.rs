@@ -5,20 +5,22 @@
 //! far. An interrupted search goes on once its outcomes were recorded again.
 //!
 //! Three phases follow each other. The *ramp* multiplies the rate until a step fails, in short steps, so that the
-//! first overload is brief. The *narrowing* asks close to the middle of the interval, in longer
-//! steps the closer it comes, and in longer ones again if their outcomes contradict each other. The
-//! *confirmation* holds the lower end of the interval three times and its upper end once. An outcome that
-//! contradicts the interval moves it.
+//! first overload is brief. The *narrowing* asks close to the middle of the interval, below and above it in turn, and
+//! uses how many messages of each step were bad. The *confirmation* holds the lower end of the interval three times
+//! and its upper end once. An outcome that contradicts the interval moves it.
 //!
 //! The method, its sources and its measured errors: docs/capacity-search.md.
 
 mod answer;
 mod belief;
+mod episodes;
 mod held;
+mod margin;
 mod search;
 mod spec;
 
 pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
+pub use self::margin::{Batch, Margin, Observed};
 pub use self::search::Search;
 pub use self::spec::{SearchError, SearchSpec};

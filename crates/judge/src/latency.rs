@@ -5,6 +5,7 @@ use muster_measure::{
 };
 use muster_model::{BackendId, Micros, figure};
 
+use crate::capacity::Batch;
 use crate::commands;
 use crate::own_delay::{Decision, by_both_times, delivery};
 use crate::slo::{is_consumer_disturbed, margin, new};
@@ -39,10 +40,7 @@ pub(crate) fn evaluate(
     if let Some(reason) = why_unknown(of, scope, evidence) {
         return rule.not_evaluated(reason);
     }
-    let counters = scope
-        .above
-        .iter()
-        .filter(|a| a.latency == kept && a.bound == at_most);
+    let counters = counters(scope, kept, at_most);
     let decided = counters.map(|counter| {
         let seconds = |backend| scope.delivery(at_most, backend);
         let decision = if of == Latency::EndToEnd {
@@ -171,6 +169,25 @@ const fn kept(of: Latency) -> Result<Kept, Leg> {
         Latency::CommandResponse => Err(Leg::Response),
         Latency::CommandLoop => Err(Leg::Loop),
     }
+}
+
+/// The counters of a bound, one or one a backend.
+fn counters(scope: &ScopeSummary, of: Kept, at_most: Micros) -> impl Iterator<Item = &Above> {
+    let all = scope.above.iter();
+    all.filter(move |counter| counter.latency == of && counter.bound == at_most)
+}
+
+/// The messages that a bound counts, and those above it or without an end; once, or once a backend.
+pub(crate) fn counts_above(
+    bound: PercentileBound,
+    scope: &ScopeSummary,
+) -> impl Iterator<Item = Batch> {
+    let of = kept(bound.of).into_iter();
+    let all = of.flat_map(move |of| counters(scope, of, bound.at_most));
+    all.map(|counter| Batch {
+        messages: counter.n,
+        bad: counter.above + counter.missing,
+    })
 }
 
 fn share_above(counter: &Above) -> f64 {

@@ -29,6 +29,7 @@ mod health;
 mod judge;
 mod keep_alive;
 mod latency;
+mod margin;
 mod meanwhile;
 mod own_delay;
 mod reach;
@@ -58,6 +59,7 @@ pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
 };
 pub use judge::judge;
+pub use margin::margin;
 pub use muster_model::figure::Figure;
 pub use own_delay::OwnDelay;
 pub use reason::Reason;

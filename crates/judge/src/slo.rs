@@ -8,6 +8,7 @@ use muster_measure::{
 };
 use muster_model::{ConnectFailure, FleetId, StreamId, figure};
 
+use crate::capacity::Batch;
 use crate::latency::PercentileBound;
 use crate::own_delay::{Decision, OwnDelay};
 use crate::starved::{Apart, StarvedSeconds};
@@ -230,6 +231,17 @@ fn loss(
         .evidence(words)
         .decided_by_both(decision, OwnDelay::Consumer, since)
         .noted_if_close(allowed.margin(found.lost, found.expected))
+}
+
+/// The messages expected at each backend, and those of them that are lost.
+pub(crate) fn losses(slo: &Slo, evidence: &Evidence<'_>) -> impl Iterator<Item = Batch> {
+    (0..evidence.summary.backends.len()).map(move |at| {
+        let Loss { expected, lost } = Loss::of(arrivals(slo, at, evidence));
+        Batch {
+            messages: expected,
+            bad: lost,
+        }
+    })
 }
 
 /// A target that took nothing lost nothing: that it refused everything is judged by other rules,

@@ -1,6 +1,6 @@
 //! A search that goes on with another budget: its steps depend on the budget, those that were held do not change.
 
-use muster_judge::capacity::{Next, Outcome, Search, SearchEnd, SearchSpec, Step};
+use muster_judge::capacity::{Next, Observed, Outcome, Search, SearchEnd, SearchSpec, Step};
 use muster_model::Micros;
 
 const CAPACITY: f64 = 7_340.0;
@@ -39,7 +39,7 @@ fn end(search: &mut Search) -> SearchEnd {
             Next::End(end) => return end,
             Next::Hold(step) => {
                 let outcome = outcome(&step, search.tried().len());
-                search.record(outcome, took(&step), true);
+                search.record(&Observed::new(outcome, took(&step)));
             }
         }
     }
@@ -55,7 +55,8 @@ fn steps_of_one_budget_keep_their_rates_lengths_and_outcomes_in_a_search_with_an
             let mut search = Search::new(spec(other)).expect("a search");
             for tried in earlier.tried() {
                 is_other |= is_longer && search.next() != Next::Hold(tried.step);
-                search.replay(&tried.step, tried.outcome, took(&tried.step), true);
+                let observed = Observed::new(tried.outcome, took(&tried.step));
+                search.replay(&tried.step, &observed);
             }
             assert_eq!(
                 search.tried(),

@@ -319,9 +319,10 @@ mod tests {
                 has_recovered: true,
                 took_s: step.hold.as_secs_f64() + 2.5,
                 result_at_end: None,
+                margin: None,
                 figures,
             };
-            search.record(outcome, Micros::from_secs_f64(held.took_s), true);
+            search.record(&held.observed());
             journal += &line(&held).expect("JSON");
             steps.push(held);
         }

@@ -5,7 +5,9 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use muster_judge::capacity::{self, Interval, Outcome, Phase, Search, SearchEnd, SearchSpec};
+use muster_judge::capacity::{
+    self, Interval, Margin, Observed, Outcome, Phase, Search, SearchEnd, SearchSpec,
+};
 use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart};
 use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
@@ -130,6 +132,9 @@ pub struct CapacityStep {
     pub took_s: f64,
     /// Its result by the closed ledger of its run; null if that run was killed.
     pub result_at_end: Option<RunResult>,
+    /// Messages of the level that came nearest to its limit, from which the search went on; null if no level that decided
+    /// the outcome allows a share of messages.
+    pub margin: Option<Margin>,
     /// Its figures when it was judged.
     pub figures: Step,
 }
@@ -171,6 +176,16 @@ impl CapacityStep {
             rate: self.load,
             hold: self.hold,
             phase: self.phase,
+        }
+    }
+
+    /// What the search learns from it.
+    pub fn observed(&self) -> Observed {
+        Observed {
+            outcome: self.outcome,
+            margin: self.margin.clone(),
+            took: Micros::from_secs_f64(self.took_s),
+            has_recovered: self.has_recovered,
         }
     }
 
@@ -252,8 +267,7 @@ impl CapacityReport {
     fn lowest_failure(&self) -> Option<u64> {
         let mut search = Search::new(self.limits.clone()).ok()?;
         for held in &self.steps {
-            let took = Micros::from_secs_f64(held.took_s);
-            search.replay(&held.step(), held.outcome, took, held.has_recovered);
+            search.replay(&held.step(), &held.observed());
         }
         let lowest = search.first_failing()?;
         let fails = |step: &&CapacityStep| step.outcome == Outcome::Fail && step.load == lowest;

@@ -14,7 +14,7 @@ use muster_plan::Plan;
 use muster_report::{CapacityStep, outcome_of};
 
 use crate::live::HealthLog;
-use crate::so_far::{SoFar, steps_so_far};
+use crate::so_far::{SoFar, margin_so_far, steps_so_far};
 
 /// Time between the order of a hold and its begin, so that every thread knows of it before.
 const LEAD: Micros = Micros::from_millis(300);
@@ -239,6 +239,14 @@ impl CapacitySearch {
         }
     }
 
+    /// The seconds in which the parts of a step begin.
+    fn parts(&self, holding: &Holding) -> Vec<u32> {
+        let length = self.search.batch(holding.until - holding.from);
+        let seconds = length.get().div_ceil(1_000_000).max(1) as usize;
+        let all = holding.from.second()..holding.until.second();
+        all.step_by(seconds).collect()
+    }
+
     fn judge(&mut self, holding: &Holding, standing: &Standing, has_recovered: bool) -> Result<()> {
         let Holding { step, from, until } = *holding;
         let timeline = standing.timeline.stopped(until);
@@ -261,6 +269,8 @@ impl CapacitySearch {
         let of_hold =
             of_hold.ok_or_else(|| anyhow!("judge the step from {from}: it has no figures"))?;
         let figures = steps.swap_remove(of_hold);
+        let outcome = outcome_of(figures.result);
+        let margin = margin_so_far(&so_far, &self.parts(holding), outcome);
         let since = self.spent_until.replace(standing.now).unwrap_or(from);
         let mut held = CapacityStep {
             number: self.held.len() as u64 + 1,
@@ -268,16 +278,17 @@ impl CapacitySearch {
             load: step.rate,
             hold: step.hold,
             phase: step.phase,
-            outcome: outcome_of(figures.result),
+            outcome,
             has_recovered,
             took_s: (standing.now - since).as_secs_f64(),
             result_at_end: None,
+            margin,
             figures,
         };
         // A load that is too high delays messages; it lets some through.
         let has_passed = self.held.iter().any(|step| step.outcome == Outcome::Pass);
         held.has_recovered &= !(has_passed && held.is_dead());
-        record(&mut self.search, &held);
+        self.search.replay(&held.step(), &held.observed());
         self.held.push(held);
         // The target is at rest, so that nothing of the steps before is needed any more.
         self.windows.forget_before(until.second());
@@ -289,13 +300,10 @@ impl CapacitySearch {
 fn searched(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Search> {
     let search = Search::new(spec);
     let mut search = search.map_err(|error| anyhow!("search a capacity: {error}"))?;
-    steps.iter().for_each(|step| record(&mut search, step));
+    for step in steps {
+        search.replay(&step.step(), &step.observed());
+    }
     Ok(search)
-}
-
-fn record(search: &mut Search, step: &CapacityStep) {
-    let took = Micros::from_secs_f64(step.took_s);
-    search.replay(&step.step(), step.outcome, took, step.has_recovered);
 }
 
 /// The end of a search that is over after these steps; none if it goes on.

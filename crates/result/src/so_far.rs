@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_judge::{Ending, Evidence, GeneratorHealth, Hints, judge_step};
+use muster_judge::capacity::{Margin, Outcome};
+use muster_judge::{Ending, Evidence, GeneratorHealth, Hints, judge_step, margin};
 use muster_load::StreamSchedule;
-use muster_measure::{Calendar, Closing, RecorderPlan, Timeline, WindowDelta};
+use muster_measure::{Calendar, Closing, RecorderPlan, Summary, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
 use muster_plan::Plan;
 use muster_report::{JudgedStep, Step};
@@ -24,53 +25,80 @@ pub(crate) struct SoFar<'a> {
     pub(crate) now: Micros,
 }
 
-/// The steps of a run that goes on, judged by what is known so far. Its senders and consumers read one clock.
+/// The steps of a run that goes on, judged by what is known so far.
 pub(crate) fn steps_so_far(so_far: &SoFar<'_>) -> Vec<Step> {
-    let SoFar { plan, now, .. } = *so_far;
+    let plan = so_far.plan;
     let planned = plan.steps(so_far.timeline.measure);
     let starts: Vec<u32> = planned.iter().map(|step| step.from.second()).collect();
-    let closing = Closing {
-        plan: so_far.recorder,
-        windows: so_far.windows,
-        identity: None,
-        account: None,
-        calendar: Some(so_far.calendar),
-        timeline: so_far.timeline,
-        end: now,
-        listening: Listening::until(now),
-        devices_until: now,
-        has_one_clock: true,
-        quiet: plan.phases.settle.quiet,
-        lost_ranges_most: 0,
-    };
-    let (summary, steps) = (closing.summary(), closing.steps_so_far(&starts));
-    let backends = plan.backends.iter().map(|backend| backend.name.clone());
-    let backends: Vec<String> = backends.collect();
-    let fleets: Vec<String> = plan.fleets.iter().map(|fleet| fleet.name.clone()).collect();
-    let streams = stream_evidence(plan, so_far.schedules, so_far.timeline, false);
-    let evidence = Evidence {
-        summary: &summary,
-        windows: so_far.windows,
-        health: so_far.health,
-        streams: &streams,
-        fleets: &fleets,
-        reason_strings: &BTreeMap::new(),
-        hints: &Hints::default(),
-        backends: &backends,
-        ending: &Ending::Planned,
-        is_part: false,
-        found: &[],
-    };
-    let judged = steps.iter().zip(&planned);
-    let judged = judged.map(|(step, planned)| JudgedStep {
-        rate: planned.rate,
-        rate_until: planned.rate_until,
-        is_hold: planned.is_hold,
-        summary: step,
-        verdict: planned
-            .is_hold
-            .then(|| judge_step(&plan.rules, &evidence, step))
-            .flatten(),
-    });
-    Step::all(&judged.collect::<Vec<_>>())
+    so_far.of_parts(&starts, |evidence, steps| {
+        let judged = steps.iter().zip(&planned);
+        let judged = judged.map(|(step, planned)| JudgedStep {
+            rate: planned.rate,
+            rate_until: planned.rate_until,
+            is_hold: planned.is_hold,
+            summary: step,
+            verdict: planned
+                .is_hold
+                .then(|| judge_step(&plan.rules, evidence, step))
+                .flatten(),
+        });
+        Step::all(&judged.collect::<Vec<_>>())
+    })
+}
+
+/// The margin of the step that is the last, whose parts begin in these seconds.
+pub(crate) fn margin_so_far(so_far: &SoFar<'_>, parts: &[u32], outcome: Outcome) -> Option<Margin> {
+    let begin = Micros::from_secs(u64::from(*parts.first()?));
+    // What was before is a part too: the first one begins with the measured phase.
+    let starts: Vec<u32> = [&[0], parts].concat();
+    so_far.of_parts(&starts, |evidence, steps| {
+        let of_step = steps.iter().filter(|part| part.timeline.measure >= begin);
+        let of_step: Vec<&Summary> = of_step.collect();
+        margin(&so_far.plan.rules, evidence, &of_step, outcome)
+    })
+}
+
+impl SoFar<'_> {
+    /// Hands on the figures of the parts of the run that begin in these seconds. Senders and consumers of the run read one
+    /// clock.
+    fn of_parts<T>(
+        &self,
+        starts: &[u32],
+        report: impl FnOnce(&Evidence<'_>, &[Summary]) -> T,
+    ) -> T {
+        let Self { plan, now, .. } = *self;
+        let closing = Closing {
+            plan: self.recorder,
+            windows: self.windows,
+            identity: None,
+            account: None,
+            calendar: Some(self.calendar),
+            timeline: self.timeline,
+            end: now,
+            listening: Listening::until(now),
+            devices_until: now,
+            has_one_clock: true,
+            quiet: plan.phases.settle.quiet,
+            lost_ranges_most: 0,
+        };
+        let (summary, parts) = (closing.summary(), closing.steps_so_far(starts));
+        let backends = plan.backends.iter().map(|backend| backend.name.clone());
+        let backends: Vec<String> = backends.collect();
+        let fleets: Vec<String> = plan.fleets.iter().map(|fleet| fleet.name.clone()).collect();
+        let streams = stream_evidence(plan, self.schedules, self.timeline, false);
+        let evidence = Evidence {
+            summary: &summary,
+            windows: self.windows,
+            health: self.health,
+            streams: &streams,
+            fleets: &fleets,
+            reason_strings: &BTreeMap::new(),
+            hints: &Hints::default(),
+            backends: &backends,
+            ending: &Ending::Planned,
+            is_part: false,
+            found: &[],
+        };
+        report(&evidence, &parts)
+    }
 }

@@ -1,37 +1,47 @@
 //! Probabilities of each rate to be the capacity, from the steps of a search.
 //!
-//! The chance that a step passes falls with its rate as a logistic curve of the logarithm, as in the
-//! measurement of thresholds by yes and no (A. B. Watson and D. G. Pelli, QUEST, 1983). The curve's place is the
-//! capacity. Its steepness (*spread*) depends on the target's noise. Its lag is the distance of its middle from
-//! the capacity: a short step may miss the rare events that break a level in the long run, and so passes too easily.
-//! Each combination of the three has a weight, and each outcome multiplies it by the chance of that outcome
-//! (Bayes' rule).
+//! Close to the capacity, the logarithm of the share of bad messages grows linearly with the logarithm of the rate.
+//! The rate with the allowed share is the capacity (*place*). The steepness (*slope*) and the number of episodes of
+//! bad messages in a long step ([`super::episodes`]) are unknown too. Each combination of the three has a weight, and
+//! each step multiplies it by the probability of its figures (Bayes' rule).
+//!
+//! The line holds only near the capacity. So a step far away counts less by its figures and more by its outcome
+//! alone: it passed or failed.
 
 use muster_model::Micros;
 use serde::{Deserialize, Serialize};
 
 use super::answer::Outcome;
+use super::episodes::Episodes;
+use super::margin::Margin;
 
-/// Places of the curve that are distinguished.
-const PLACES: usize = 600;
-/// Steepness of the curve for a long step, as the relative distance over which the odds of a pass change by the
-/// factor e. A target whose limit is sharp has the first, one whose figures fluctuate the last.
-const SPREADS: [f64; 6] = [0.004, 0.008, 0.016, 0.032, 0.064, 0.128];
-/// Each spread is this many times less likely than the one before it, as long as nothing is known.
-const SHARPER: f64 = 1.5;
-/// Distances of the curve's middle from the capacity, in spreads.
-const LAGS: [f64; 3] = [0.0, 0.8, 1.6];
-const CURVES: usize = SPREADS.len() * LAGS.len();
-/// The chance that a long step says the opposite of what the curve says, for other reasons.
+/// Places that are distinguished.
+const PLACES: usize = 100;
+/// Slopes: 1, and each of the others this many times the one before.
+const SLOPES: usize = 8;
+const STEEPER: f64 = 1.8;
+/// Episodes in a long step at the capacity.
+const EPISODES: [f64; 7] = [30.0, 10.0, 3.3, 1.1, 0.37, 0.12, 0.04];
+const CURVES: usize = SLOPES * EPISODES.len();
+/// Logarithms of the share of bad messages by the allowed one, between which the likelihood is interpolated.
+const EXCESS_FROM: f64 = -14.0;
+const EXCESS_TO: f64 = 6.0;
+const EXCESSES: usize = 81;
+/// Distance of a step from the capacity, as a logarithm, at which its figures count for a quarter. It is larger as long
+/// as the capacity is known less well.
+const NEAR: f64 = 0.12;
+/// The chance that a long step says nothing of the target.
 const LAPSE: f64 = 0.01;
+/// The chance that the figures of a long step, and of the shortest, say nothing of the target.
+const STRAY: f64 = 0.001;
+const STRAY_SHORT: f64 = 0.14;
 /// The chance that the shortest step passes although the target would fail in time, for a cache or a buffer takes
-/// time to fill. It falls to [`LAPSE`] with the length of the step.
-const TOO_SHORT: f64 = 0.2;
-/// The chance that the shortest step fails although the target would pass in time: it may be cold. It falls as
-/// [`TOO_SHORT`] does.
-const COLD: f64 = 0.1;
-/// The part of the probability at an end of the range at which the range is too narrow.
-const AT_EDGE: f64 = 0.002;
+/// time to fill.
+const TOO_SHORT: f64 = 0.19;
+/// The chance that a cold target fails although it would pass later.
+const COLD: f64 = 0.2;
+/// The chance that a step fails below the capacity if it has hardly any episodes.
+const UNLUCKY: f64 = 0.3;
 
 /// A range of rates in which the capacity lies with a stated probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -51,131 +61,247 @@ impl Interval {
     }
 }
 
-/// A clear outcome.
-#[derive(Debug, Clone, Copy)]
+/// Values for each excess.
+type Row = [f64; EXCESSES];
+
+/// A step with a clear outcome.
+#[derive(Debug, Clone)]
 pub(super) struct Evidence {
+    /// Logarithm of its rate.
+    rate: f64,
+    is_pass: bool,
+    /// The part of a long step that it was held.
+    share: f64,
+    /// True if the target may have been cold.
+    is_cold: bool,
+    /// Logarithms of the probability of its figures; without figures, of its outcome.
+    figures: Vec<Row>,
+    has_margin: bool,
+}
+
+/// A step before its evidence is weighed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
     pub(super) rate: f64,
     pub(super) hold: Micros,
-    pub(super) is_pass: bool,
+    /// The length of a long step.
+    pub(super) long: Micros,
+    pub(super) is_cold: bool,
 }
 
 impl Evidence {
     /// None for an unclear outcome, which says nothing.
-    pub(super) fn new(rate: f64, hold: Micros, outcome: Outcome) -> Option<Self> {
+    pub(super) fn new(step: &Hold, outcome: Outcome, margin: Option<&Margin>) -> Option<Self> {
         let is_pass = match outcome {
             Outcome::Pass => true,
             Outcome::Fail => false,
             Outcome::Unclear => return None,
         };
-        Some(Self {
-            rate,
-            hold,
+        let mut evidence = Self {
+            rate: step.rate.ln(),
             is_pass,
-        })
+            share: as_float(step.hold) / as_float(step.long),
+            is_cold: step.is_cold,
+            figures: Vec::new(),
+            has_margin: margin.is_some(),
+        };
+        let of_episodes = |episodes: &f64| match margin {
+            Some(margin) => {
+                let frequency = episodes / (step.rate * step.long.as_secs_f64());
+                rows(|excess| evidence.of_figures(margin, frequency, excess))
+            }
+            None => rows(|excess| evidence.of_outcome(excess)),
+        };
+        evidence.figures = EPISODES.iter().map(of_episodes).collect();
+        Some(evidence)
+    }
+
+    fn missing(&self) -> f64 {
+        (1.0 - self.share).max(0.0)
+    }
+
+    fn of_figures(&self, margin: &Margin, frequency: f64, excess: f64) -> f64 {
+        let ratio = margin.ratio();
+        let episodes = Episodes {
+            allowed: margin.allowed,
+            frequency,
+            cut: Episodes::cut(ratio),
+        };
+        let (mut figures, mut anything) = (0.0, 0.0);
+        for batch in &margin.batches {
+            figures += episodes.ln_likelihood(batch, excess);
+            let (bad, messages) = (batch.bad as f64, batch.messages as f64);
+            anything -= (bad * episodes.cut + 1.0).ln() + (messages + 1.0).ln().max(1.0).ln();
+        }
+        let stray = STRAY + STRAY_SHORT * self.missing();
+        let most = f64::max(figures, anything);
+        let sum = (1.0 - stray) * (figures - most).exp() + stray * (anything - most).exp();
+        most + sum.ln()
+    }
+
+    /// A step passes as likely as not at the capacity, and is the less likely to pass the more bad messages it has.
+    fn of_outcome(&self, excess: f64) -> f64 {
+        let holds = 0.5_f64.powf(excess.exp());
+        let (false_pass, false_fail) = (self.too_short(), self.too_cold());
+        let pass = false_pass + (1.0 - false_pass - false_fail) * holds;
+        if self.is_pass { pass } else { 1.0 - pass }.ln()
+    }
+
+    fn too_short(&self) -> f64 {
+        LAPSE + TOO_SHORT * self.missing()
+    }
+
+    fn too_cold(&self) -> f64 {
+        if self.is_cold { COLD } else { LAPSE }
+    }
+
+    /// Logarithms of the probability of the outcome, below the capacity and above it, for each number of episodes.
+    fn sides(&self) -> Vec<[f64; 2]> {
+        let of_episodes = |episodes: &f64| {
+            let expected = episodes * self.share;
+            let (short, cold) = (self.too_short(), self.too_cold());
+            let false_pass = short + (1.0 - short) * (-expected).exp();
+            let false_fail = cold + (1.0 - cold) * UNLUCKY / (1.0 + expected);
+            match self.is_pass {
+                true => [(1.0 - false_fail).ln(), false_pass.ln()],
+                false => [false_fail.ln(), (1.0 - false_pass).ln()],
+            }
+        };
+        EPISODES.iter().map(of_episodes).collect()
+    }
+
+    /// The part to which the figures count, if the capacity is about there.
+    fn weight(&self, near: Option<&Interval>) -> f64 {
+        match near {
+            _ if !self.has_margin => 1.0,
+            _ if self.is_cold => 0.0,
+            None => 1.0,
+            Some(near) => {
+                let scale = NEAR.max((near.upper / near.lower).ln());
+                let distance = (self.rate - near.middle.ln()) / scale;
+                (1.0 + distance * distance).powi(-2)
+            }
+        }
     }
 }
 
-/// The weights of all places, spreads and lags.
+fn rows(of: impl Fn(f64) -> f64) -> Row {
+    let step = (EXCESS_TO - EXCESS_FROM) / (EXCESSES - 1) as f64;
+    std::array::from_fn(|at| of(EXCESS_FROM + step * at as f64))
+}
+
+/// The place of an excess among those of a row: the one before it, and the part of the way to the next.
+fn place_in_row(excess: f64) -> (usize, f64) {
+    let last = (EXCESSES - 1) as f64;
+    let at = (excess - EXCESS_FROM) / (EXCESS_TO - EXCESS_FROM) * last;
+    let at = at.clamp(0.0, last);
+    let before = (at as usize).min(EXCESSES - 2);
+    (before, at - before as f64)
+}
+
+/// What is known of the capacity.
 #[derive(Debug, Clone)]
 pub(super) struct Belief {
     /// Logarithms of the rates.
     places: Vec<f64>,
-    /// Weights, curve by curve for each place.
-    weights: Vec<[f64; CURVES]>,
-    /// The length to which the spreads belong.
-    long: Micros,
+    /// The probability of each.
+    masses: Vec<f64>,
+    slope: f64,
+    episodes: f64,
 }
 
 impl Belief {
-    /// Nothing is known but that the capacity lies between two rates, each place as likely as any other.
-    pub(super) fn between(lowest: f64, highest: f64, long: Micros) -> Self {
+    /// The probabilities of rates in a range, each as likely as any other before the evidence. The capacity is about
+    /// `near`, if that is known.
+    pub(super) fn new(
+        evidence: &[&Evidence],
+        (lowest, highest): (f64, f64),
+        near: Option<&Interval>,
+    ) -> Self {
         let (from, to) = (lowest.ln(), highest.ln());
         let place = |at: usize| from + (to - from) * at as f64 / (PLACES - 1) as f64;
-        let mut weights = [0.0; CURVES];
-        for (at, weight) in weights.iter_mut().enumerate() {
-            *weight = SHARPER.powi(-((at / LAGS.len()) as i32));
-        }
-        Self {
-            places: (0..PLACES).map(place).collect(),
-            weights: vec![weights; PLACES],
-            long,
-        }
-    }
-
-    /// Takes the outcome of a step into account.
-    pub(super) fn learn(&mut self, evidence: &Evidence) {
-        let rate = evidence.rate.ln();
-        let share = evidence.hold.get() as f64 / self.long.get() as f64;
-        let missing = (1.0 - share).max(0.0);
-        let false_pass = LAPSE + (TOO_SHORT - LAPSE) * missing;
-        let false_fail = LAPSE + (COLD - LAPSE) * missing;
-        let mut curves = [(0.0, 0.0); CURVES];
-        for (at, curve) in curves.iter_mut().enumerate() {
-            let spread = SPREADS[at / LAGS.len()] / share.sqrt();
-            *curve = (spread, spread * LAGS[at % LAGS.len()]);
-        }
-        let mut most = 0.0_f64;
-        for (place, weights) in self.places.iter().zip(&mut self.weights) {
-            for ((spread, lag), weight) in curves.iter().zip(weights) {
-                let holds = 1.0 / (1.0 + ((rate - place - lag) / spread).exp());
-                let pass = false_pass + (1.0 - false_fail - false_pass) * holds;
-                *weight *= if evidence.is_pass { pass } else { 1.0 - pass };
-                most = most.max(*weight);
+        let places: Vec<f64> = (0..PLACES).map(place).collect();
+        let mut logarithms = vec![[0.0; CURVES]; PLACES];
+        for evidence in evidence {
+            let (weight, sides) = (evidence.weight(near), evidence.sides());
+            for (place, curves) in places.iter().zip(&mut logarithms) {
+                let distance = evidence.rate - place;
+                let side = usize::from(distance > 0.0);
+                let mut slope = 1.0;
+                for of_slope in curves.chunks_exact_mut(EPISODES.len()) {
+                    let (at, part) = place_in_row(slope * distance);
+                    let rows = evidence.figures.iter().zip(&sides);
+                    for ((row, sides), curve) in rows.zip(of_slope) {
+                        let figures = row[at] + part * (row[at + 1] - row[at]);
+                        *curve += weight * figures + (1.0 - weight) * sides[side];
+                    }
+                    slope *= STEEPER;
+                }
             }
         }
-        // The largest weight is 1 again, so that no long search ends in numbers too small to tell apart.
-        self.weights
-            .iter_mut()
-            .flatten()
-            .for_each(|weight| *weight /= most);
+        Self::from_logarithms(places, &logarithms)
+    }
+
+    fn from_logarithms(places: Vec<f64>, logarithms: &[[f64; CURVES]]) -> Self {
+        let all = logarithms.iter().flatten();
+        let most = all.copied().fold(f64::NEG_INFINITY, f64::max);
+        let (mut whole, mut slope, mut episodes) = (0.0, 0.0, 0.0);
+        let mut mass = |curves: &[f64; CURVES]| {
+            let mut sum = 0.0;
+            for (at, logarithm) in curves.iter().enumerate() {
+                let weight = (logarithm - most).exp();
+                sum += weight;
+                slope += weight * (at / EPISODES.len()) as f64 * STEEPER.ln();
+                episodes += weight * EPISODES[at % EPISODES.len()].ln();
+            }
+            whole += sum;
+            sum
+        };
+        let masses: Vec<f64> = logarithms.iter().map(&mut mass).collect();
+        Self {
+            places,
+            masses: masses.into_iter().map(|mass| mass / whole).collect(),
+            slope: (slope / whole).exp(),
+            episodes: (episodes / whole).exp(),
+        }
     }
 
     /// The interval that holds the capacity with this probability, as much left out below as above.
     pub(super) fn interval(&self, probability: f64) -> Interval {
         let out = (1.0 - probability) / 2.0;
-        let [lower, middle, upper] = self.quantiles([out, 0.5, 1.0 - out]);
         Interval {
-            lower,
-            middle,
-            upper,
+            lower: self.quantile(out),
+            middle: self.quantile(0.5),
+            upper: self.quantile(1.0 - out),
         }
     }
 
-    /// The rates that the capacity lies below with these probabilities, which ascend.
-    pub(super) fn quantiles<const N: usize>(&self, parts: [f64; N]) -> [f64; N] {
-        let masses: Vec<f64> = self
-            .weights
-            .iter()
-            .map(|curves| curves.iter().sum())
-            .collect();
-        let whole: f64 = masses.iter().sum();
-        parts.map(|part| {
-            let mut below = 0.0;
-            let reached = masses.iter().position(|mass| {
-                below += mass / whole;
-                below >= part
-            });
-            self.places[reached.unwrap_or(PLACES - 1)].exp()
-        })
-    }
-
-    /// The spread of a step of this length: the mean of the logarithms of all spreads by their weights.
-    pub(super) fn spread(&self, hold: Micros) -> f64 {
-        let (mut sum, mut whole) = (0.0, 0.0);
-        for curves in &self.weights {
-            for (at, weight) in curves.iter().enumerate() {
-                sum += weight * SPREADS[at / LAGS.len()].ln();
-                whole += weight;
+    /// The rate that the capacity lies below with this probability.
+    pub(super) fn quantile(&self, part: f64) -> f64 {
+        let step = self.places[1] - self.places[0];
+        let mut below = 0.0;
+        for (place, mass) in self.places.iter().zip(&self.masses) {
+            if below + mass >= part {
+                return (place + step * ((part - below) / mass - 0.5)).exp();
             }
+            below += mass;
         }
-        (sum / whole).exp() * (self.long.get() as f64 / hold.get() as f64).sqrt()
+        self.places[PLACES - 1].exp()
     }
 
-    /// Returns whether the capacity may well lie below or above the range.
-    pub(super) fn is_at_edge(&self) -> [bool; 2] {
-        let mass = |curves: &[f64; CURVES]| curves.iter().sum::<f64>();
-        let whole: f64 = self.weights.iter().map(mass).sum();
-        let ends = [self.weights.first(), self.weights.last()];
-        ends.map(|end| end.is_some_and(|end| mass(end) > AT_EDGE * whole))
+    /// Long steps that a step has to take until its outcome at this distance from the capacity, as a logarithm, lies
+    /// this number of standard deviations from the other outcome.
+    pub(super) fn steps_needed(&self, distance: f64, deviations: f64) -> f64 {
+        let one = 2.0 * (distance * self.slope / 2.0).sinh();
+        (deviations / one).powi(2) / self.episodes
     }
+
+    /// The probabilities of the lowest and the highest rate of the range.
+    pub(super) fn at_edges(&self) -> [f64; 2] {
+        [self.masses[0], self.masses[PLACES - 1]]
+    }
+}
+
+fn as_float(time: Micros) -> f64 {
+    time.get() as f64
 }

@@ -9,22 +9,17 @@ use super::belief::Evidence;
 const TRIES: usize = 3;
 
 /// A step with a decided outcome: of repeated ones the median.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) rate: f64,
     pub(super) hold: Micros,
     pub(super) outcome: Outcome,
-}
-
-impl Held {
-    /// None for an unclear outcome, which says nothing.
-    pub(super) fn evidence(&self) -> Option<Evidence> {
-        Evidence::new(self.rate, self.hold, self.outcome)
-    }
+    /// None for an unclear outcome.
+    pub(super) evidence: Option<Evidence>,
 }
 
 /// The outcome of a step with these holds: the median of [`TRIES`] once one of them was unclear; none while it has to
-/// be repeated.
+/// be repeated. A clear one is the outcome of the last hold.
 pub(super) fn decided(mut tries: Vec<Outcome>) -> Option<Outcome> {
     if let [outcome @ (Outcome::Pass | Outcome::Fail)] = tries[..] {
         return Some(outcome);

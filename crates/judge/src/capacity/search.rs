@@ -3,8 +3,9 @@
 use muster_model::Micros;
 
 use super::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
-use super::belief::{Belief, Interval};
+use super::belief::{Belief, Evidence, Hold, Interval};
 use super::held::{Held, decided};
+use super::margin::Observed;
 use super::spec::{SearchError, SearchSpec};
 
 /// Probability with which the capacity lies in the stated interval.
@@ -20,31 +21,39 @@ const FAILS_AT_FIRST: usize = 2;
 /// The range of rates that a capacity is sought in: from the first that failed by this factor down, and by
 /// [`GROWTH`] up. It is widened by the same factors if the capacity seems to lie outside.
 const DOWN: f64 = 4.0;
+/// Keeps the stated width at most the allowed one.
+const ROUNDING: f64 = 1e-9;
 /// Room below the first rate and above the highest.
 const ROOM: f64 = 1.25;
-/// An interval wider than this is asked in short steps, one narrower than [`NARROW`] in long ones.
-const WIDE: f64 = 0.5;
+/// The range of a belief has this much room beyond the rates that the one before it left, and grows by this factor if
+/// the capacity seems to lie outside.
+const BEYOND: f64 = 1.15;
+const WIDER: f64 = 1.5;
+/// The part of the probability at an end of the range at which the range is too narrow.
+const AT_EDGE: f64 = 0.0005;
+/// Times that a range is widened after a step.
+const WIDENINGS: usize = 3;
+/// The time in which the target may be cold: steps that begin in it direct the search, their figures prove nothing.
+const COLD: Micros = Micros::from_secs(60);
+/// Once the half of the probability around the middle lies within this factor, steps alternate below and above it, at
+/// least [`ASIDE`] away.
+const HALF: f64 = 1.15;
+const ASIDE: f64 = 1.045;
+/// An interval narrower than this is asked in steps as long as a confirmation takes, one wider than [`WIDE`] in long
+/// ones.
 const NARROW: f64 = 0.15;
-/// An interval narrower than this is asked near its ends in turn.
-const ENDS: f64 = 0.3;
-/// Parts of the probability that lie below the rates that are asked in turn.
-const PARTS: [f64; 2] = [0.25, 0.75];
-/// Narrowing goes on until the interval has this part of the stated width, as long as time is left: so the middle is
-/// nearer to the capacity.
-const AIM: f64 = 0.7;
-/// Narrow steps are held until this is their spread, as a part of the stated width.
-const SPREAD: f64 = 0.2;
-/// A step is held this many times a long one at the most, and for this part of the time left, if that is more
-/// than a long one.
-const LONGEST: f64 = 8.0;
-const PART_OF_LEFT: f64 = 0.125;
-/// Distance of a stated end from the middle, in spreads: so far away nearly every step has the expected outcome.
-const MARGIN: f64 = 2.0;
-
-/// The spread of a long step, as a part of the stated width, at which short steps that passed prove nothing.
-const NOISY: f64 = 0.5;
-/// The part of all steps that may contradict an answer.
-const CONTRADICTING: f64 = 0.1;
+const WIDE: f64 = 0.5;
+/// A confirmation begins once the interval has this part of the stated width, and an answer is given only then.
+const AIM: f64 = 0.65;
+/// The same once the time that is left suffices for one confirmation only.
+const LAST_AIM: f64 = 1.2;
+const LAST: f64 = 5.0;
+/// A confirmation ends without an answer if the middle comes this near to an end of what it confirms.
+const DRIFT: f64 = 1.015;
+/// The outcome of a step at an end of the stated interval lies this number of standard deviations from the other one.
+const DEVIATIONS: f64 = 2.0;
+/// The part of the time left that a step takes at the most, unless a long one takes more.
+const PART_OF_LEFT: f64 = 0.23;
 
 /// An interval whose ends are being held.
 #[derive(Debug, Clone, Copy)]
@@ -54,13 +63,6 @@ struct Confirming {
     hold: Micros,
     /// Number of steps that were held before.
     since: usize,
-}
-
-/// The range of a belief.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    lowest: f64,
-    highest: f64,
 }
 
 /// A search under way.
@@ -74,7 +76,7 @@ pub struct Search {
     /// Holds of the step that is repeated now.
     repeated: usize,
     /// Known once a step has failed above one that passed.
-    belief: Option<(Belief, Range)>,
+    belief: Option<Belief>,
     confirming: Option<Confirming>,
     spent: Micros,
     lost_at: Option<f64>,
@@ -113,13 +115,12 @@ impl Search {
         self.next.clone()
     }
 
-    /// Takes the outcome of the step that [`Search::next`] named. `took` is its whole time, with the pause that
-    /// followed it; `has_recovered` is false if the target did not come back to rest in that pause.
-    pub fn record(&mut self, outcome: Outcome, took: Micros, has_recovered: bool) {
+    /// Takes what came of the step that [`Search::next`] named.
+    pub fn record(&mut self, observed: &Observed) {
         let Next::Hold(step) = self.next else {
             return;
         };
-        self.pass_time(&step, took, has_recovered);
+        let outcome = observed.outcome;
         self.repeated += 1;
         let from = self.tried.len() + 1 - self.repeated;
         let outcomes = self.tried[from..].iter().map(|tried| tried.outcome);
@@ -131,16 +132,28 @@ impl Search {
         });
         if let Some(outcome) = decided {
             self.repeated = 0;
-            self.decide(&step, outcome);
+            self.hold(&step, outcome, observed);
+        }
+        self.spent += observed.took;
+        if !observed.has_recovered {
+            self.lost_at = Some(step.rate);
+        }
+        if decided.is_some() {
+            self.weigh();
         }
         self.next = self.plan();
     }
 
-    /// Takes the outcome of a step that an earlier run held, as [`Search::record`] does. Steps depend on the budget: with
+    /// Takes what came of a step that an earlier run held, as [`Search::record`] does. Steps depend on the budget: with
     /// another one, [`Search::next`] need not name the step that was held.
-    pub fn replay(&mut self, step: &Step, outcome: Outcome, took: Micros, has_recovered: bool) {
+    pub fn replay(&mut self, step: &Step, observed: &Observed) {
         self.next = Next::Hold(*step);
-        self.record(outcome, took, has_recovered);
+        self.record(observed);
+    }
+
+    /// The length of the parts of a step of this length whose figures are counted apart.
+    pub fn batch(&self, hold: Micros) -> Micros {
+        self.spec.batch(hold)
     }
 
     /// Every hold so far, in order, also those whose outcome a repetition replaced.
@@ -163,13 +176,6 @@ impl Search {
         self.spec.budget - self.spent
     }
 
-    fn pass_time(&mut self, step: &Step, took: Micros, has_recovered: bool) {
-        self.spent += took;
-        if !has_recovered {
-            self.lost_at = Some(step.rate);
-        }
-    }
-
     fn plan(&self) -> Next {
         let (known, passed) = (self.known(), self.passed());
         if let Some(rate) = self.lost_at {
@@ -190,8 +196,8 @@ impl Search {
         }
         let step = match (&self.belief, &self.confirming) {
             (None, _) => self.ramp(),
-            (Some(_), Some(confirming)) => self.confirm(confirming),
-            (Some((belief, _)), None) => self.narrow(belief),
+            (Some(belief), Some(confirming)) => self.confirm(confirming, belief),
+            (Some(belief), None) => self.narrow(belief),
         };
         match step {
             Ok(step) => self.within_budget(step),
@@ -264,8 +270,8 @@ impl Search {
         Ok((unclear * passed).sqrt())
     }
 
-    /// The middle while little is known, then below and above it in turn: what is asked at the middle says
-    /// little of the ends.
+    /// The middle while little is known, then below and above it in turn: that shows how steep the share of bad
+    /// messages grows.
     fn narrow(&self, belief: &Belief) -> Result<Step, SearchEnd> {
         let SearchSpec { first, most, .. } = self.spec;
         let interval = belief.interval(CONFIDENCE);
@@ -275,45 +281,65 @@ impl Search {
         if interval.lower >= most {
             return Err(SearchEnd::AtLeast { rate: most });
         }
-        let part = match interval.width() > ENDS {
-            true => 0.5,
-            false => PARTS[self.held.len() % PARTS.len()],
+        let [lower, upper] = [0.25, 0.75].map(|part| belief.quantile(part));
+        let rate = match upper / lower > HALF {
+            true => interval.middle,
+            false if self.held.len().is_multiple_of(2) => lower.min(interval.middle / ASIDE),
+            false => upper.max(interval.middle * ASIDE),
         };
         // After an unclear step a longer one below it: a lower rate is easier on the generator.
-        let more = f64::from(1 << self.unclear_in_a_row());
-        let [rate] = belief.quantiles([part / more]);
+        let more = 1 << self.unclear_in_a_row();
+        let rate = match more {
+            1 => rate,
+            _ => rate.min(belief.quantile(0.25 / f64::from(more))),
+        };
         let highest = self.passed().map_or(first, |passed| passed * GROWTH);
-        // From short to long by the logarithm of the width.
+        // Longer the narrower, by the logarithm of the width.
         let near = ((WIDE / interval.width()).ln() / (WIDE / NARROW).ln()).clamp(0.0, 1.0);
-        let (short, long) = (as_float(self.spec.short), as_float(self.long(belief)));
-        // What contradicted shorter steps is not settled by another of these.
-        let longest = self.held.iter().map(|held| held.hold).max();
-        let hold = (short + (long - short) * near).max(longest.map_or(0.0, as_float).min(long));
+        let (long, longest) = (as_float(self.spec.long), as_float(self.long(belief)));
+        let hold = Micros((long + (longest - long) * near) as u64);
         Ok(Step {
             rate: rate.min(highest).min(most),
-            hold: Micros((hold * more) as u64),
+            hold: Micros(whole(hold).get() * more as u64),
             phase: Phase::Narrow,
         })
     }
 
-    fn confirm(&self, confirming: &Confirming) -> Result<Step, SearchEnd> {
+    /// The lower end once, then the upper end, then the lower end until it has passed [`CONFIRMATIONS`] times. If the
+    /// interval is still too wide by then, both ends in turn.
+    fn confirm(&self, confirming: &Confirming, belief: &Belief) -> Result<Step, SearchEnd> {
         let interval = confirming.interval;
         let fresh = &self.held[confirming.since..];
         let is_lower = |held: &&Held| {
             held.outcome == Outcome::Pass
-                && held.rate >= interval.lower
+                && held.rate == interval.lower
                 && held.hold >= confirming.hold
         };
         let is_upper = |held: &Held| held.outcome == Outcome::Fail && held.rate == interval.upper;
-        let (rate, phase) = if fresh.iter().filter(is_lower).count() < CONFIRMATIONS {
-            (interval.lower, Phase::ConfirmLower)
-        } else if fresh.iter().any(is_upper) {
-            return Err(SearchEnd::Found(Capacity {
-                interval,
-                first_failing: self.first_failing().unwrap_or(interval.upper),
-            }));
-        } else {
-            (interval.upper, Phase::ConfirmUpper)
+        let (passed, failed) = (
+            fresh.iter().filter(is_lower).count(),
+            fresh.iter().any(is_upper),
+        );
+        let known = belief.interval(CONFIDENCE);
+        let is_sure = known.width() <= AIM * self.spec.width
+            && interval.lower <= known.lower
+            && known.upper <= interval.upper;
+        let (rate, phase) = match (passed, failed) {
+            (CONFIRMATIONS.., true) if is_sure => {
+                return Err(SearchEnd::Found(Capacity {
+                    interval: Interval {
+                        middle: known.middle,
+                        ..interval
+                    },
+                    first_failing: self.first_failing().unwrap_or(interval.upper),
+                }));
+            }
+            (CONFIRMATIONS.., true) if self.held.len().is_multiple_of(2) => {
+                (interval.lower, Phase::Narrow)
+            }
+            (CONFIRMATIONS.., true) => (interval.upper, Phase::Narrow),
+            (1.., false) => (interval.upper, Phase::ConfirmUpper),
+            _ => (interval.lower, Phase::ConfirmLower),
         };
         let more = 1 << self.unclear_in_a_row();
         Ok(Step {
@@ -325,100 +351,107 @@ impl Search {
 
     /// The length of steps close to the capacity: such that few contradict each other.
     fn long(&self, belief: &Belief) -> Micros {
-        let long = self.spec.long.get() as f64;
-        let excess = belief.spread(self.spec.long) / (SPREAD * self.spec.width);
-        let wanted = long * (excess * excess).min(LONGEST);
-        let affordable = self.left().get() as f64 * PART_OF_LEFT;
-        Micros(wanted.min(affordable).max(long) as u64)
+        let long = as_float(self.spec.long);
+        let distance = (1.0 + self.spec.width).ln() / 2.0;
+        let wanted = long * belief.steps_needed(distance, DEVIATIONS);
+        let affordable = as_float(self.left()) * PART_OF_LEFT;
+        whole(Micros(wanted.min(affordable).max(long) as u64))
     }
 
-    fn decide(&mut self, step: &Step, outcome: Outcome) {
-        let held = Held {
+    fn hold(&mut self, step: &Step, outcome: Outcome, observed: &Observed) {
+        let hold = Hold {
+            rate: step.rate,
+            hold: step.hold,
+            long: self.spec.long,
+            is_cold: self.spent < COLD,
+        };
+        self.held.push(Held {
             rate: step.rate,
             hold: step.hold,
             outcome,
-        };
-        self.held.push(held);
-        match (&mut self.belief, held.evidence()) {
-            (Some((belief, _)), Some(evidence)) => belief.learn(&evidence),
-            (None, Some(_)) => self.end_ramp(),
-            (_, None) => {}
-        }
-        self.widen();
-        self.look_at_confirmation(&held);
+            evidence: Evidence::new(&hold, outcome, observed.margin.as_ref()),
+        });
     }
 
-    /// Once a step has failed above one that passed, the ramp is over.
-    fn end_ramp(&mut self) {
-        let Some(passed) = self.passed() else {
+    /// Weighs all evidence again, with the last step.
+    fn weigh(&mut self) {
+        let range = match &self.belief {
+            Some(belief) => Some((
+                belief.quantile(AT_EDGE) / BEYOND,
+                belief.quantile(1.0 - AT_EDGE) * BEYOND,
+            )),
+            None => self.first_range(),
+        };
+        let Some(mut range) = range else {
             return;
         };
+        let known = self.belief.as_ref();
+        let mut near = known.map(|belief| belief.interval(CONFIDENCE));
+        for _ in 0..=WIDENINGS {
+            let (least, most) = (self.spec.first / ROOM, self.spec.most * ROOM);
+            range = (range.0.max(least), range.1.min(most));
+            let evidence: Vec<&Evidence> = self
+                .held
+                .iter()
+                .filter_map(|held| held.evidence.as_ref())
+                .collect();
+            let belief = Belief::new(&evidence, range, near.as_ref());
+            let [below, above] = belief.at_edges().map(|mass| mass > AT_EDGE);
+            let (below, above) = (below && range.0 > least, above && range.1 < most);
+            near = Some(belief.interval(CONFIDENCE));
+            self.belief = Some(belief);
+            if !below && !above {
+                break;
+            }
+            range.0 /= if below { WIDER } else { 1.0 };
+            range.1 *= if above { WIDER } else { 1.0 };
+        }
+        self.look_at_confirmation();
+    }
+
+    /// The range that a capacity is sought in, once a step has failed above one that passed.
+    fn first_range(&self) -> Option<(f64, f64)> {
+        let passed = self.passed()?;
         let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
         // What passes above the first rate that failed decides otherwise; nothing is above the highest.
         let is_above = |rate: &f64| *rate > passed || *rate >= self.spec.most;
-        if let Some(failed) = failed.filter(is_above).reduce(f64::min) {
-            self.believe(Range {
-                lowest: failed / DOWN,
-                highest: failed * GROWTH,
-            });
-        }
+        let failed = failed.filter(is_above).reduce(f64::min)?;
+        Some((failed / DOWN, failed * GROWTH))
     }
 
-    /// Widens the range if the capacity seems to lie outside.
-    fn widen(&mut self) {
-        let (least, most) = (self.spec.first / ROOM, self.spec.most * ROOM);
-        while let Some((belief, range)) = &self.belief {
-            let range = *range;
-            let [below, above] = belief.is_at_edge();
-            let (below, above) = (below && range.lowest > least, above && range.highest < most);
-            if !below && !above {
-                return;
-            }
-            self.believe(Range {
-                lowest: range.lowest / if below { DOWN } else { 1.0 },
-                highest: range.highest * if above { GROWTH } else { 1.0 },
-            });
-        }
-    }
-
-    fn believe(&mut self, range: Range) {
-        let range = Range {
-            lowest: range.lowest.max(self.spec.first / ROOM),
-            highest: range.highest.min(self.spec.most * ROOM),
+    /// Ends a confirmation that the last step contradicts, and begins one once the interval is narrow enough.
+    fn look_at_confirmation(&mut self) {
+        let (Some(belief), Some(last)) = (&self.belief, self.held.last()) else {
+            return;
         };
-        let mut belief = Belief::between(range.lowest, range.highest, self.spec.long);
-        for evidence in self.held.iter().filter_map(Held::evidence) {
-            belief.learn(&evidence);
-        }
-        self.belief = Some((belief, range));
-    }
-
-    /// Ends a confirmation that a step contradicts, and begins one once the interval is narrow enough.
-    fn look_at_confirmation(&mut self, held: &Held) {
-        let is_contradicted = |confirming: &Confirming| match held.outcome {
-            Outcome::Fail => held.rate <= confirming.interval.lower,
-            Outcome::Pass => held.rate >= confirming.interval.upper,
-            Outcome::Unclear => false,
+        let known = belief.interval(CONFIDENCE);
+        let is_contradicted = |Confirming { interval, .. }: &Confirming| {
+            let is_contrary = match last.outcome {
+                Outcome::Fail => last.rate <= interval.lower,
+                Outcome::Pass => last.rate >= interval.upper,
+                Outcome::Unclear => false,
+            };
+            let is_outside = known.middle < interval.lower * DRIFT
+                || (known.middle > interval.upper / DRIFT && interval.upper < self.spec.most);
+            is_contrary || is_outside
         };
         if self.confirming.as_ref().is_some_and(is_contradicted) {
             self.confirming = None;
         }
-        let (None, Some((belief, _))) = (self.confirming, &self.belief) else {
+        if self.confirming.is_some() {
             return;
-        };
-        let known = belief.interval(CONFIDENCE);
+        }
         let hold = self.long(belief);
-        let margin = (MARGIN * belief.spread(hold)).exp();
-        let stated = Interval {
-            lower: known.lower.min(known.middle / margin),
-            middle: known.middle,
-            upper: known.upper.max(known.middle * margin).min(self.spec.most),
-        };
         // What narrowing further would cost is more than is left.
-        let is_last = self.left().get() < (CONFIRMATIONS as u64 + 3) * hold.get();
-        let is_near = known.width() <= AIM * self.spec.width || is_last;
-        let is_near = is_near && !self.is_contradicted(&stated);
-        if is_near && stated.width() <= self.spec.width && stated.lower < stated.upper {
+        let is_last = as_float(self.left()) < LAST * as_float(hold);
+        let aim = if is_last { LAST_AIM } else { AIM };
+        let margin = (1.0 + self.spec.width).sqrt() * (1.0 - ROUNDING);
+        let stated = Interval {
+            lower: known.middle / margin,
+            middle: known.middle,
+            upper: (known.middle * margin).min(self.spec.most),
+        };
+        if known.width() <= aim * self.spec.width && stated.lower < stated.upper {
             self.confirming = Some(Confirming {
                 interval: stated,
                 hold,
@@ -430,36 +463,18 @@ impl Search {
     /// The interval that the steps so far leave, with all rates about which they contradict each other; none in the
     /// ramp.
     pub fn known(&self) -> Option<Interval> {
-        let (belief, _) = self.belief.as_ref()?;
-        let mut known = belief.interval(CONFIDENCE);
-        if belief.spread(self.spec.long) > NOISY * self.spec.width {
-            // Too few rare events fell into short steps for their passes to say much.
-            known.lower = self.spec.first;
-        }
-        let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
-        let lowest = failed.fold(f64::INFINITY, f64::min);
-        let passed = self.of_outcome(Outcome::Pass);
-        let passed = passed.filter(|held| self.is_long(held));
-        let passed = passed.map(|held| held.rate).fold(known.upper, f64::max);
-        Some(match lowest < passed {
-            true => Interval {
-                lower: known.lower.min(lowest),
-                upper: known.upper.max(passed),
-                ..known
-            },
-            false => known,
-        })
-    }
-
-    /// Returns whether too many steps contradict an interval for it to be an answer.
-    fn is_contradicted(&self, interval: &Interval) -> bool {
-        let contradicts = |held: &&Held| match held.outcome {
-            Outcome::Fail => held.rate <= interval.lower,
-            Outcome::Pass => held.rate >= interval.upper && self.is_long(held),
-            Outcome::Unclear => false,
+        let mut known = self.belief.as_ref()?.interval(CONFIDENCE);
+        let rates = |outcome| {
+            let held = self.of_outcome(outcome).filter(|held| self.is_long(held));
+            held.map(|held| held.rate)
         };
-        let contradicting = self.held.iter().filter(contradicts).count();
-        contradicting as f64 > CONTRADICTING * self.held.len() as f64
+        let lowest = rates(Outcome::Fail).fold(f64::INFINITY, f64::min);
+        let highest = rates(Outcome::Pass).fold(0.0, f64::max);
+        if lowest < highest {
+            known.lower = known.lower.min(lowest);
+            known.upper = known.upper.max(highest);
+        }
+        Some(known)
     }
 
     /// Returns whether a pass of this step says anything against a fail: a shorter one may end before the queue has
@@ -487,4 +502,12 @@ impl Search {
 
 fn as_float(time: Micros) -> f64 {
     time.get() as f64
+}
+
+/// The time in whole seconds, if it is at least one.
+fn whole(time: Micros) -> Micros {
+    match time.get() / 1_000_000 {
+        0 => time,
+        seconds => Micros::from_secs(seconds),
+    }
 }

@@ -37,6 +37,13 @@ impl SearchSpec {
         (times(SHORT_LIMITS).max(SHORT), times(LONG_LIMITS).max(LONG))
     }
 
+    /// The length of the parts of a step of this length: about half a long step.
+    pub fn batch(&self, hold: Micros) -> Micros {
+        let half = self.long.get() as f64 / 2.0;
+        let parts = (hold.get() as f64 / half).round().max(1.0);
+        Micros(hold.get().div_ceil(parts as u64))
+    }
+
     pub(super) fn check(&self) -> Result<(), SearchError> {
         if !(self.first > 0.0 && self.first <= self.most && self.most.is_finite()) {
             return Err(SearchError::Rates);

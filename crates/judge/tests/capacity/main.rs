@@ -8,7 +8,7 @@ mod searching;
 mod targets;
 mod unclear;
 
-use muster_judge::capacity::{Next, Outcome, Search, SearchEnd, SearchSpec, Step};
+use muster_judge::capacity::{Next, Observed, Outcome, Search, SearchEnd, SearchSpec, Step};
 use muster_model::Micros;
 use searching::spec;
 
@@ -20,7 +20,7 @@ fn search(spec: SearchSpec, mut hold: impl FnMut(&Step) -> Outcome) -> (SearchEn
             Next::End(end) => return (end, steps),
             Next::Hold(step) => {
                 let outcome = hold(&step);
-                search.record(outcome, step.hold + Micros::from_secs(2), true);
+                search.record(&Observed::new(outcome, step.hold + Micros::from_secs(2)));
             }
         }
     }
@@ -57,8 +57,12 @@ fn a_target_that_fails_at_once_or_never_is_an_answer() {
 #[test]
 fn a_target_that_does_not_come_back_ends_the_search() {
     let mut search = Search::new(spec()).expect("a valid specification");
-    search.record(Outcome::Pass, Micros::from_secs(7), true);
-    search.record(Outcome::Fail, Micros::from_secs(7), false);
+    let took = Micros::from_secs(7);
+    search.record(&Observed::new(Outcome::Pass, took));
+    search.record(&Observed {
+        has_recovered: false,
+        ..Observed::new(Outcome::Fail, took)
+    });
     let Next::End(SearchEnd::NotRecovered { rate, known }) = search.next() else {
         panic!("{:?}", search.next());
     };

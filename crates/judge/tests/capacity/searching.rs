@@ -1,6 +1,6 @@
 //! Searches of simulated targets, and how often they are right.
 
-use muster_judge::capacity::{Interval, Next, Search, SearchEnd, SearchSpec};
+use muster_judge::capacity::{Interval, Next, Observed, Search, SearchEnd, SearchSpec};
 use muster_model::{Micros, mix};
 
 use crate::targets::{Target, World};
@@ -36,8 +36,14 @@ pub(crate) fn answer(target: Target, spec: &SearchSpec, seed: u64) -> Answer {
     loop {
         match search.next() {
             Next::Hold(step) => {
-                let judged = world.hold(step.rate, step.hold.as_secs_f64());
-                search.record(judged.outcome, step.hold + PAUSE, judged.has_recovered);
+                let batch = spec.batch(step.hold).as_secs_f64();
+                let judged = world.hold(step.rate, step.hold.as_secs_f64(), batch);
+                search.record(&Observed {
+                    outcome: judged.outcome,
+                    margin: Some(judged.margin),
+                    took: step.hold + PAUSE,
+                    has_recovered: judged.has_recovered,
+                });
             }
             Next::End(end) => {
                 return Answer {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use muster_judge::capacity::Outcome;
+use muster_judge::capacity::{Batch, Margin, Outcome};
 
 use crate::random::Random;
 
@@ -226,7 +226,7 @@ impl Target {
     pub(crate) fn simulated_truth(&self, seconds: f64) -> f64 {
         highest(1.2 * self.servers as f64 / self.mean, |rate| {
             let mut world = World::new(*self, 1);
-            world.hold(rate, seconds).outcome == Outcome::Pass
+            world.hold(rate, seconds, seconds).outcome == Outcome::Pass
         })
     }
 }
@@ -267,9 +267,11 @@ pub(crate) struct Message {
 }
 
 /// Outcome of a simulated step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
+    /// The figures of the level that came nearest to its limit.
+    pub(crate) margin: Margin,
     pub(crate) has_recovered: bool,
 }
 
@@ -307,22 +309,36 @@ impl World {
         }
     }
 
-    /// Holds a rate, and judges as a run is judged: by the share of slow messages and of lost ones.
-    pub(crate) fn hold(&mut self, rate: f64, seconds: f64) -> Judged {
-        let (mut count, mut slow, mut lost) = (0_u64, 0_u64, 0_u64);
+    /// Holds a rate, and judges as a run is judged: by the share of slow messages and of lost ones, each counted in parts
+    /// of `batch` seconds.
+    pub(crate) fn hold(&mut self, rate: f64, seconds: f64, batch: f64) -> Judged {
+        let parts = vec![Batch::default(); (seconds / batch).ceil() as usize];
+        let [mut slow, mut lost] = [SLOW, self.target.loss].map(|allowed| Margin {
+            allowed,
+            batches: parts.clone(),
+        });
         let limit = self.target.limit;
         let queued = self.messages(rate, seconds, |message| {
-            count += 1;
-            match message.response {
-                Some(response) => slow += u64::from(response > limit),
-                None => lost += 1,
+            let at = (message.due / batch) as usize;
+            let is_slow = message.response.is_some_and(|response| response > limit);
+            for (margin, is_bad) in [
+                (&mut slow, is_slow),
+                (&mut lost, message.response.is_none()),
+            ] {
+                margin.batches[at].messages += 1;
+                margin.batches[at].bad += u64::from(is_bad);
             }
         });
-        let share = |part: u64| part as f64 / count.max(1) as f64;
-        let holds = share(slow) <= SLOW && share(lost) <= self.target.loss;
+        let margin = if lost.ratio() > slow.ratio() {
+            lost
+        } else {
+            slow
+        };
+        let holds = margin.ratio() <= 1.0;
         let is_lost = self.target.disturbance == Disturbance::NoRecovery && queued > LOST_AT;
         Judged {
             outcome: if holds { Outcome::Pass } else { Outcome::Fail },
+            margin,
             has_recovered: !is_lost,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_judge::capacity::{Next, Outcome, Search, SearchEnd, Step, Tried};
+use muster_judge::capacity::{Next, Observed, Outcome, Search, SearchEnd, Step, Tried};
 use muster_model::Micros;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn search(mut hold: impl FnMut(&Step) -> Outcome) -> (SearchEnd, Vec<Tried>) {
             Next::End(end) => return (end, search.tried().to_vec()),
             Next::Hold(step) => {
                 let outcome = hold(&step);
-                search.record(outcome, step.hold, true);
+                search.record(&Observed::new(outcome, step.hold));
             }
         }
     }
@@ -132,7 +132,7 @@ proptest! {
         while let Next::Hold(step) = whole.next() {
             let mut again = Search::new(spec()).expect("a valid specification");
             for outcome in &outcomes {
-                again.record(*outcome, Micros::from_secs(took_s), true);
+                again.record(&Observed::new(*outcome, Micros::from_secs(took_s)));
             }
             prop_assert_eq!(again.next(), Next::Hold(step));
             prop_assert_eq!(again.tried(), whole.tried());
@@ -143,7 +143,7 @@ proptest! {
                 () => Outcome::Fail,
             };
             outcomes.push(outcome);
-            whole.record(outcome, Micros::from_secs(took_s), true);
+            whole.record(&Observed::new(outcome, Micros::from_secs(took_s)));
         }
         prop_assert!(outcomes.len() > 1);
     }

@@ -1,7 +1,7 @@
 //! Answers of searches, and what refutes them.
 
 use muster_judge::PartCeiling;
-use muster_judge::capacity::{Capacity, Next};
+use muster_judge::capacity::{Capacity, Next, Observed};
 
 use super::*;
 
@@ -38,9 +38,10 @@ fn found() -> CapacityReport {
             has_recovered: true,
             took_s: step.hold.as_secs_f64(),
             result_at_end: Some(result),
+            margin: None,
             figures: Step::default(),
         });
-        search.record(outcome, step.hold, true);
+        search.record(&Observed::new(outcome, step.hold));
     }
     let Next::End(end @ SearchEnd::Found(_)) = search.next() else {
         panic!("no capacity was found");
