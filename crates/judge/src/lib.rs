@@ -59,7 +59,7 @@ pub use health::{
     GeneratorHealth, HostHealth, Incident, IncidentKind, ThreadHealth, ThreadRole, ThreadWindow,
 };
 pub use judge::judge;
-pub use margin::margin;
+pub use margin::step_margin;
 pub use muster_model::figure::Figure;
 pub use own_delay::OwnDelay;
 pub use reason::Reason;

@@ -8,7 +8,7 @@ use crate::{Allowance, Evidence, Rules, Slo, SloBound, is_judged_in_steps, laten
 
 /// The margin of the level that came nearest to its limit in a step, or exceeded it most; `parts` are its parts in order.
 /// None if no level allows a share of messages, or none of these decided the outcome of the step.
-pub fn margin(
+pub fn step_margin(
     rules: &Rules,
     run: &Evidence<'_>,
     parts: &[&Summary],
@@ -41,19 +41,28 @@ fn margins(slo: &Slo, run: &Evidence<'_>, parts: &[&Summary]) -> Vec<Margin> {
         let Some(Counted { allowed, batches }) = counted else {
             return Vec::new();
         };
-        margins.resize(
-            batches.len(),
-            Margin {
+        for at in margins.len()..batches.len() {
+            margins.push(Margin {
+                slo: name(slo, at),
                 allowed,
                 batches: Vec::new(),
-            },
-        );
+            });
+        }
         for (margin, batch) in margins.iter_mut().zip(batches) {
             margin.batches.push(batch);
         }
     }
     margins.retain(|margin| margin.batches.iter().any(|batch| batch.messages > 0));
     margins
+}
+
+/// A level at a backend, in words that no other one has.
+fn name(slo: &Slo, backend: usize) -> String {
+    let of_backend = match backend {
+        0 => String::new(),
+        further => format!(", backend {further}"),
+    };
+    format!("{} [{}]{of_backend}", slo.bound.rule(), slo.scope)
 }
 
 /// The messages of a part of a step by a level.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_judge::capacity::{Margin, Outcome};
-use muster_judge::{Ending, Evidence, GeneratorHealth, Hints, judge_step, margin};
+use muster_judge::{Ending, Evidence, GeneratorHealth, Hints, judge_step, step_margin};
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, RecorderPlan, Summary, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
@@ -54,7 +54,7 @@ pub(crate) fn margin_so_far(so_far: &SoFar<'_>, parts: &[u32], outcome: Outcome)
     so_far.of_parts(&starts, |evidence, steps| {
         let of_step = steps.iter().filter(|part| part.timeline.measure >= begin);
         let of_step: Vec<&Summary> = of_step.collect();
-        margin(&so_far.plan.rules, evidence, &of_step, outcome)
+        step_margin(&so_far.plan.rules, evidence, &of_step, outcome)
     })
 }
 

@@ -74,9 +74,17 @@ pub(super) struct Evidence {
     share: f64,
     /// True if the target may have been cold.
     is_cold: bool,
-    /// Logarithms of the probability of its figures; without figures, of its outcome.
-    figures: Vec<Row>,
-    has_margin: bool,
+    /// Logarithms of the probability of its outcome.
+    outcomes: Vec<Row>,
+    /// None without figures.
+    figures: Option<Figures>,
+}
+
+/// Logarithms of the probability of the figures of one service level.
+#[derive(Debug, Clone)]
+struct Figures {
+    slo: String,
+    rows: Vec<Row>,
 }
 
 /// A step before its evidence is weighed.
@@ -102,18 +110,38 @@ impl Evidence {
             is_pass,
             share: as_float(step.hold) / as_float(step.long),
             is_cold: step.is_cold,
-            figures: Vec::new(),
-            has_margin: margin.is_some(),
+            outcomes: Vec::new(),
+            figures: None,
         };
-        let of_episodes = |episodes: &f64| match margin {
-            Some(margin) => {
-                let frequency = episodes / (step.rate * step.long.as_secs_f64());
+        let of_outcome = |_: &f64| rows(|excess| evidence.of_outcome(excess));
+        let outcomes = EPISODES.iter().map(of_outcome).collect();
+        let figures = margin.map(|margin| {
+            let of_episodes = |episodes: &f64| {
+                let frequency = episodes * evidence.share / margin.messages().max(1.0);
                 rows(|excess| evidence.of_figures(margin, frequency, excess))
+            };
+            Figures {
+                slo: margin.slo.clone(),
+                rows: EPISODES.iter().map(of_episodes).collect(),
             }
-            None => rows(|excess| evidence.of_outcome(excess)),
-        };
-        evidence.figures = EPISODES.iter().map(of_episodes).collect();
+        });
+        evidence.outcomes = outcomes;
+        evidence.figures = figures;
         Some(evidence)
+    }
+
+    /// Its service level with figures; none without figures.
+    pub(super) fn slo(&self) -> Option<&str> {
+        self.figures.as_ref().map(|figures| figures.slo.as_str())
+    }
+
+    /// The rows that count, and true if they are those of figures. Figures count if they are of the service level
+    /// that limits the target.
+    fn rows(&self, limiting: Option<&str>) -> (&[Row], bool) {
+        match &self.figures {
+            Some(figures) if limiting == Some(figures.slo.as_str()) => (&figures.rows, true),
+            Some(_) | None => (&self.outcomes, false),
+        }
     }
 
     fn missing(&self) -> f64 {
@@ -171,9 +199,9 @@ impl Evidence {
     }
 
     /// The part to which the figures count, if the capacity is about there.
-    fn weight(&self, near: Option<&Interval>) -> f64 {
+    fn weight(&self, near: Option<&Interval>, has_figures: bool) -> f64 {
         match near {
-            _ if !self.has_margin => 1.0,
+            _ if !has_figures => 1.0,
             _ if self.is_cold => 0.0,
             None => 1.0,
             Some(near) => {
@@ -212,25 +240,27 @@ pub(super) struct Belief {
 
 impl Belief {
     /// The probabilities of rates in a range, each as likely as any other before the evidence. The capacity is about
-    /// `near`, if that is known.
+    /// `near`, if that is known. The service level `limiting` limits the target; none if it has no figures.
     pub(super) fn new(
         evidence: &[&Evidence],
         (lowest, highest): (f64, f64),
         near: Option<&Interval>,
+        limiting: Option<&str>,
     ) -> Self {
         let (from, to) = (lowest.ln(), highest.ln());
         let place = |at: usize| from + (to - from) * at as f64 / (PLACES - 1) as f64;
         let places: Vec<f64> = (0..PLACES).map(place).collect();
         let mut logarithms = vec![[0.0; CURVES]; PLACES];
         for evidence in evidence {
-            let (weight, sides) = (evidence.weight(near), evidence.sides());
+            let (of_step, has_figures) = evidence.rows(limiting);
+            let (weight, sides) = (evidence.weight(near, has_figures), evidence.sides());
             for (place, curves) in places.iter().zip(&mut logarithms) {
                 let distance = evidence.rate - place;
                 let side = usize::from(distance > 0.0);
                 let mut slope = 1.0;
                 for of_slope in curves.chunks_exact_mut(EPISODES.len()) {
                     let (at, part) = place_in_row(slope * distance);
-                    let rows = evidence.figures.iter().zip(&sides);
+                    let rows = of_step.iter().zip(&sides);
                     for ((row, sides), curve) in rows.zip(of_slope) {
                         let figures = row[at] + part * (row[at + 1] - row[at]);
                         *curve += weight * figures + (1.0 - weight) * sides[side];

@@ -17,6 +17,8 @@ pub struct Batch {
 /// The messages of a step by the level that came nearest to its limit, or exceeded it most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
+    /// The level: its rule, its scope, and its backend if it counts for each.
+    pub slo: String,
     /// The share of bad messages that the level allows, above 0: 0.01 for a p99.
     pub allowed: f64,
     /// The parts of the step in order, each about as long as [`super::SearchSpec::batch`].
@@ -26,9 +28,13 @@ pub struct Margin {
 impl Margin {
     /// The share of bad messages as a multiple of the allowed one: above 1, the level does not hold.
     pub fn ratio(&self) -> f64 {
-        let sum = |of: fn(&Batch) -> u64| self.batches.iter().map(of).sum::<u64>() as f64;
-        let messages = sum(|batch| batch.messages);
-        sum(|batch| batch.bad) / (messages * self.allowed).max(f64::MIN_POSITIVE)
+        let bad = self.batches.iter().map(|batch| batch.bad).sum::<u64>() as f64;
+        bad / (self.messages() * self.allowed).max(f64::MIN_POSITIVE)
+    }
+
+    /// The number of messages that the level counts.
+    pub(super) fn messages(&self) -> f64 {
+        self.batches.iter().map(|batch| batch.messages).sum::<u64>() as f64
     }
 }
 

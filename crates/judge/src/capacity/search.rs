@@ -312,10 +312,11 @@ impl Search {
         let fresh = &self.held[confirming.since..];
         let is_lower = |held: &&Held| {
             held.outcome == Outcome::Pass
-                && held.rate == interval.lower
+                && is_same(held.rate, interval.lower)
                 && held.hold >= confirming.hold
         };
-        let is_upper = |held: &Held| held.outcome == Outcome::Fail && held.rate == interval.upper;
+        let is_upper =
+            |held: &Held| held.outcome == Outcome::Fail && is_same(held.rate, interval.upper);
         let (passed, failed) = (
             fresh.iter().filter(is_lower).count(),
             fresh.iter().any(is_upper),
@@ -395,7 +396,7 @@ impl Search {
                 .iter()
                 .filter_map(|held| held.evidence.as_ref())
                 .collect();
-            let belief = Belief::new(&evidence, range, near.as_ref());
+            let belief = Belief::new(&evidence, range, near.as_ref(), self.limiting());
             let [below, above] = belief.at_edges().map(|mass| mass > AT_EDGE);
             let (below, above) = (below && range.0 > least, above && range.1 < most);
             near = Some(belief.interval(CONFIDENCE));
@@ -407,6 +408,13 @@ impl Search {
             range.1 *= if above { WIDER } else { 1.0 };
         }
         self.look_at_confirmation();
+    }
+
+    /// The service level that broke at the lowest rate that failed, which limits the target; none if it has no figures.
+    fn limiting(&self) -> Option<&str> {
+        let lowest = |a: &Held, b: &Held| a.rate.total_cmp(&b.rate);
+        let failed = self.of_outcome(Outcome::Fail).min_by(|a, b| lowest(a, b));
+        failed?.evidence.as_ref()?.slo()
     }
 
     /// The range that a capacity is sought in, once a step has failed above one that passed.
@@ -510,4 +518,9 @@ fn whole(time: Micros) -> Micros {
         0 => time,
         seconds => Micros::from_secs(seconds),
     }
+}
+
+/// Returns whether two rates are equal but for rounding, which differs between machines.
+fn is_same(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < ROUNDING
 }

@@ -313,7 +313,9 @@ impl World {
     /// of `batch` seconds.
     pub(crate) fn hold(&mut self, rate: f64, seconds: f64, batch: f64) -> Judged {
         let parts = vec![Batch::default(); (seconds / batch).ceil() as usize];
-        let [mut slow, mut lost] = [SLOW, self.target.loss].map(|allowed| Margin {
+        let levels = [("slow", SLOW), ("lost", self.target.loss)];
+        let [mut slow, mut lost] = levels.map(|(slo, allowed)| Margin {
+            slo: slo.to_owned(),
             allowed,
             batches: parts.clone(),
         });
