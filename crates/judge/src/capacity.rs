@@ -13,6 +13,7 @@
 
 mod answer;
 mod belief;
+mod confirming;
 mod episodes;
 mod held;
 mod margin;

@@ -132,8 +132,7 @@ pub struct CapacityStep {
     pub took_s: f64,
     /// Its result by the closed ledger of its run; null if that run was killed.
     pub result_at_end: Option<RunResult>,
-    /// Messages of the level that came nearest to its limit, from which the search went on; null if no level that decided
-    /// the outcome allows a share of messages.
+    /// Messages of the level nearest to its limit; null if the level that decided the outcome allows no share.
     pub margin: Option<Margin>,
     /// Its figures when it was judged.
     pub figures: Step,
@@ -179,7 +178,7 @@ impl CapacityStep {
         }
     }
 
-    /// What the search learns from it.
+    /// The step as the search records it.
     pub fn observed(&self) -> Observed {
         Observed {
             outcome: self.outcome,

@@ -227,7 +227,7 @@ fn place_in_row(excess: f64) -> (usize, f64) {
     (before, at - before as f64)
 }
 
-/// What is known of the capacity.
+/// The probability of each rate to be the capacity.
 #[derive(Debug, Clone)]
 pub(super) struct Belief {
     /// Logarithms of the rates.

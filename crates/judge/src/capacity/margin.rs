@@ -10,7 +10,7 @@ use super::answer::Outcome;
 pub struct Batch {
     /// The number of messages that a level counts.
     pub messages: u64,
-    /// Those of them that it allows only a share of: too slow, failed or lost.
+    /// Number of them that it allows only a share of: too slow, failed or lost.
     pub bad: u64,
 }
 
@@ -38,7 +38,7 @@ impl Margin {
     }
 }
 
-/// What came of a step.
+/// A step as it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// The outcome.

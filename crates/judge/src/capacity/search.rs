@@ -4,6 +4,7 @@ use muster_model::Micros;
 
 use super::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 use super::belief::{Belief, Evidence, Hold, Interval};
+use super::confirming::Confirming;
 use super::held::{Held, decided};
 use super::margin::Observed;
 use super::spec::{SearchError, SearchSpec};
@@ -19,10 +20,8 @@ const CONFIRMATIONS: usize = 3;
 /// The first rate has to fail this number of times: the first time, the target may be cold.
 const FAILS_AT_FIRST: usize = 2;
 /// The range of rates that a capacity is sought in: from the first that failed by this factor down, and by
-/// [`GROWTH`] up. It is widened by the same factors if the capacity seems to lie outside.
+/// [`GROWTH`] up.
 const DOWN: f64 = 4.0;
-/// Keeps the stated width at most the allowed one.
-const ROUNDING: f64 = 1e-9;
 /// Room below the first rate and above the highest.
 const ROOM: f64 = 1.25;
 /// The range of a belief has this much room beyond the rates that the one before it left, and grows by this factor if
@@ -54,16 +53,6 @@ const DRIFT: f64 = 1.015;
 const DEVIATIONS: f64 = 2.0;
 /// The part of the time left that a step takes at the most, unless a long one takes more.
 const PART_OF_LEFT: f64 = 0.23;
-
-/// An interval whose ends are being held.
-#[derive(Debug, Clone, Copy)]
-struct Confirming {
-    interval: Interval,
-    /// The length of its steps.
-    hold: Micros,
-    /// Number of steps that were held before.
-    since: usize,
-}
 
 /// A search under way.
 #[derive(Debug, Clone)]
@@ -310,17 +299,7 @@ impl Search {
     fn confirm(&self, confirming: &Confirming, belief: &Belief) -> Result<Step, SearchEnd> {
         let interval = confirming.interval;
         let fresh = &self.held[confirming.since..];
-        let is_lower = |held: &&Held| {
-            held.outcome == Outcome::Pass
-                && is_same(held.rate, interval.lower)
-                && held.hold >= confirming.hold
-        };
-        let is_upper =
-            |held: &Held| held.outcome == Outcome::Fail && is_same(held.rate, interval.upper);
-        let (passed, failed) = (
-            fresh.iter().filter(is_lower).count(),
-            fresh.iter().any(is_upper),
-        );
+        let (passed, failed) = (confirming.passed(fresh), confirming.has_failed(fresh));
         let known = belief.interval(CONFIDENCE);
         let is_sure = known.width() <= AIM * self.spec.width
             && interval.lower <= known.lower
@@ -433,19 +412,12 @@ impl Search {
             return;
         };
         let known = belief.interval(CONFIDENCE);
-        let is_contradicted = |Confirming { interval, .. }: &Confirming| {
-            let is_contrary = match last.outcome {
-                Outcome::Fail => last.rate <= interval.lower,
-                Outcome::Pass => last.rate >= interval.upper,
-                Outcome::Unclear => false,
-            };
-            let is_outside = known.middle < interval.lower * DRIFT
-                || (known.middle > interval.upper / DRIFT && interval.upper < self.spec.most);
-            is_contrary || is_outside
+        let is_outside = |Confirming { interval, .. }: &Confirming| {
+            known.middle < interval.lower * DRIFT
+                || (known.middle > interval.upper / DRIFT && interval.upper < self.spec.most)
         };
-        if self.confirming.as_ref().is_some_and(is_contradicted) {
-            self.confirming = None;
-        }
+        self.confirming
+            .take_if(|confirming| confirming.is_contradicted(last) || is_outside(confirming));
         if self.confirming.is_some() {
             return;
         }
@@ -453,7 +425,7 @@ impl Search {
         // What narrowing further would cost is more than is left.
         let is_last = as_float(self.left()) < LAST * as_float(hold);
         let aim = if is_last { LAST_AIM } else { AIM };
-        let margin = (1.0 + self.spec.width).sqrt() * (1.0 - ROUNDING);
+        let margin = (1.0 + self.spec.width).sqrt() * (1.0 - Confirming::ROUNDING);
         let stated = Interval {
             lower: known.middle / margin,
             middle: known.middle,
@@ -518,9 +490,4 @@ fn whole(time: Micros) -> Micros {
         0 => time,
         seconds => Micros::from_secs(seconds),
     }
-}
-
-/// Returns whether two rates are equal but for rounding, which differs between machines.
-fn is_same(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < ROUNDING
 }
