@@ -193,12 +193,13 @@ impl Published {
                 State::Changing { is_first: false }
             }
             Event::Log(line) => {
-                let state = match self.state {
-                    State::Changing { is_first: true } => State::Raising,
-                    _ if line.is_stable => State::Raising,
-                    // No reading lies between this line and the one before: no unit was left to add.
-                    State::Raising if self.level == line.level => State::Ending(Limit::Units),
-                    _ => State::Ending(Limit::Instances),
+                let is_first = self.state == State::Changing { is_first: true };
+                // No reading lies between this line and the one before: no unit was left to add.
+                let has_no_unit = self.state == State::Raising && self.level == line.level;
+                let state = match (is_first || line.is_stable, has_no_unit) {
+                    (true, _) => State::Raising,
+                    (false, true) => State::Ending(Limit::Units),
+                    (false, false) => State::Ending(Limit::Instances),
                 };
                 self.level = line.level;
                 (self.remembered, self.summed) = (line.published, line.summed);
