@@ -391,18 +391,15 @@ fn found(answer: &CapacityReport) -> Outcome {
 /// The outcome of a search, unless the target was not as it should be: an instance that counted as ready may
 /// have ended since, or received no load.
 fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
-    let why = match wrong_number(there, searched.instances) {
-        Some(why) => why,
-        None => match idle(&searched.load) {
-            Some(idle) => {
-                return Outcome::Idle {
-                    address: idle.address.clone(),
-                };
-            }
-            None => return searched.outcome.clone(),
+    if let Some(why) = wrong_number(there, searched.instances) {
+        return Outcome::Unclear { why, known: None };
+    }
+    match idle(&searched.load) {
+        Some(idle) => Outcome::Idle {
+            address: idle.address.clone(),
         },
-    };
-    Outcome::Unclear { why, known: None }
+        None => searched.outcome.clone(),
+    }
 }
 
 /// The fault in the number of instances that were ready in the end; none if it was the wanted one.

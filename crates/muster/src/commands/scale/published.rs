@@ -224,7 +224,7 @@ impl Runs<'_> {
             }
             let fault = self.fault(actuator, instances);
             let took = growing.clock.now() - begun;
-            self.spent = self.spent + took;
+            self.spent += took;
             self.journal.keep(&Entry::Run(Ran {
                 instances,
                 folder,
