@@ -586,10 +586,10 @@ mod tests {
                 generator: generator.cloned(),
                 ..answer(SearchEnd::AtLeast { rate })
             });
-            match outcome {
-                Outcome::AtLeast { bound, .. } => bound,
-                other => panic!("{other:?}"),
-            }
+            let Outcome::AtLeast { bound, .. } = outcome else {
+                panic!("{outcome:?}");
+            };
+            bound
         };
         let named = bound(most, Some(&ceiling)).expect("it is bound");
         assert!(named.starts_with("generator-bound by"), "{named}");
