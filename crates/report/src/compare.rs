@@ -173,7 +173,7 @@ impl Unit {
         figure::known(value, |value| match self {
             Self::Us => figure::time(Micros(value.round() as u64)),
             Self::PerSecond => Dimension::Rate.in_words(value),
-            Self::Devices => Dimension::Devices.in_words(value),
+            Self::Devices => format!("{} devices", figure::count(value.round() as u64)),
             Self::Share => figure::percent(value),
             Self::Bytes => figure::bytes(value.round() as u64),
         })
