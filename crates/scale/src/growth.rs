@@ -35,16 +35,6 @@ pub struct Measured {
     pub upper: f64,
 }
 
-impl Measured {
-    /// The upper end of the gain over fewer instances. Both searches err independently, so that the distances of their
-    /// ends add up in squares.
-    fn gain_at_most(&self, fewer: &Self) -> f64 {
-        let above = self.upper - self.middle;
-        let below = fewer.middle - fewer.lower;
-        self.middle - fewer.middle + above.hypot(below)
-    }
-}
-
 /// The outcome of a search with some number of instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
@@ -279,7 +269,7 @@ impl Growth {
         };
         let enough = each.middle / f64::from(*first) * HELPS;
         let gains = self.found.windows(2).rev();
-        let idle = gains.take_while(|pair| pair[1].1.gain_at_most(&pair[0].1) < enough);
+        let idle = gains.take_while(|pair| pair[1].1.upper - pair[0].1.lower < enough);
         idle.count()
     }
 

@@ -100,9 +100,9 @@ fn a_target_that_gets_slower_by_instances_ends_the_growth() {
 #[test]
 fn intervals_too_wide_to_exclude_a_gain_do_not_end_the_growth() {
     let flat = |share| move |_| Outcome::Found(within(1_000.0, share));
-    let (end, _) = grow(SPEC, flat(0.13));
+    let (end, _) = grow(SPEC, flat(0.09));
     assert_eq!(end, End::NoGain { since: 1 });
-    let (end, found) = grow(SPEC, flat(0.15));
+    let (end, found) = grow(SPEC, flat(0.11));
     assert_eq!((end, found.len()), (End::AtMost, 8));
 }
 

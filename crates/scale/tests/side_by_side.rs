@@ -38,7 +38,7 @@ fn linear(instances: u32, offered: f64, _: u64) -> f64 {
 }
 
 fn saturating(instances: u32, offered: f64, _: u64) -> f64 {
-    rejected(offered, (EACH * f64::from(instances)).min(7_500.0))
+    rejected(offered, (EACH * f64::from(instances)).min(12_500.0))
 }
 
 fn retrograde(instances: u32, offered: f64, _: u64) -> f64 {
@@ -230,11 +230,11 @@ fn a_linear_target_is_found_by_both() {
 fn a_shared_bottleneck_is_named_by_one_and_takes_all_instances_of_the_other() {
     assert_eq!(
         published(saturating),
-        (Limit::Instances, vec![(1, 2), (2, 3)])
+        (Limit::Instances, vec![(1, 2), (2, 5), (3, 6)])
     );
     let (end, found) = muster(saturating);
-    assert_eq!(end, End::NoGain { since: 2 }, "{found:?}");
-    assert!(is_near(&found[3].1, 7_500.0), "{found:?}");
+    assert_eq!(end, End::NoGain { since: 3 });
+    assert!(is_near(&found[4].1, 12_500.0), "{found:?}");
 }
 
 #[test]

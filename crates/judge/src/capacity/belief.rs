@@ -15,6 +15,10 @@ use super::answer::Outcome;
 use super::episodes::Episodes;
 use super::margin::Margin;
 
+/// Probability with which the capacity lies in the stated interval.
+pub(super) const CONFIDENCE: f64 = 0.95;
+/// Standard deviations between two outcomes of a step that differ clearly.
+pub(super) const SURE: f64 = 3.0;
 /// Places that are distinguished.
 const PLACES: usize = 100;
 /// Slopes: 1, and each of the others this many times the one before.
@@ -324,6 +328,13 @@ impl Belief {
     pub(super) fn steps_needed(&self, distance: f64, deviations: f64) -> f64 {
         let one = 2.0 * (distance * self.slope / 2.0).sinh();
         (deviations / one).powi(2) / self.episodes
+    }
+
+    /// The distance from the capacity, as a logarithm, at which the outcome of this number of long steps lies this number of
+    /// standard deviations from the other outcome.
+    pub(super) fn distance_needed(&self, steps: f64, deviations: f64) -> f64 {
+        let one = deviations / (self.episodes * steps).sqrt();
+        2.0 * (one / 2.0).asinh() / self.slope
     }
 
     /// The probabilities of the lowest and the highest rate of the range.

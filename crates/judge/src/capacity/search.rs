@@ -3,20 +3,16 @@
 use muster_model::Micros;
 
 use super::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
-use super::belief::{Belief, Evidence, Hold, Interval};
-use super::confirming::Confirming;
+use super::belief::{Belief, CONFIDENCE, Evidence, Hold, Interval, SURE};
+use super::confirming::{CONFIRMATIONS, Confirming, Stage};
 use super::held::{Held, decided};
 use super::margin::Observed;
 use super::spec::{SearchError, SearchSpec};
 
-/// Probability with which the capacity lies in the stated interval.
-const CONFIDENCE: f64 = 0.95;
 /// Each step of the ramp is this many times the one before.
 const GROWTH: f64 = 2.0;
 /// Steps whose median stays unclear, until the search gives up.
 const UNCLEAR_STEPS: usize = 4;
-/// The lower end of the interval has to pass this number of times, on fresh figures. So has the highest rate.
-const CONFIRMATIONS: usize = 3;
 /// The first rate has to fail this number of times: the first time, the target may be cold.
 const FAILS_AT_FIRST: usize = 2;
 /// The range of rates that a capacity is sought in: from the first that failed by this factor down, and by
@@ -35,21 +31,16 @@ const WIDENINGS: usize = 3;
 /// The time in which the target may be cold: steps that begin in it direct the search, their figures prove nothing.
 const COLD: Micros = Micros::from_secs(60);
 /// Once the half of the probability around the middle lies within this factor, steps alternate below and above it, at
-/// least [`ASIDE`] away.
+/// least as far away as their outcomes differ clearly, but not farther than [`ASIDE`].
 const HALF: f64 = 1.15;
 const ASIDE: f64 = 1.045;
 /// An interval narrower than this is asked in steps as long as a confirmation takes, one wider than [`WIDE`] in long
 /// ones.
 const NARROW: f64 = 0.15;
 const WIDE: f64 = 0.5;
-/// A confirmation begins once the interval has this part of the stated width, and an answer is given only then.
-const AIM: f64 = 0.65;
-/// The same once the time that is left suffices for one confirmation only.
-const LAST_AIM: f64 = 1.2;
+/// Number of steps for which time has to be left, unless a confirmation is the last one.
 const LAST: f64 = 5.0;
-/// A confirmation ends without an answer if the middle comes this near to an end of what it confirms.
-const DRIFT: f64 = 1.015;
-/// The outcome of a step at an end of the stated interval lies this number of standard deviations from the other one.
+/// The outcome of a step at an end of the widest interval lies this number of standard deviations from the other one.
 const DEVIATIONS: f64 = 2.0;
 /// The part of the time left that a step takes at the most, unless a long one takes more.
 const PART_OF_LEFT: f64 = 0.23;
@@ -153,7 +144,7 @@ impl Search {
     /// The lowest rate with a decided failure, at or above the lower end of the interval that is confirmed, or known so
     /// far.
     pub fn first_failing(&self) -> Option<f64> {
-        let confirming = self.confirming.map(|confirming| confirming.interval);
+        let confirming = self.confirming.map(|confirming| confirming.interval());
         let lower = confirming.or_else(|| self.known());
         let lower = lower.map_or(0.0, |interval| interval.lower);
         let failed = self.of_outcome(Outcome::Fail).map(|held| held.rate);
@@ -270,11 +261,12 @@ impl Search {
         if interval.lower >= most {
             return Err(SearchEnd::AtLeast { rate: most });
         }
+        let aside = belief.distance_needed(1.0, SURE).exp().min(ASIDE);
         let [lower, upper] = [0.25, 0.75].map(|part| belief.quantile(part));
         let rate = match upper / lower > HALF {
             true => interval.middle,
-            false if self.held.len().is_multiple_of(2) => lower.min(interval.middle / ASIDE),
-            false => upper.max(interval.middle * ASIDE),
+            false if self.held.len().is_multiple_of(2) => lower.min(interval.middle / aside),
+            false => upper.max(interval.middle * aside),
         };
         // After an unclear step a longer one below it: a lower rate is easier on the generator.
         let more = 1 << self.unclear_in_a_row();
@@ -294,39 +286,19 @@ impl Search {
         })
     }
 
-    /// The lower end once, then the upper end, then the lower end until it has passed [`CONFIRMATIONS`] times. If the
-    /// interval is still too wide by then, both ends in turn.
     fn confirm(&self, confirming: &Confirming, belief: &Belief) -> Result<Step, SearchEnd> {
-        let interval = confirming.interval;
-        let fresh = &self.held[confirming.since..];
-        let (passed, failed) = (confirming.passed(fresh), confirming.has_failed(fresh));
-        let known = belief.interval(CONFIDENCE);
-        let is_sure = known.width() <= AIM * self.spec.width
-            && interval.lower <= known.lower
-            && known.upper <= interval.upper;
-        let (rate, phase) = match (passed, failed) {
-            (CONFIRMATIONS.., true) if is_sure => {
-                return Err(SearchEnd::Found(Capacity {
-                    interval: Interval {
-                        middle: known.middle,
-                        ..interval
-                    },
-                    first_failing: self.first_failing().unwrap_or(interval.upper),
-                }));
-            }
-            (CONFIRMATIONS.., true) if self.held.len().is_multiple_of(2) => {
-                (interval.lower, Phase::Narrow)
-            }
-            (CONFIRMATIONS.., true) => (interval.upper, Phase::Narrow),
-            (1.., false) => (interval.upper, Phase::ConfirmUpper),
-            _ => (interval.lower, Phase::ConfirmLower),
-        };
         let more = 1 << self.unclear_in_a_row();
-        Ok(Step {
-            rate,
-            hold: Micros(confirming.hold.get() * more),
-            phase,
-        })
+        match confirming.stage(&self.held, belief, &self.spec) {
+            Stage::Hold { rate, phase } => Ok(Step {
+                rate,
+                hold: Micros(confirming.hold().get() * more),
+                phase,
+            }),
+            Stage::Confirmed(interval) => Err(SearchEnd::Found(Capacity {
+                interval,
+                first_failing: self.first_failing().unwrap_or(interval.upper),
+            })),
+        }
     }
 
     /// The length of steps close to the capacity: such that few contradict each other.
@@ -411,32 +383,15 @@ impl Search {
         let (Some(belief), Some(last)) = (&self.belief, self.held.last()) else {
             return;
         };
-        let known = belief.interval(CONFIDENCE);
-        let is_outside = |Confirming { interval, .. }: &Confirming| {
-            known.middle < interval.lower * DRIFT
-                || (known.middle > interval.upper / DRIFT && interval.upper < self.spec.most)
-        };
-        self.confirming
-            .take_if(|confirming| confirming.is_contradicted(last) || is_outside(confirming));
-        if self.confirming.is_some() {
-            return;
-        }
-        let hold = self.long(belief);
-        // What narrowing further would cost is more than is left.
-        let is_last = as_float(self.left()) < LAST * as_float(hold);
-        let aim = if is_last { LAST_AIM } else { AIM };
-        let margin = (1.0 + self.spec.width).sqrt() * (1.0 - Confirming::ROUNDING);
-        let stated = Interval {
-            lower: known.middle / margin,
-            middle: known.middle,
-            upper: (known.middle * margin).min(self.spec.most),
-        };
-        if known.width() <= aim * self.spec.width && stated.lower < stated.upper {
-            self.confirming = Some(Confirming {
-                interval: stated,
-                hold,
-                since: self.held.len(),
-            });
+        let spec = &self.spec;
+        self.confirming = self
+            .confirming
+            .filter(|confirming| !confirming.is_contradicted(last, belief, spec));
+        if self.confirming.is_none() {
+            let hold = self.long(belief);
+            // What narrowing further would cost is more than is left.
+            let is_last = as_float(self.left()) < LAST * as_float(hold);
+            self.confirming = Confirming::begin(belief, spec, &self.held, hold, is_last);
         }
     }
 
