@@ -85,18 +85,18 @@ refused() {
 
 # with_proton: Qpid Proton for Python, which is built where it is fetched; in SENDER.
 with_proton() {
-    python3 -m venv "$WORK/proton"
-    "$WORK/proton/bin/pip" install --quiet --disable-pip-version-check "python-qpid-proton==0.40.0"
-    SENDER=("$WORK/proton/bin/python" e2e/peers/amqp_proton.py)
+    python3 -m venv "$WORK/python"
+    "$WORK/python/bin/pip" install --quiet --disable-pip-version-check "python-qpid-proton==0.40.0"
+    SENDER=("$WORK/python/bin/python" e2e/peers/amqp_proton.py)
 }
 
 # with_rhea: rhea for Node.js, in SENDER.
 with_rhea() {
     need node npm
-    mkdir "$WORK/rhea"
-    cp e2e/peers/rhea/* "$WORK/rhea/"
-    npm install --silent --no-audit --no-fund --prefix "$WORK/rhea" >"$WORK/npm.log" 2>&1
-    SENDER=(node "$WORK/rhea/bridge.mjs")
+    mkdir "$WORK/node"
+    cp e2e/peers/rhea/* "$WORK/node/"
+    npm install --silent --no-audit --no-fund --prefix "$WORK/node" >"$WORK/npm.log" 2>&1
+    SENDER=(node "$WORK/node/bridge.mjs")
 }
 
 start_artemis

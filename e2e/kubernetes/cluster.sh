@@ -17,7 +17,7 @@ start_cluster() {
     export PATH=$KUBE_BIN:$PATH KUBECONFIG=$CLUSTER/kubeconfig
     API=https://127.0.0.1:$((port + 2))
     kubectl create namespace "$SPACE"
-    until kubectl -n "$SPACE" get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
+    k wait --for=create serviceaccount/default --timeout=60s >/dev/null
 }
 
 k() {
@@ -57,7 +57,8 @@ replicas() {
     k get "$1" "$2" -o jsonpath='{.spec.replicas} {.status.readyReplicas}'
 }
 
-# soon WHAT WANTED COMMAND...: the command prints it within a minute.
+# soon WHAT WANTED COMMAND...: the command prints it within a minute. It asks again and again, since a watch would end with
+# the API server, which some cases take away.
 soon() {
     local what=$1 wanted=$2 got tries
     shift 2

@@ -25,7 +25,8 @@ scale() {
     record "$1" PUT "$DEPLOYMENT/scale" "$scale"
 }
 
-# until_is FILTER PATH: waits until an object is as a jq filter demands.
+# until_is FILTER PATH: waits until an object is as a jq filter demands. It asks again and again: `kubectl wait` knows no
+# filter over lists, and its conditions of pods that were never created have no field to wait for.
 until_is() {
     local tries
     for tries in $(seq 300); do
@@ -34,6 +35,14 @@ until_is() {
     done
     echo "$2 is not $1 after $tries tries"
     exit 1
+}
+
+# one_pod_allowed KIND: a workload whose namespace has no room for a second pod.
+one_pod_allowed() {
+    workload "$1" gateway sleep 1000
+    until_is '.status.readyReplicas == 1' "$APPS/${1,,}s/gateway"
+    k create quota few --hard=pods=1 >/dev/null
+    until_is '.status.used.pods == "1"' "/api/v1/namespaces/$SPACE/resourcequotas/few"
 }
 
 # again: removes all workloads and what they left.
@@ -71,10 +80,7 @@ record not-found GET "$APPS/deployments/gateway2"
 scale invalid -1
 
 again
-workload Deployment gateway sleep 1000
-until_is '.status.readyReplicas == 1' "$DEPLOYMENT"
-k create quota few --hard=pods=1 >/dev/null
-until_is '.status.used.pods == "1"' "/api/v1/namespaces/$SPACE/resourcequotas/few"
+one_pod_allowed Deployment
 record quota-before GET "$DEPLOYMENT"
 k scale deployment gateway --replicas=2 >/dev/null
 until_is 'any(.status.conditions[]; .type == "ReplicaFailure" and .status == "True")' "$DEPLOYMENT"
@@ -90,10 +96,7 @@ record crashing GET "$DEPLOYMENT"
 record crashing-pods GET "$PODS"
 
 again
-workload StatefulSet gateway sleep 1000
-until_is '.status.readyReplicas == 1' "$STATEFUL"
-k create quota few --hard=pods=1 >/dev/null
-until_is '.status.used.pods == "1"' "/api/v1/namespaces/$SPACE/resourcequotas/few"
+one_pod_allowed StatefulSet
 record stateful-before GET "$STATEFUL"
 k scale statefulset gateway --replicas=2 >/dev/null
 EVENTS=/api/v1/namespaces/$SPACE/events

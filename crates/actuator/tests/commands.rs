@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "shared/surroundings.rs"]
+mod surroundings;
+
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,21 +13,10 @@ use muster_actuator::{ActuatorError, Site, Wait, open};
 use muster_model::Micros;
 use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, Scheme};
 
-/// A generous limit: only a hang reaches it.
-const LONG: Micros = Micros::from_secs(60);
+use surroundings::{LONG, NEVER, site};
+
 /// A limit that is to be reached.
 const SHORT: Micros = Micros::from_millis(200);
-
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-fn site(folder: &Path) -> Site {
-    Site {
-        devices: None,
-        program: "muster".into(),
-        folder: folder.to_owned(),
-        actuator: "one".to_owned(),
-    }
-}
 
 fn shell(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()

@@ -20,12 +20,7 @@ pub fn step_margin(
     // Of equals the first.
     let worse = |a: Margin, b: Margin| if b.ratio() > a.ratio() { b } else { a };
     let worst = all.reduce(worse)?;
-    let is_decisive = match outcome {
-        Outcome::Pass => worst.ratio() <= 1.0,
-        Outcome::Fail => worst.ratio() > 1.0,
-        Outcome::Unclear => false,
-    };
-    is_decisive.then_some(worst)
+    worst.decides(outcome).then_some(worst)
 }
 
 /// The margins of a level: one, or one a backend.

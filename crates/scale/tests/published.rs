@@ -1,32 +1,26 @@
 //! The published policy under virtual time: its times, its log, and its figures.
 
+#[path = "shared/scenario1.rs"]
+mod scenario1;
+
 use muster_measure::PublishedSecond;
 use muster_model::Micros;
 use muster_scale::{
     Event, Level, Limit, LogLine, Published, PublishedSpec, Reading, Second, Seconds,
 };
 
+use scenario1::scenario1;
+
 /// Messages a second of one unit.
 const UNIT: f64 = 2_000.0;
 /// Messages a second that one instance carries.
 const EACH: f64 = 5_000.0;
 
-/// The parameters of the published run, with fewer units and instances.
-const SPEC: PublishedSpec = PublishedSpec {
-    failure_ratio: 0.02,
-    window: Micros::from_secs(180),
-    offset: Micros::from_secs(60),
-    stable_within: Micros::from_secs(900),
-    improve: Micros::from_secs(300),
-    least: Level {
-        units: 1,
-        instances: 1,
-    },
-    most: Level {
-        units: 10,
-        instances: 5,
-    },
-};
+/// The published run with fewer units and instances.
+const SPEC: PublishedSpec = scenario1(Level {
+    units: 10,
+    instances: 5,
+});
 
 /// A test that ended.
 #[derive(Debug)]

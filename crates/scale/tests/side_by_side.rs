@@ -1,5 +1,8 @@
 //! Both policies on the same simulated targets under virtual time: the table in `docs/scale.md`.
 
+#[path = "shared/scenario1.rs"]
+mod scenario1;
+
 use std::cell::Cell;
 
 use muster_judge::capacity::{
@@ -8,9 +11,11 @@ use muster_judge::capacity::{
 use muster_measure::PublishedSecond;
 use muster_model::{Micros, mix};
 use muster_scale::{
-    End, Event, Growth, GrowthSpec, Level, Limit, Measured, Next, Outcome, Published,
-    PublishedSpec, Reading, Second, Seconds,
+    End, Event, Growth, GrowthSpec, Level, Limit, Measured, Next, Outcome, Published, Reading,
+    Second, Seconds,
 };
+
+use scenario1::scenario1;
 
 /// The seed of the noise.
 const SEED: u64 = 1;
@@ -78,18 +83,7 @@ fn leaky(instances: u32, offered: f64, at: u64) -> f64 {
 /// The published test with the parameters of `Scenario1`: its limit, and the most units that it found acceptable
 /// with each number of instances.
 fn published(target: Target) -> (Limit, Vec<(u32, u32)>) {
-    let spec = PublishedSpec {
-        failure_ratio: 0.02,
-        window: Micros::from_secs(180),
-        offset: Micros::from_secs(60),
-        stable_within: Micros::from_secs(900),
-        improve: Micros::from_secs(300),
-        least: Level {
-            units: 1,
-            instances: 1,
-        },
-        most: MOST,
-    };
+    let spec = scenario1(MOST);
     let begun = 1_532_500_000;
     let (mut test, mut seconds) = (Published::new(spec), Seconds::new(spec.window, spec.offset));
     let mut found: Vec<(u32, u32)> = Vec::new();

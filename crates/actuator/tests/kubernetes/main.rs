@@ -6,32 +6,22 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod served;
+#[path = "../shared/surroundings.rs"]
+mod surroundings;
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-use muster_actuator::{ActuatorError, Site, Wait, open};
+use muster_actuator::{Actuator, ActuatorError, Wait, open};
 use muster_model::Micros;
 use muster_plan::{ActuatorPlan, KubernetesPlan, WorkloadKind};
+use tempfile::TempDir;
 
 use served::{Answer, Served, recorded};
+use surroundings::{LONG, NEVER, site};
 
-/// A generous limit: only a hang reaches it.
-const LONG: Micros = Micros::from_secs(60);
 /// A limit that is to be reached.
 const SHORT: Micros = Micros::from_millis(50);
-
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-fn site(folder: &Path) -> Site {
-    Site {
-        devices: None,
-        program: "muster".into(),
-        folder: folder.to_owned(),
-        actuator: "one".to_owned(),
-    }
-}
 
 fn plan(kind: WorkloadKind, folder: &Path, kubeconfig: &str) -> ActuatorPlan {
     let path = folder.join("kubeconfig");
@@ -45,39 +35,72 @@ fn plan(kind: WorkloadKind, folder: &Path, kubeconfig: &str) -> ActuatorPlan {
     })
 }
 
-/// A Deployment of a server that gives these answers.
-fn deployment(folder: &Path, served: &Served) -> ActuatorPlan {
-    plan(WorkloadKind::Deployment, folder, &served.kubeconfig())
+/// A server that gives these answers, and the folder of the actuator of one of its workloads.
+struct World {
+    folder: TempDir,
+    served: Served,
+    plan: ActuatorPlan,
+}
+
+impl World {
+    fn new(kind: WorkloadKind, answers: &[Answer]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(answers);
+        let plan = plan(kind, folder.path(), &served.kubeconfig());
+        Self {
+            folder,
+            served,
+            plan,
+        }
+    }
+
+    fn deployment(answers: &[Answer]) -> Self {
+        Self::new(WorkloadKind::Deployment, answers)
+    }
+
+    fn open(&self) -> Box<dyn Actuator> {
+        open(&self.plan, site(self.folder.path())).unwrap()
+    }
+
+    fn has_record(&self) -> bool {
+        self.folder.path().join("target.json").exists()
+    }
+
+    /// Asserts that the replicas were set to these numbers, each on the version that was read before.
+    fn assert_set(&self, wanted: &[(u64, &str)]) {
+        let wanted: Vec<(u64, String)> = wanted
+            .iter()
+            .map(|(replicas, read)| {
+                let version = &recorded(read)["body"]["metadata"]["resourceVersion"];
+                (*replicas, version.as_str().unwrap().to_owned())
+            })
+            .collect();
+        assert_eq!(self.served.set(), wanted);
+    }
+}
+
+/// Sets four replicas while the server gives these answers.
+fn four(answers: &[Answer]) -> World {
+    let world = World::deployment(answers);
+    world.open().set(4, &Wait::new(LONG, &NEVER)).unwrap();
+    world
 }
 
 /// The error of setting a number while the server gives these answers.
 fn refused(kind: WorkloadKind, at_most: Micros, answers: &[Answer]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(answers);
-    let plan = plan(kind, folder.path(), &served.kubeconfig());
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
-    let error = actuator.set(2, &Wait::new(at_most, &NEVER)).unwrap_err();
+    let world = World::new(kind, answers);
+    let error = world
+        .open()
+        .set(2, &Wait::new(at_most, &NEVER))
+        .unwrap_err();
     let text = error.to_string();
     assert!(!text.contains("hunter2"), "{text}");
     text
 }
 
-/// Asserts that the replicas were set to these numbers, each on the version that was read before.
-fn assert_set(served: &Served, wanted: &[(u64, &str)]) {
-    let wanted: Vec<(u64, String)> = wanted
-        .iter()
-        .map(|(replicas, read)| {
-            let version = &recorded(read)["body"]["metadata"]["resourceVersion"];
-            (*replicas, version.as_str().unwrap().to_owned())
-        })
-        .collect();
-    assert_eq!(served.set(), wanted);
-}
-
 #[test]
 fn replicas_are_set_until_all_are_ready_and_put_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = World::deployment(&[
         Answer::Of("one"),
         Answer::Of("one"),
         Answer::Of("set-to-four"),
@@ -88,60 +111,54 @@ fn replicas_are_set_until_all_are_ready_and_put_back() {
         Answer::Of("set-to-one"),
         Answer::Of("one-again"),
     ]);
-    let plan = deployment(folder.path(), &served);
     let wait = Wait::new(LONG, &NEVER);
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    let mut actuator = world.open();
     actuator.set(4, &wait).unwrap();
-    assert!(folder.path().join("target.json").exists());
+    assert!(world.has_record());
     assert_eq!(actuator.actual(&wait).unwrap(), 4);
     assert_eq!(actuator.addresses(4), None);
     actuator.restore(&wait).unwrap();
-    assert!(!folder.path().join("target.json").exists());
-    assert_set(&served, &[(4, "one"), (1, "four")]);
+    assert!(!world.has_record());
+    world.assert_set(&[(4, "one"), (1, "four")]);
 }
 
 #[test]
 fn the_first_number_outlives_a_program_that_was_killed() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = World::deployment(&[
         Answer::Of("one"),
         Answer::Of("four"),
         Answer::Of("four"),
         Answer::Of("set-to-one"),
         Answer::Of("one-again"),
     ]);
-    let plan = deployment(folder.path(), &served);
     let wait = Wait::new(LONG, &NEVER);
-    let mut killed = open(&plan, site(folder.path())).unwrap();
+    let mut killed = world.open();
     killed.set(4, &wait).unwrap();
     drop(killed);
-    let mut next = open(&plan, site(folder.path())).unwrap();
+    let mut next = world.open();
     next.restore(&wait).unwrap();
-    assert_set(&served, &[(1, "four")]);
+    world.assert_set(&[(1, "four")]);
 }
 
 #[test]
 fn another_workload_of_the_same_name_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = World::deployment(&[
         Answer::Of("one"),
         Answer::Of("four"),
         Answer::Of("crashing-before"),
     ]);
-    let plan = deployment(folder.path(), &served);
     let wait = Wait::new(LONG, &NEVER);
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    let mut actuator = world.open();
     actuator.set(4, &wait).unwrap();
     let error = actuator.restore(&wait).unwrap_err();
     assert!(matches!(error, ActuatorError::Replaced { .. }), "{error}");
-    assert!(folder.path().join("target.json").exists());
-    assert_set(&served, &[]);
+    assert!(world.has_record());
+    world.assert_set(&[]);
 }
 
 #[test]
 fn a_conflict_and_replicas_that_somebody_else_changed_are_survived() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = four(&[
         Answer::Of("one"),
         Answer::Of("one"),
         Answer::Of("conflict"),
@@ -152,16 +169,12 @@ fn a_conflict_and_replicas_that_somebody_else_changed_are_survived() {
         Answer::Of("set-to-four"),
         Answer::Of("four"),
     ]);
-    let plan = deployment(folder.path(), &served);
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
-    actuator.set(4, &Wait::new(LONG, &NEVER)).unwrap();
-    assert_set(&served, &[(4, "one"), (4, "one"), (4, "one-again")]);
+    world.assert_set(&[(4, "one"), (4, "one"), (4, "one-again")]);
 }
 
 #[test]
 fn a_server_that_is_away_for_a_while_is_survived() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = four(&[
         Answer::NoneTo("one"),
         Answer::Of("one"),
         Answer::Of("one"),
@@ -173,10 +186,7 @@ fn a_server_that_is_away_for_a_while_is_survived() {
         Answer::NoneTo("four"),
         Answer::Of("four"),
     ]);
-    let plan = deployment(folder.path(), &served);
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
-    actuator.set(4, &Wait::new(LONG, &NEVER)).unwrap();
-    assert_set(&served, &[(4, "one"), (4, "one")]);
+    world.assert_set(&[(4, "one"), (4, "one")]);
 }
 
 #[test]
@@ -284,14 +294,12 @@ fn pods_that_cannot_be_created_or_are_never_ready_are_named() {
 
 #[test]
 fn pods_that_were_not_ready_before_are_not_waited_for_in_the_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&[
+    let world = World::deployment(&[
         Answer::Of("crashing"),
         Answer::Of("crashing"),
         Answer::Of("crashing-pods"),
     ]);
-    let plan = deployment(folder.path(), &served);
-    let mut actuator = open(&plan, site(folder.path())).unwrap();
+    let mut actuator = world.open();
     assert!(actuator.set(2, &Wait::new(SHORT, &NEVER)).is_err());
     actuator.restore(&Wait::new(LONG, &NEVER)).unwrap();
 }

@@ -32,6 +32,15 @@ impl Margin {
         bad / (self.messages() * self.allowed).max(f64::MIN_POSITIVE)
     }
 
+    /// Returns whether an outcome follows from these figures.
+    pub fn decides(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Pass => self.ratio() <= 1.0,
+            Outcome::Fail => self.ratio() > 1.0,
+            Outcome::Unclear => false,
+        }
+    }
+
     /// The number of messages that the level counts.
     pub(super) fn messages(&self) -> f64 {
         self.batches.iter().map(|batch| batch.messages).sum::<u64>() as f64

@@ -89,7 +89,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     let grown = match history {
         History::Muster(log, searches) => growing.grow(&mut *actuator, log, searches),
         History::Published(log, entries, policy) => {
-            published::grow(&growing, &policy, &mut *actuator, (log, entries))
+            published::grow(&growing, &policy, &mut *actuator, log, &entries)
         }
     };
     // A Ctrl-C ends the growth, and never keeps the target as it is.

@@ -73,6 +73,14 @@ fn a_killed_search_goes_on_with_a_longer_budget_and_repeats_no_step() {
     assert_eq!(of("number"), [1.0, 2.0]);
     assert_eq!(of("session"), [1.0, 2.0]);
     assert_eq!(of("load"), [40.0, 80.0]);
+    for step in &steps {
+        let batches = step["margin"]["batches"].as_array().expect("parts");
+        let messages = batches.iter().filter_map(|it| it["messages"].as_u64());
+        assert_eq!(
+            messages.sum::<u64>(),
+            step["figures"]["ledger"]["scheduled"]
+        );
+    }
     let (begun, steps) = journal(&first);
     assert_eq!(begun["spec"]["budget"], 180_000_000, "it is kept");
     assert_eq!((steps.len(), &steps[0]["load"]), (1, &40.0.into()));

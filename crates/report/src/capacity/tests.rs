@@ -1,9 +1,11 @@
 //! Answers of searches, and what refutes them.
 
-use muster_judge::PartCeiling;
-use muster_judge::capacity::{Capacity, Next, Observed};
+use muster_judge::capacity::{Batch, Capacity, Margin, Next, Observed};
+use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling};
 
 use super::*;
+use crate::verdict::tests::rule;
+use crate::{RuleResult, Step};
 
 const CAPACITY: f64 = 2_000.0;
 
@@ -151,4 +153,25 @@ fn a_target_that_takes_nothing_any_more_is_said_to_have_died() {
     last.figures.ledger.scheduled = Some(4_000);
     assert!(answer.end_in_words().contains("the target died"));
     assert!(answer.end_in_words().contains("800/s"));
+}
+
+#[test]
+fn a_margin_that_gives_another_outcome_contradicts_the_step() {
+    let mut step = found().steps.remove(0);
+    step.figures.result = Some(RunResult::Pass);
+    let holds = rule("response p99", RuleResult::Pass, Consequence::None);
+    step.figures.rules = vec![holds];
+    let margin = |bad| Margin {
+        slo: "response p99".to_owned(),
+        allowed: 0.01,
+        batches: vec![Batch {
+            messages: 1_000,
+            bad,
+        }],
+    };
+    step.margin = Some(margin(10));
+    assert_eq!(step.contradiction(), None);
+    step.margin = Some(margin(11));
+    let why = "step 1 is `pass`, and its share of bad messages by `response p99` is 1.10 of the allowed one";
+    assert_eq!(step.contradiction().as_deref(), Some(why));
 }

@@ -109,15 +109,16 @@ pub(super) fn grow(
     growing: &Growing<'_>,
     parameters: &PublishedPolicy,
     actuator: &mut dyn Actuator,
-    (log, entries): (Log, Vec<Entry>),
+    log: Log,
+    entries: &[Entry],
 ) -> Result<u8> {
     let spec = spec(parameters, growing.plan);
-    let past = Past::new(&entries);
+    let past = Past::new(entries);
     let policy = past.policy(spec);
     let mut runs = Runs {
         number: past.next_number(),
         spent: past.spent(),
-        journal: Journal::open(log, growing.folder, &entries)?,
+        journal: Journal::open(log, growing.folder, entries)?,
         growing,
         spec,
     };

@@ -1,0 +1,137 @@
+//! A step in the answer of a search.
+
+use muster_judge::capacity::{self, Interval, Margin, Observed, Outcome, Phase};
+use muster_model::{Dimension, Micros, figure};
+use serde::{Deserialize, Serialize};
+
+use super::{outcome_of, word};
+use crate::figures::in_words;
+use crate::{Percentiles, RunResult, Step};
+
+/// A step that was held and judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapacityStep {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The run that held it, from 1.
+    pub session: u64,
+    /// Its load.
+    pub load: f64,
+    /// The time that the search wanted it to be held; it was rounded up to whole seconds.
+    pub hold: Micros,
+    /// Its part in the search.
+    pub phase: Phase,
+    /// Its outcome, from which the search went on.
+    pub outcome: Outcome,
+    /// False if messages were still on their way when the pause after it was over.
+    pub has_recovered: bool,
+    /// Its time with the pauses around it, in seconds.
+    pub took_s: f64,
+    /// Its result by the closed ledger of its run; null if that run was killed.
+    pub result_at_end: Option<RunResult>,
+    /// Messages of the level nearest to its limit; null if the level that decided the outcome allows no share.
+    pub margin: Option<Margin>,
+    /// Its figures when it was judged.
+    pub figures: Step,
+}
+
+impl CapacityStep {
+    /// Returns whether the closed ledger gives the step another result than the search had.
+    pub(super) fn differs(&self) -> bool {
+        let at_end = self.result_at_end;
+        at_end.is_some_and(|result| outcome_of(Some(result)) != self.outcome)
+    }
+
+    /// The contradiction between the outcome and the figures behind it; none if it follows from them.
+    pub fn contradiction(&self) -> Option<String> {
+        let outcome = outcome_of(self.figures.result_by_rules());
+        if outcome != outcome_of(self.figures.result) || outcome != self.outcome {
+            return Some(format!(
+                "step {} is `{}`, and its rules give `{}`",
+                self.number,
+                word(&self.outcome),
+                word(&outcome)
+            ));
+        }
+        if let Some(margin) = &self.margin
+            && !margin.decides(outcome)
+        {
+            return Some(format!(
+                "step {} is `{}`, and its share of bad messages by `{}` is {:.2} of the allowed one",
+                self.number,
+                word(&outcome),
+                margin.slo,
+                margin.ratio()
+            ));
+        }
+        let mut rules = self.figures.rules.iter();
+        let wrong = rules.find(|rule| rule.contradicts_its_figures())?;
+        Some(format!(
+            "step {}: `{}` [{}] is `{}` at {}, {}",
+            self.number,
+            wrong.rule,
+            wrong.scope,
+            word(&wrong.result),
+            wrong.seen().unwrap_or_default(),
+            wrong.allowed().unwrap_or_default()
+        ))
+    }
+
+    /// The step as the search named it.
+    pub fn step(&self) -> capacity::Step {
+        capacity::Step {
+            rate: self.load,
+            hold: self.hold,
+            phase: self.phase,
+        }
+    }
+
+    /// The step as the search records it.
+    pub fn observed(&self) -> Observed {
+        Observed {
+            outcome: self.outcome,
+            margin: self.margin.clone(),
+            took: Micros::from_secs_f64(self.took_s),
+            has_recovered: self.has_recovered,
+        }
+    }
+
+    /// True if the target took nothing of what was due in the step.
+    pub fn is_dead(&self) -> bool {
+        let ledger = &self.figures.ledger;
+        ledger.scheduled.is_some_and(|due| due > 0) && ledger.accepted + ledger.unacknowledged == 0
+    }
+
+    /// The step in a line, with the interval that is known since and the time that is left.
+    pub fn line(&self, find: Dimension, known: Option<&Interval>, left: Micros) -> String {
+        let outcome = match self.outcome {
+            Outcome::Pass => "pass",
+            Outcome::Fail => "fail",
+            Outcome::Unclear => "unclear",
+        };
+        let p99 = self.percentiles();
+        let p99 = p99.map_or(figure::UNKNOWN.to_owned(), |of| in_words(&of, "p99_us"));
+        let bracket = known.map_or("not yet known".to_owned(), |known| {
+            let [lower, upper] = [known.lower, known.upper].map(|load| find.in_words(load));
+            format!("{lower} to {upper}")
+        });
+        let why = self.figures.broken().next();
+        let why = why.map_or(String::new(), |rule| {
+            format!("  ({} [{}])", rule.rule, rule.scope)
+        });
+        format!(
+            "step {:>2}  {:>10} for {:.0} s  {outcome:<7}  p99 {p99:>8}  capacity {bracket}  {} left{why}",
+            self.number,
+            find.in_words(self.load),
+            self.figures.until_s - self.figures.from_s,
+            figure::clock(left)
+        )
+    }
+
+    /// The percentiles of all due of the response; of a stream without answers, of the end-to-end latency.
+    pub(super) fn percentiles(&self) -> Option<Percentiles> {
+        let latency = &self.figures.latency;
+        let leg = latency.response.as_ref().or(latency.end_to_end.as_ref())?;
+        Some(leg.all_due.unwrap_or(leg.percentiles))
+    }
+}
