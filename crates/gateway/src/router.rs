@@ -80,7 +80,8 @@ impl Router {
         message: Arc<Message>,
         origin: Origin,
     ) -> Option<Answer> {
-        let (now, hash) = (ctx.now(), message.hash());
+        // The turn may have begun before the message was sent.
+        let (now, hash) = (ctx.io.fresh_now(), message.hash());
         self.last_uplink = now;
         let mut plan = locked(&ctx.shared.fault_plan);
         let is_first = plan.begin(now);
