@@ -9,21 +9,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::{Delivery, Standing, Steer};
-use muster_judge::capacity::SearchSpec;
-use muster_model::Dimension;
+use muster_model::{Dimension, figure};
 use muster_plan::Plan;
-use muster_report::{CapacityCeiling, CapacityStep};
-use muster_result::CapacitySearch;
-use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, lists};
-use serde::{Deserialize, Serialize};
+use muster_report::CapacityStep;
+use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, differences, lists};
+use muster_result::{CapacitySearch, Note, Replayed, SearchBegun, replay};
+use serde::Serialize;
 
 use crate::folder::is_being_written;
 use crate::outcome;
 
 /// The journal in the folder of a result.
 pub(crate) const FILE: &str = "search.jsonl";
-/// Name and version of its form.
-const SCHEMA: &str = "muster-search/1";
 /// Files of a run in its folder; they move aside when the search goes on in another run.
 const OF_RUN: [&str; 11] = [
     "windows.bin",
@@ -42,34 +39,10 @@ const OF_RUN: [&str; 11] = [
 /// Begin of the name of a folder that holds an earlier run of the search; its number follows.
 const ASIDE: &str = "run-";
 
-/// A search as its journal begins with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Begun {
-    schema: String,
-    /// Hash of the plan and its rules.
-    pub(crate) plan: String,
-    pub(crate) find: Dimension,
-    pub(crate) spec: SearchSpec,
-    /// The generator's own ceiling; none if it was not measured.
-    pub(crate) ceiling: Option<CapacityCeiling>,
-}
-
-impl Begun {
-    pub(crate) fn new(plan: String, find: Dimension, spec: SearchSpec) -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            plan,
-            find,
-            spec,
-            ceiling: None,
-        }
-    }
-}
-
 /// A search before its run: where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
-    pub(crate) begun: Begun,
+    pub(crate) begun: SearchBegun,
     /// Steps of earlier runs.
     pub(crate) earlier: Vec<CapacityStep>,
 }
@@ -108,10 +81,18 @@ impl Searching {
         self.search
     }
 
-    /// Decides on the load. Each step is kept and shown once it was judged.
-    pub(crate) fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
+    /// Decides on the load. Each step is kept and shown once it was judged; `record` gets the judgement before that.
+    pub(crate) fn steer(
+        &mut self,
+        standing: &Standing,
+        delivery: &Delivery,
+        record: &mut dyn FnMut(&Note),
+    ) -> Option<Steer> {
         let known = self.search.held().len();
         let wanted = self.search.turn(standing, delivery);
+        if let Some(judgement) = self.search.take_judgement() {
+            record(&Note::Judged(judgement));
+        }
         let wanted = wanted.and_then(|wanted| self.keep(known).map(|()| wanted));
         match wanted {
             Ok(steer) => steer,
@@ -133,6 +114,86 @@ impl Searching {
             outcome::say(&step.line(self.find, known.as_ref(), self.search.left()));
         }
         Ok(())
+    }
+}
+
+/// Replays the runs of the search in a folder: the search, and the steps that their windows give.
+///
+/// # Errors
+/// If the journal of a run states a search or a step that does not follow from its windows.
+pub(crate) fn replayed(folder: &Path) -> Result<Replayed> {
+    let mut earlier = Vec::new();
+    for run in runs_before(folder)? {
+        let mut replayed = follows(&run, &earlier)?;
+        // A kill may have come between the record of a judgement and its line.
+        let kept = journal_in(&run)?.earlier.len();
+        if !replayed.has_ended && replayed.steps.len() == kept + 1 {
+            replayed.steps.truncate(kept);
+        }
+        check_steps(&run, &replayed)?;
+        earlier = replayed.steps;
+    }
+    let replayed = follows(folder, &earlier)?;
+    check_steps(folder, &replayed)?;
+    Ok(replayed)
+}
+
+/// The folders with the runs of a search before the one in this folder, in order.
+fn runs_before(folder: &Path) -> Result<Vec<PathBuf>> {
+    let own = folder
+        .canonicalize()
+        .with_context(|| format!("read {}", folder.display()))?;
+    let name = own.file_name().unwrap_or_default().to_string_lossy();
+    let (search, number) = match (number_of_aside(&name), own.parent()) {
+        (Some(number), Some(parent)) if parent.join(FILE).exists() => (parent, number),
+        _ => (&*own, u32::MAX),
+    };
+    let numbers = 1..number;
+    let runs = numbers.map(|number| search.join(format!("{ASIDE}{number}")));
+    Ok(runs.take_while(|run| run.exists()).collect())
+}
+
+/// The journal of a folder.
+fn journal_in(folder: &Path) -> Result<Prepared> {
+    let path = folder.join(FILE);
+    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+}
+
+/// The steps that the windows of a run give, whose search has to be that of the journal.
+fn follows(run: &Path, earlier: &[CapacityStep]) -> Result<Replayed> {
+    let path = run.join("windows.bin");
+    let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+    let replayed = replay(&bytes, earlier);
+    let replayed = replayed.with_context(|| format!("replay {}", path.display()))?;
+    let stated = journal_in(run)?.begun;
+    let faults = differences("line 1", &stated, &replayed.begun);
+    refuse(run, &faults)?;
+    Ok(replayed)
+}
+
+/// Refuses a journal with other steps than the windows give.
+fn check_steps(run: &Path, replayed: &Replayed) -> Result<()> {
+    let (stated, own) = (journal_in(run)?.earlier, &replayed.steps);
+    if stated.len() != own.len() {
+        bail!(
+            "{} has {}, and the windows of its runs give {}",
+            run.join(FILE).display(),
+            figure::number_of(stated.len() as u64, "step"),
+            own.len()
+        );
+    }
+    let steps = (2..).zip(stated.iter().zip(own));
+    let differing = steps.flat_map(|(line, (stated, own))| {
+        differences(&format!("line {line}: step {}", own.number), stated, own)
+    });
+    refuse(run, &differing.collect::<Vec<_>>())
+}
+
+fn refuse(run: &Path, faults: &[String]) -> Result<()> {
+    match faults.first() {
+        Some(first) => bail!("{}: {first}", run.join(FILE).display()),
+        None => Ok(()),
     }
 }
 
@@ -203,13 +264,9 @@ pub(crate) fn parse(text: &str) -> Result<Prepared, String> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = (1..).zip(whole.lines());
     let (_, first) = lines.next().ok_or("it has no whole line")?;
-    let begun: Begun = serde_json::from_str(first).map_err(|error| format!("line 1: {error}"))?;
-    if begun.schema != SCHEMA {
-        return Err(format!(
-            "it has the form `{}`, and this program reads `{SCHEMA}`",
-            begun.schema
-        ));
-    }
+    let begun = serde_json::from_str::<SearchBegun>(first);
+    let begun = begun.map_err(|error| format!("line 1: {error}"))?;
+    begun.check()?;
     let steps = lines.map(|(number, line)| {
         let step = serde_json::from_str(line).map_err(|error| error.to_string());
         let step = step.and_then(|step: CapacityStep| match step.contradiction() {
@@ -226,8 +283,12 @@ pub(crate) fn parse(text: &str) -> Result<Prepared, String> {
 
 /// Returns whether a folder of this name holds an earlier run of a search.
 pub(crate) fn is_aside(name: &str) -> bool {
-    let number = name.strip_prefix(ASIDE);
-    number.is_some_and(|number| number.parse::<u32>().is_ok())
+    number_of_aside(name).is_some()
+}
+
+/// The number of an earlier run by the name of its folder.
+fn number_of_aside(name: &str) -> Option<u32> {
+    name.strip_prefix(ASIDE)?.parse().ok()
 }
 
 /// Moves the files of an earlier run into a folder `run-N`. The journal goes on, and stays there as that run left
@@ -257,7 +318,7 @@ pub(crate) fn set_aside(folder: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use muster_judge::capacity::{Next, Search, SearchEnd};
+    use muster_judge::capacity::{Next, Search, SearchEnd, SearchSpec};
     use muster_model::Micros;
     use muster_report::{Step, outcome_of};
     use muster_result::{end_after, sha256};
@@ -303,7 +364,7 @@ mod tests {
         let mut search = Search::new(spec()).expect("a search");
         let (mut steps, begun) = (
             Vec::new(),
-            Begun::new("plan".to_owned(), Dimension::Rate, spec()),
+            SearchBegun::new("plan".to_owned(), Dimension::Rate, spec()),
         );
         let mut journal = line(&begun).expect("JSON");
         while let Next::Hold(step) = search.next() {

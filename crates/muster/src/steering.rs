@@ -7,7 +7,7 @@ use muster_conduct::{Delivery, ProcessSample, Standing, Steer};
 use muster_measure::WindowDelta;
 use muster_net::Clock;
 use muster_plan::Plan;
-use muster_result::{CapacitySearch, PublishedGrowth};
+use muster_result::{CapacitySearch, Note, PublishedGrowth};
 
 use crate::commands::scale::published::{GrowthInRun, PreparedGrowth};
 use crate::searching::{Prepared, Searching};
@@ -35,6 +35,14 @@ pub(crate) enum Steered {
 }
 
 impl Decider {
+    /// The first record behind the header of the run; none without a search.
+    pub(crate) fn first_note(&self) -> Option<Note> {
+        match self {
+            Self::Search(prepared) => Some(Note::Search(Box::new(prepared.begun.clone()))),
+            Self::Scenario | Self::Published(_) => None,
+        }
+    }
+
     /// Begins to decide on the plan as it is run, in the folder of its result; none where the load is planned.
     pub(crate) fn begin(
         &self,
@@ -71,10 +79,15 @@ impl Steering {
         }
     }
 
-    /// The next order; none while the load stays as it is.
-    pub(crate) fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
+    /// The next order; none while the load stays as it is. `record` gets what the archive of the run has to have.
+    pub(crate) fn steer(
+        &mut self,
+        standing: &Standing,
+        delivery: &Delivery,
+        record: &mut dyn FnMut(&Note),
+    ) -> Option<Steer> {
         match self {
-            Self::Search(searching) => searching.steer(standing, delivery),
+            Self::Search(searching) => searching.steer(standing, delivery, record),
             Self::Published(growing) => growing.steer(standing),
         }
     }

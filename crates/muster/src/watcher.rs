@@ -104,10 +104,14 @@ impl Observer for Watcher {
     }
 
     fn steer(&mut self, standing: &Standing, delivery: &Delivery) -> Option<Steer> {
-        let steer = self.steering.as_mut()?.steer(standing, delivery);
+        let folder = &mut self.folder;
+        let mut record = |note: &Note| {
+            folder.record(&Record::Event(encoded(note)));
+        };
+        let steering = self.steering.as_mut()?;
+        let steer = steering.steer(standing, delivery, &mut record);
         if let Some(Steer::Hold(hold)) = steer {
-            self.folder
-                .record(&Record::Event(encoded(&Note::Hold(hold))));
+            record(&Note::Hold(hold));
         }
         steer
     }

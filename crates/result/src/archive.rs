@@ -16,6 +16,7 @@ use serde_json::Value as Json;
 
 use sha2::{Digest, Sha256};
 
+use crate::capacity::{Judgement, SearchBegun};
 use crate::counters::NotedCounter;
 use crate::events;
 
@@ -66,6 +67,10 @@ pub enum Note {
     Counters(Vec<NotedCounter>),
     /// A hold that was added while the run went on.
     Hold(AddedHold),
+    /// The search whose steps the run holds.
+    Search(Box<SearchBegun>),
+    /// The judgement on the step of the last hold, by the windows before this record.
+    Judged(Judgement),
 }
 
 /// The last record: all that is known at the end.
@@ -442,6 +447,7 @@ impl Archive {
                 Note::PushesRefused(refusal) => self.pushes_refused.push(refusal),
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
+                Note::Search(_) | Note::Judged(_) => {}
             },
             Record::Identity(identity) => self.identity = Some(*identity),
             Record::Account(account) => self.account = Some(*account),
@@ -490,6 +496,6 @@ pub fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_stdvec(value).expect("a record's value has a binary form and memory for it")
 }
 
-fn decoded<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
+pub(crate) fn decoded<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     postcard::from_bytes(bytes).context("read a record; was it written by another version?")
 }

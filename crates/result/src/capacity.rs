@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use muster_conduct::{
     Delivery, PlanCalendar, ProcessSample, Standing, Steer, recorder_plan, schedules, timetable,
 };
 use muster_judge::capacity::{Interval, Next, Outcome, Search, SearchEnd, SearchSpec, Step};
 use muster_load::{AddedHold, StreamSchedule};
-use muster_measure::{RecorderPlan, WindowDelta};
-use muster_model::{Dimension, Micros, RunId};
+use muster_measure::{RecorderPlan, Timeline, WindowDelta};
+use muster_model::{Dimension, Micros, RunId, figure};
 use muster_plan::Plan;
-use muster_report::{CapacityStep, outcome_of};
+use muster_report::{CapacityCeiling, CapacityStep, outcome_of};
+use serde::{Deserialize, Serialize};
 
 use crate::live::HealthLog;
 use crate::so_far::{SoFar, margin_so_far, steps_so_far};
@@ -28,6 +29,61 @@ const SLACK: Micros = Micros::from_secs(5);
 /// of its whole length.
 pub fn search_length(plan: &Plan, budget: Micros) -> Micros {
     budget + plan.phases.settle.at_most.max(NEWS) + SLACK
+}
+
+/// The form of the journal of a search.
+const SCHEMA: &str = "muster-search/1";
+
+/// A search before its first step: the first line of its journal, and a record of each run that holds its steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchBegun {
+    schema: String,
+    /// Hash of the plan and its rules.
+    pub plan: String,
+    /// The dimension of the load.
+    pub find: Dimension,
+    /// Subject and limits.
+    pub spec: SearchSpec,
+    /// The generator's own ceiling; none if it was not measured.
+    pub ceiling: Option<CapacityCeiling>,
+}
+
+impl SearchBegun {
+    /// A search without a measured ceiling.
+    pub fn new(plan: String, find: Dimension, spec: SearchSpec) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            plan,
+            find,
+            spec,
+            ceiling: None,
+        }
+    }
+
+    /// Checks its form.
+    ///
+    /// # Errors
+    /// The reason, if it has another one than this version reads.
+    pub fn check(&self) -> Result<(), String> {
+        match self.schema == SCHEMA {
+            true => Ok(()),
+            false => Err(format!(
+                "it has the form `{}`, and this program reads `{SCHEMA}`",
+                self.schema
+            )),
+        }
+    }
+}
+
+/// Instants of a judgement on a step. The windows that had come in by then give its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The begin of the time that the step took.
+    pub since: Micros,
+    /// The instant of the judgement.
+    pub at: Micros,
+    /// True if the target came to rest in the pause after the step.
+    pub came_to_rest: bool,
 }
 
 /// A search under way, with all that it needs to judge a step.
@@ -48,6 +104,8 @@ pub struct CapacitySearch {
     /// Every hold that was ordered.
     holds: Vec<AddedHold>,
     held: Vec<CapacityStep>,
+    /// The judgement on the last of them, until it is taken.
+    judgement: Option<Judgement>,
     /// Number of this run among those of the search.
     session: u64,
     end: Option<SearchEnd>,
@@ -100,6 +158,7 @@ impl CapacitySearch {
             holds: Vec::new(),
             session: earlier.last().map_or(1, |last| last.session + 1),
             held: earlier,
+            judgement: None,
             end: None,
         })
     }
@@ -129,13 +188,59 @@ impl CapacitySearch {
             }
             Doing::Connecting(..) => Ok(None),
             Doing::Holding(holding) => {
-                if let Some(has_recovered) = self.rest(standing, delivery, holding.until) {
-                    self.judge(&holding, standing, has_recovered)?;
+                if let Some(came_to_rest) = self.rest(standing, delivery, holding.until) {
+                    let since = self.spent_until.replace(standing.now);
+                    let judgement = Judgement {
+                        since: since.unwrap_or(holding.from),
+                        at: standing.now,
+                        came_to_rest,
+                    };
+                    self.judge(&holding, standing.timeline, judgement)?;
+                    self.judgement = Some(judgement);
                     self.doing = Doing::Deciding;
                 }
                 Ok(None)
             }
         }
+    }
+
+    /// Takes the judgement on the step that was judged since the last call; none if none was.
+    pub fn take_judgement(&mut self) -> Option<Judgement> {
+        self.judgement.take()
+    }
+
+    /// Judges the next step again, which a run held on this timeline.
+    ///
+    /// # Errors
+    /// If the steps before lead to another one, or it cannot be judged.
+    pub(crate) fn judge_again(
+        &mut self,
+        hold: AddedHold,
+        timeline: Timeline,
+        judgement: Judgement,
+    ) -> Result<()> {
+        let number = self.held.len() + 1;
+        let Next::Hold(step) = self.search.next() else {
+            bail!("the windows hold step {number}, before which the search is over");
+        };
+        let is_wanted = hold.factor.to_bits() == self.factor(step).to_bits()
+            && hold.until - hold.from == whole_seconds(step.hold);
+        if !is_wanted {
+            bail!(
+                "the windows hold {} for {} in step {number}, and the steps before it lead to {} for {}",
+                self.find.in_words(hold.factor * self.stated),
+                figure::time(hold.until - hold.from),
+                self.find.in_words(step.rate),
+                figure::time(whole_seconds(step.hold)),
+            );
+        }
+        self.add(hold, step)?;
+        let holding = Holding {
+            step,
+            from: timeline.origin + hold.from,
+            until: timeline.origin + hold.until,
+        };
+        self.judge(&holding, timeline, judgement)
     }
 
     /// Adds every hold of this run so far to its plan.
@@ -204,13 +309,20 @@ impl CapacitySearch {
     fn hold(&mut self, step: Step, standing: &Standing) -> Result<Steer> {
         let soon = standing.now + LEAD;
         let from = Micros::from_secs(u64::from(soon.second()) + 1);
-        let until = from + Micros::from_secs(step.hold.get().div_ceil(1_000_000));
+        let until = from + whole_seconds(step.hold);
         let origin = standing.timeline.origin;
         let hold = AddedHold {
             from: from - origin,
             until: until - origin,
             factor: self.factor(step),
         };
+        self.add(hold, step)?;
+        self.doing = Doing::Holding(Holding { step, from, until });
+        Ok(Steer::Hold(hold))
+    }
+
+    /// Adds the hold of a step to the plan and its schedules.
+    fn add(&mut self, hold: AddedHold, step: Step) -> Result<()> {
         self.plan.add_hold(&hold);
         self.holds.push(hold);
         let schedules = schedules(&self.plan);
@@ -218,8 +330,7 @@ impl CapacitySearch {
             let load = self.find.in_words(step.rate);
             anyhow!("hold {load} in a step: {error}; search below it, with --to")
         })?;
-        self.doing = Doing::Holding(Holding { step, from, until });
-        Ok(Steer::Hold(hold))
+        Ok(())
     }
 
     /// True once the target has come to rest after a hold, false if it did not in time; none while it may
@@ -247,9 +358,9 @@ impl CapacitySearch {
         all.step_by(seconds).collect()
     }
 
-    fn judge(&mut self, holding: &Holding, standing: &Standing, has_recovered: bool) -> Result<()> {
+    fn judge(&mut self, holding: &Holding, timeline: Timeline, judgement: Judgement) -> Result<()> {
         let Holding { step, from, until } = *holding;
-        let timeline = standing.timeline.stopped(until);
+        let timeline = timeline.stopped(until);
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
         let so_far = SoFar {
             plan: &self.plan,
@@ -259,7 +370,7 @@ impl CapacitySearch {
             calendar: &calendar,
             health: self.health.health(),
             timeline,
-            now: standing.now,
+            now: judgement.at,
         };
         let mut steps = steps_so_far(&so_far);
         let begin = from.as_secs_f64();
@@ -271,7 +382,6 @@ impl CapacitySearch {
         let figures = steps.swap_remove(of_hold);
         let outcome = outcome_of(figures.result);
         let margin = margin_so_far(&so_far, &self.parts(holding), outcome);
-        let since = self.spent_until.replace(standing.now).unwrap_or(from);
         let mut held = CapacityStep {
             number: self.held.len() as u64 + 1,
             session: self.session,
@@ -279,8 +389,8 @@ impl CapacitySearch {
             hold: step.hold,
             phase: step.phase,
             outcome,
-            has_recovered,
-            took_s: (standing.now - since).as_secs_f64(),
+            has_recovered: judgement.came_to_rest,
+            took_s: (judgement.at - judgement.since).as_secs_f64(),
             result_at_end: None,
             margin,
             figures,
@@ -294,6 +404,11 @@ impl CapacitySearch {
         self.windows.forget_before(until.second());
         Ok(())
     }
+}
+
+/// The time for which a step is held, in whole seconds.
+fn whole_seconds(hold: Micros) -> Micros {
+    Micros::from_secs(hold.get().div_ceil(1_000_000))
 }
 
 /// A search as it stands after these steps.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use muster_report::{
     CERTIFICATE_SCHEMA, Certificate, FileDigest, Report, certificate_html, html, steps_csv,
 };
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{Archive, Header, sha256};
@@ -147,10 +148,7 @@ fn recomputed(files: &Files) -> Result<Report> {
 /// Figures, rules and pages that do not follow from the windows.
 fn figure_faults(report: &Report, stated: &Value, files: &Files) -> Vec<String> {
     let certificate = certify(report, files);
-    let mut faults = Vec::new();
-    let own = serde_json::to_value(&certificate);
-    let own = own.expect("it holds only string keys, so that it is always JSON");
-    differences(CERTIFICATE, stated, &own, &mut faults);
+    let mut faults = differences(CERTIFICATE, stated, &certificate);
     let expected = [
         ("result.json", Some(report.to_json())),
         ("report.html", Some(html(report))),
@@ -163,26 +161,31 @@ fn figure_faults(report: &Report, stated: &Value, files: &Files) -> Vec<String> 
         if found != text.as_deref().map(str::as_bytes) {
             faults.push(format!("{name} does not follow from the windows"));
             if name == "result.json" {
-                faults.extend(result_faults(found, report));
+                let stated = found.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+                faults.extend(
+                    stated
+                        .iter()
+                        .flat_map(|stated| differences(name, stated, report)),
+                );
             }
         }
     }
     faults
 }
 
-/// The figures of a `result.json` that do not follow.
-fn result_faults(found: Option<&[u8]>, report: &Report) -> Vec<String> {
+/// The places at which a stated value differs from the one that the windows give, one sentence each; `path` names the
+/// value.
+pub fn differences(path: &str, stated: &impl Serialize, own: &impl Serialize) -> Vec<String> {
+    let value = "it holds only string keys, so that it is always JSON";
+    let stated = serde_json::to_value(stated).expect(value);
+    let own = serde_json::to_value(own).expect(value);
     let mut faults = Vec::new();
-    let stated = found.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    let own = serde_json::to_value(report).ok();
-    if let Some((stated, own)) = stated.zip(own) {
-        differences("result.json", &stated, &own, &mut faults);
-    }
+    add_differences(path, &stated, &own, &mut faults);
     faults
 }
 
 /// Adds each place at which two values differ.
-fn differences(path: &str, stated: &Value, own: &Value, faults: &mut Vec<String>) {
+fn add_differences(path: &str, stated: &Value, own: &Value, faults: &mut Vec<String>) {
     if stated == own || faults.len() >= FAULTS_MAX {
         return;
     }
@@ -192,12 +195,12 @@ fn differences(path: &str, stated: &Value, own: &Value, faults: &mut Vec<String>
             let added = own.keys().filter(|key| !stated.contains_key(*key));
             for key in stated.keys().chain(added) {
                 let [stated, own] = [stated, own].map(|map| map.get(key).unwrap_or(&none));
-                differences(&format!("{path}: {key}"), stated, own, faults);
+                add_differences(&format!("{path}: {key}"), stated, own, faults);
             }
         }
         (Value::Array(stated), Value::Array(own)) if stated.len() == own.len() => {
             for (at, (stated, own)) in stated.iter().zip(own).enumerate() {
-                differences(&format!("{path}[{at}]"), stated, own, faults);
+                add_differences(&format!("{path}[{at}]"), stated, own, faults);
             }
         }
         _ => faults.push(format!(

@@ -14,14 +14,14 @@ use muster_report::{
     capacity_html,
 };
 use muster_result::certificate::Files;
-use muster_result::{Header, end_after, search_length, standing_after};
+use muster_result::{Header, Replayed, SearchBegun, end_after, search_length, standing_after};
 
 use crate::args::{CalibrationArgs, CapacityArgs, Load, RunArgs};
 use crate::calibration::Calibration;
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
-use crate::searching::{self, Begun, Prepared};
+use crate::searching::{self, Prepared};
 use crate::signing::SigningKey;
 use crate::steering::{Decider, Steered};
 use crate::{outcome, outputs, target};
@@ -128,7 +128,7 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
             figure::time(BUDGET.max(least + least))
         );
     }
-    let mut begun = Begun::new(plan, find, spec);
+    let mut begun = SearchBegun::new(plan, find, spec);
     begun.ceiling = ceiling;
     let prepared = Prepared {
         begun,
@@ -230,7 +230,7 @@ pub(super) fn ceiling(
 
 /// A scenario whose load a search decides on.
 pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
-    let Begun { spec, find, .. } = &prepared.begun;
+    let SearchBegun { spec, find, .. } = &prepared.begun;
     let stated = loaded.plan.stated_load(*find).max(f64::MIN_POSITIVE);
     let length = search_length(&loaded.plan, spec.budget);
     let load = AddedLoad {
@@ -294,7 +294,7 @@ fn run_args(args: &CapacityArgs, out: PathBuf) -> RunArgs {
 /// The answer of the search of a run, written into its folder and certified with it; none if the run held no step.
 pub(super) fn concluded(
     done: &Done,
-    begun: &Begun,
+    begun: &SearchBegun,
     run: &RunArgs,
 ) -> Result<Option<CapacityReport>> {
     let (Some(report), Some(Steered::Search(search)), Some(out)) =
@@ -320,7 +320,7 @@ pub(super) fn concluded(
 
 /// A search as it ended.
 struct Held<'a> {
-    begun: &'a Begun,
+    begun: &'a SearchBegun,
     steps: &'a [CapacityStep],
     sessions: u64,
     end: Option<SearchEnd>,
@@ -379,12 +379,23 @@ fn write(answer: &CapacityReport, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files of an answer that do not follow from the journal and the result of the last run.
-pub(crate) fn faults(files: &Files) -> Vec<String> {
+/// Steps of a search that do not follow from the windows of its runs, and files of its answer that do not follow from its
+/// steps and the result of the last run.
+pub(crate) fn faults(folder: &Path, files: &Files) -> Vec<String> {
+    if !["capacity.json", searching::FILE]
+        .iter()
+        .any(|name| files.contains_key(*name))
+    {
+        return Vec::new();
+    }
+    let replayed = match searching::replayed(folder) {
+        Ok(replayed) => replayed,
+        Err(error) => return vec![format!("{error:#}")],
+    };
     let Some(stated) = files.get("capacity.json") else {
         return Vec::new();
     };
-    let own = match recomputed(stated, files) {
+    let own = match recomputed(stated, &replayed, files) {
         Ok(own) => own,
         Err(error) => return vec![format!("capacity.json cannot be recomputed: {error:#}")],
     };
@@ -396,22 +407,19 @@ pub(crate) fn faults(files: &Files) -> Vec<String> {
         .collect()
 }
 
-/// The answer that the journal gives. Whether the user ended the search, and in which run, only the answer says.
-fn recomputed(stated: &[u8], files: &Files) -> Result<CapacityReport> {
-    let text = |name: &str| {
-        let bytes = files.get(name).with_context(|| format!("find {name}"))?;
-        str::from_utf8(bytes).with_context(|| format!("read {name}"))
-    };
-    let stated = str::from_utf8(stated).context("read it")?;
-    let stated = CapacityReport::from_json(stated).map_err(|why| anyhow!(why))?;
-    let report = Report::from_json(text("result.json")?)?;
-    let journal = searching::parse(text(searching::FILE)?).map_err(|why| anyhow!(why))?;
-    let (end, known) = standing_after(journal.begun.spec.clone(), &journal.earlier)?;
+/// The answer that the steps give. If the last run was interrupted, only the answer says whether the search was over.
+fn recomputed(stated: &[u8], replayed: &Replayed, files: &Files) -> Result<CapacityReport> {
+    let text = |bytes| str::from_utf8(bytes).context("read it");
+    let stated = CapacityReport::from_json(text(stated)?).map_err(|why| anyhow!(why))?;
+    let report = files.get("result.json").context("find result.json")?;
+    let report = Report::from_json(text(report)?)?;
+    let (end, known) = standing_after(replayed.begun.spec.clone(), &replayed.steps)?;
+    let may_be_open = report.unfinished.is_some() && stated.end.is_none();
     let held = Held {
-        begun: &journal.begun,
-        steps: &journal.earlier,
-        sessions: stated.sessions,
-        end: end.filter(|_| stated.end.is_some()),
+        begun: &replayed.begun,
+        steps: &replayed.steps,
+        sessions: replayed.session,
+        end: end.filter(|_| !may_be_open),
         known,
     };
     Ok(held.answer(&report))

@@ -215,6 +215,9 @@ impl Ready {
         let spread = spread(args, processes, clock, &target);
         let mut header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
         folder.record(&Record::Header(encoded(&header)));
+        if let Some(note) = loaded.decider.first_note() {
+            folder.record(&Record::Event(encoded(&note)));
+        }
         if !beginning::wait(clock, args.quiet, interrupted)? {
             drop(provisioned);
             folder.abandon();

@@ -18,7 +18,7 @@ use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
 use muster_report::{CapacityCeiling, CapacityReport, Report, scale_html};
-use muster_result::{Header, encoded, sha256};
+use muster_result::{Header, SearchBegun, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
@@ -29,7 +29,7 @@ use crate::commands::capacity::{ceiling, concluded, judgeable, refuse_unjudged, 
 use crate::commands::run::{once, stop_by_signal};
 use crate::folder::{refuse_foreign, reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
-use crate::searching::{Begun, Prepared};
+use crate::searching::Prepared;
 use crate::signing::SigningKey;
 use crate::steering::{Decider, Steered};
 use crate::{outcome, outputs};
@@ -276,7 +276,7 @@ impl Growing<'_> {
     /// Searches the capacity of the instances that are there; none if the user ended it.
     fn search(
         &self,
-        begun: &Begun,
+        begun: &SearchBegun,
         loaded: &Loaded,
         instances: u32,
         number: usize,
@@ -332,7 +332,7 @@ impl Growing<'_> {
             long,
             budget,
         };
-        let mut begun = Begun::new(Header::digest(plan), Dimension::Rate, spec);
+        let mut begun = SearchBegun::new(Header::digest(plan), Dimension::Rate, spec);
         begun.ceiling = ceiling.cloned();
         Ok(Prepared {
             begun,

@@ -26,7 +26,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     }
     let mut checked = check(&files, env!("CARGO_PKG_VERSION"))
         .with_context(|| format!("verify {}", args.folder.display()))?;
-    checked.faults.extend(capacity::faults(&files));
+    checked
+        .faults
+        .extend(capacity::faults(&args.folder, &files));
     let signature = files.get(SIGNATURE);
     if let Some(key) = &key {
         match signature {

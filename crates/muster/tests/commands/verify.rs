@@ -188,26 +188,25 @@ fn write_anew(folder: &Path, report: &Report) {
     put("certificate.html", &certificate_html(&certificate));
 }
 
-/// A search that is interrupted behind its first step, and the folder of an earlier run in its own.
-#[test]
-fn what_a_search_wrote_is_verified_with_its_answer() {
+/// A search that was interrupted behind its first step, and again behind its second one: two runs.
+static SEARCH: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = folder_with(SCENARIO);
-    let arguments = [
-        "capacity",
-        "scenario.yaml",
-        "--from",
-        "100/s",
-        "--out",
-        "run",
-    ];
-    let mut search = program(folder.path(), &arguments)
+    interrupt_after_a_step(folder.path(), &["--from", "100/s", "--out", "run"]);
+    interrupt_after_a_step(folder.path(), &["--resume", "run"]);
+    folder
+});
+
+/// Searches until a step is judged, and ends the search then.
+fn interrupt_after_a_step(folder: &Path, arguments: &[&str]) {
+    let mut search = program(folder, &["capacity", "scenario.yaml"])
+        .args(arguments)
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
     let out = BufReader::new(search.stdout.take().expect("its output is piped"));
     let mut lines = out.lines().map(|line| line.expect("it tells"));
     let step = lines.find(|line| line.starts_with("step"));
-    assert!(step.is_some(), "it ends before its first step");
+    assert!(step.is_some(), "it ends before a step");
     signal(&search, Signal::INT);
     let rest: Vec<String> = lines.collect();
     search.wait().expect("it ends");
@@ -215,21 +214,52 @@ fn what_a_search_wrote_is_verified_with_its_answer() {
         rest.iter().any(|line| line.starts_with("answer")),
         "{rest:?}"
     );
-    let run = folder.path().join("run");
-    let said = verify(&run, &[]);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.out.contains("capacity.json"), "{}", said.out);
+}
+
+/// A copy of the search, with the folder of its first run in its own.
+fn copy_of_search() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = SEARCH.path().join("run");
+    fs::create_dir(folder.path().join("run-1")).expect("a folder");
+    for part in ["", "run-1"] {
+        for entry in fs::read_dir(run.join(part)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_file() {
+                let name = path.file_name().expect("a name");
+                fs::copy(&path, folder.path().join(part).join(name)).expect("it is copied");
+            }
+        }
+    }
+    folder
+}
+
+#[test]
+fn what_a_search_wrote_is_verified_with_its_answer() {
+    let folder = copy_of_search();
+    let run = folder.path();
+    for of in ["", "run-1"] {
+        let said = verify(&run.join(of), &[]);
+        assert_eq!(said.code, 0, "{said:?}");
+        assert!(said.out.contains("capacity.json"), "{}", said.out);
+    }
     let result = read(&run.join("result.json"));
     assert_eq!(result["environment"]["load"], "searched");
-    fs::create_dir(run.join("run-1")).expect("a folder");
-    assert_eq!(verify(&run, &[]).code, 0, "an earlier run has its own");
     let answer = run.join("capacity.json");
     let text = fs::read_to_string(&answer).expect("an answer");
     let forged = text.replacen("\"load\": 100.0", "\"load\": 70.0", 1);
     assert_ne!(text, forged);
     fs::write(&answer, forged).expect("it is written");
-    list_again(&run, "capacity.json");
-    assert_refused(&run, "capacity.json does not follow from search.jsonl");
+    list_again(run, "capacity.json");
+    assert_refused(run, "capacity.json does not follow from search.jsonl");
+}
+
+#[test]
+fn a_search_without_the_windows_of_an_earlier_run_is_refused() {
+    let folder = copy_of_search();
+    fs::remove_file(folder.path().join("run-1/windows.bin")).expect("it is there");
+    assert_refused(folder.path(), "run-1/windows.bin");
+    fs::remove_dir_all(folder.path().join("run-1")).expect("it is there");
+    assert_refused(folder.path(), "search.jsonl");
 }
 
 #[test]
@@ -286,16 +316,21 @@ fn other(value: &Value) -> Value {
 /// Changes one plain value of a document and writes it as it was written.
 fn alter(path: &Path, at: prop::sample::Index) -> String {
     let mut document = read(path);
-    let mut all = Vec::new();
-    places(&document, "", &mut all);
-    let place = at.get(&all).clone();
-    let value = document.pointer_mut(&place).expect("a place");
-    *value = other(value);
+    let place = alter_value(&mut document, at);
     fs::write(
         path,
         serde_json::to_string_pretty(&document).expect("JSON") + "\n",
     )
     .expect("it is written");
+    place
+}
+
+fn alter_value(document: &mut Value, at: prop::sample::Index) -> String {
+    let mut all = Vec::new();
+    places(document, "", &mut all);
+    let place = at.get(&all).clone();
+    let value = document.pointer_mut(&place).expect("a place");
+    *value = other(value);
     place
 }
 
@@ -313,6 +348,18 @@ fn list_again(folder: &Path, name: &str) {
         serde_json::to_string_pretty(&certificate).expect("JSON") + "\n",
     )
     .expect("it is written");
+}
+
+/// Changes one plain value in a line of a journal.
+fn alter_line(path: &Path, line: prop::sample::Index, at: prop::sample::Index) -> String {
+    let text = fs::read_to_string(path).expect("a journal");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let line = line.index(lines.len());
+    let mut document = serde_json::from_str(&lines[line]).expect("JSON");
+    let place = alter_value(&mut document, at);
+    lines[line] = document.to_string();
+    fs::write(path, lines.join("\n") + "\n").expect("it is written");
+    format!("line {}: {place}", line + 1)
 }
 
 fn flip(path: &PathBuf, at: prop::sample::Index, bit: u8) {
@@ -338,6 +385,28 @@ proptest! {
         let said = verify(folder.path(), &[]);
         // A certificate of another schema, version or form is no certificate.
         prop_assert!(said.code == 1 || (in_certificate && said.code == 2), "{place}: {said:?}");
+    }
+
+    /// No value of a search can be altered: not of its journals, which the windows of each run give, and not of its answer.
+    #[test]
+    fn an_altered_value_of_a_search_is_refused(
+        file in 0_usize..3,
+        line: prop::sample::Index,
+        at: prop::sample::Index,
+    ) {
+        let folder = copy_of_search();
+        let name = ["search.jsonl", "run-1/search.jsonl", "capacity.json"][file];
+        let path = folder.path().join(name);
+        let place = match name {
+            "capacity.json" => alter(&path, at),
+            _ => alter_line(&path, line, at),
+        };
+        // The certificate of the search does not list the files of its earlier runs.
+        if !name.starts_with("run-1") {
+            list_again(folder.path(), name);
+        }
+        let said = verify(folder.path(), &[]);
+        prop_assert_eq!(said.code, 1, "{}: {}: {:?}", name, place, said);
     }
 
     /// No bit of the windows can be altered, even if the file is listed anew.
