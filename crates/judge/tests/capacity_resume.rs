@@ -1,6 +1,6 @@
 //! A search that goes on with another budget: its steps depend on the budget, those that were held do not change.
 
-use muster_judge::capacity::{Next, Observed, Outcome, Search, SearchEnd, SearchSpec, Step};
+use muster_judge::capacity::{Next, Observed, Outcome, Phase, Search, SearchEnd, SearchSpec, Step};
 use muster_model::Micros;
 
 const CAPACITY: f64 = 7_340.0;
@@ -86,4 +86,32 @@ fn steps_of_one_budget_keep_their_rates_lengths_and_outcomes_in_a_search_with_an
         }
     }
     assert!(is_other, "no step depends on the budget");
+}
+
+#[test]
+fn a_step_of_a_target_that_was_idle_confirms_nothing() {
+    let mut search = Search::new(spec(1_800)).expect("a search");
+    let step = loop {
+        match search.next() {
+            Next::End(end) => panic!("it ends before its confirmation: {end:?}"),
+            Next::Hold(step) if step.phase == Phase::ConfirmUpper => break step,
+            Next::Hold(step) => {
+                let outcome = match step.rate < CAPACITY {
+                    true => Outcome::Pass,
+                    false => Outcome::Fail,
+                };
+                search.record(&Observed::new(outcome, took(&step)));
+            }
+        }
+    };
+    let phase_after = |mut search: Search| {
+        search.record(&Observed::new(Outcome::Fail, took(&step)));
+        match search.next() {
+            Next::Hold(step) => step.phase,
+            Next::End(end) => panic!("it lacks two passes: {end:?}"),
+        }
+    };
+    assert_eq!(phase_after(search.clone()), Phase::ConfirmLower);
+    search.cool();
+    assert_eq!(phase_after(search), Phase::ConfirmUpper);
 }

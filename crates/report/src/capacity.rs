@@ -93,9 +93,7 @@ impl CapacityReport {
     /// Number of the step that first held the lowest rate with a decided failure, as the search has it.
     fn lowest_failure(&self) -> Option<u64> {
         let mut search = Search::new(self.limits.clone()).ok()?;
-        for held in &self.steps {
-            search.replay(&held.step(), &held.observed());
-        }
+        CapacityStep::replay(&self.steps, &mut search);
         let lowest = search.first_failing()?;
         let fails = |step: &&CapacityStep| step.outcome == Outcome::Fail && step.load == lowest;
         self.steps.iter().find(fails).map(|step| step.number)

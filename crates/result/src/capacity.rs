@@ -143,7 +143,11 @@ impl CapacitySearch {
         earlier: Vec<CapacityStep>,
     ) -> Result<Self> {
         let schedules = schedules(&plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
-        let search = searched(spec, &earlier)?;
+        let mut search = searched(spec, &earlier)?;
+        if !earlier.is_empty() {
+            // The target was idle meanwhile.
+            search.cool();
+        }
         Ok(Self {
             search,
             recorder: recorder_plan(&plan, RunId(0), &schedules),
@@ -415,9 +419,7 @@ fn whole_seconds(hold: Micros) -> Micros {
 fn searched(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Search> {
     let search = Search::new(spec);
     let mut search = search.map_err(|error| anyhow!("search a capacity: {error}"))?;
-    for step in steps {
-        search.replay(&step.step(), &step.observed());
-    }
+    CapacityStep::replay(steps, &mut search);
     Ok(search)
 }
 

@@ -105,8 +105,10 @@ impl Confirming {
         };
         let is_upper =
             |held: &Held| held.outcome == Outcome::Fail && is_same(held.rate, interval.upper);
-        let passed = fresh.iter().filter(is_lower).count();
-        let has_failed = fresh.iter().any(is_upper);
+        // Steps of a cold target confirm nothing.
+        let warm = fresh.iter().filter(|held| !held.is_cold);
+        let passed = warm.clone().filter(is_lower).count();
+        let has_failed = warm.clone().any(is_upper);
         let known = belief.interval(CONFIDENCE);
         let is_sure = known.width() <= AIM * spec.width
             && interval.lower <= known.lower

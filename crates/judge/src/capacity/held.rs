@@ -14,6 +14,8 @@ pub(super) struct Held {
     pub(super) rate: f64,
     pub(super) hold: Micros,
     pub(super) outcome: Outcome,
+    /// True if the target may have been cold.
+    pub(super) is_cold: bool,
     /// None for an unclear outcome.
     pub(super) evidence: Option<Evidence>,
 }

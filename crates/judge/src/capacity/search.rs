@@ -59,6 +59,8 @@ pub struct Search {
     belief: Option<Belief>,
     confirming: Option<Confirming>,
     spent: Micros,
+    /// The time spent by which the target is warm.
+    cold_until: Micros,
     lost_at: Option<f64>,
     next: Next,
 }
@@ -83,6 +85,7 @@ impl Search {
             belief: None,
             confirming: None,
             spent: Micros::ZERO,
+            cold_until: COLD,
             lost_at: None,
             next: Next::Hold(first),
         };
@@ -122,6 +125,11 @@ impl Search {
             self.weigh();
         }
         self.next = self.plan();
+    }
+
+    /// Notes that the target was idle: it may be cold again, as in the first minute.
+    pub fn cool(&mut self) {
+        self.cold_until = self.spent + COLD;
     }
 
     /// Takes what came of a step that an earlier run held, as [`Search::record`] does. Steps depend on the budget: with
@@ -315,12 +323,13 @@ impl Search {
             rate: step.rate,
             hold: step.hold,
             long: self.spec.long,
-            is_cold: self.spent < COLD,
+            is_cold: self.spent < self.cold_until,
         };
         self.held.push(Held {
             rate: step.rate,
             hold: step.hold,
             outcome,
+            is_cold: hold.is_cold,
             evidence: Evidence::new(&hold, outcome, observed.margin.as_ref()),
         });
     }
@@ -413,9 +422,9 @@ impl Search {
     }
 
     /// Returns whether a pass of this step says anything against a fail: a shorter one may end before the queue has
-    /// grown.
+    /// grown. Nor does a cold target's fail say anything against a pass.
     fn is_long(&self, held: &Held) -> bool {
-        held.hold >= self.spec.long
+        held.hold >= self.spec.long && !held.is_cold
     }
 
     fn of_outcome(&self, outcome: Outcome) -> impl Iterator<Item = &Held> + Clone {

@@ -1,6 +1,6 @@
 //! A step in the answer of a search.
 
-use muster_judge::capacity::{self, Interval, Margin, Observed, Outcome, Phase};
+use muster_judge::capacity::{self, Interval, Margin, Observed, Outcome, Phase, Search};
 use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,18 @@ impl CapacityStep {
             wrong.seen().unwrap_or_default(),
             wrong.allowed().unwrap_or_default()
         ))
+    }
+
+    /// Records steps in a search. Between the runs that held them, the target was idle.
+    pub fn replay(steps: &[Self], search: &mut Search) {
+        let mut session = steps.first().map_or(1, |step| step.session);
+        for step in steps {
+            if step.session != session {
+                session = step.session;
+                search.cool();
+            }
+            search.replay(&step.step(), &step.observed());
+        }
     }
 
     /// The step as the search named it.
