@@ -59,7 +59,7 @@ pub struct Search {
     belief: Option<Belief>,
     confirming: Option<Confirming>,
     spent: Micros,
-    /// The time spent by which the target is warm.
+    /// The time that is to be spent until the target is warm.
     cold_until: Micros,
     lost_at: Option<f64>,
     next: Next,

@@ -32,7 +32,7 @@ use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
-use crate::steering::{Steered, Steering};
+use crate::steering::{Decider, Steered, Steering};
 use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{
@@ -214,10 +214,7 @@ impl Ready {
         } = self;
         let spread = spread(args, processes, clock, &target);
         let mut header = header(&plan, loaded.sha256.clone(), &spread, &target, clock);
-        folder.record(&Record::Header(encoded(&header)));
-        if let Some(note) = loaded.decider.first_note() {
-            folder.record(&Record::Event(encoded(&note)));
-        }
+        folder.record_all(&first_records(&header, &loaded.decider));
         if !beginning::wait(clock, args.quiet, interrupted)? {
             drop(provisioned);
             folder.abandon();
@@ -266,6 +263,14 @@ impl Ready {
             ..Done::judged(report, summary)
         })
     }
+}
+
+/// The records that are written before the first message.
+fn first_records(header: &Header, decider: &Decider) -> Vec<Record> {
+    let note = decider.first_note();
+    let note = note.map(|note| Record::Event(encoded(&note)));
+    let header = Record::Header(encoded(header));
+    std::iter::once(header).chain(note).collect()
 }
 
 /// The first signal asks for the end; the second one ends the program at once.
