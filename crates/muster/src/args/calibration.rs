@@ -14,3 +14,11 @@ pub(crate) struct CalibrationArgs {
     #[arg(long, value_name = "SPEED", value_parser = link_speed)]
     pub(crate) link_speed: Option<u64>,
 }
+
+impl CalibrationArgs {
+    /// The first of these options that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let link_speed = self.link_speed.map(|_| "--link-speed");
+        self.no_cache.then_some("--no-cache").or(link_speed)
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     };
     match plan.policy {
         ScalePolicy::Muster => refuse_unjudged(&loaded.plan)?,
-        ScalePolicy::Published(policy) => published::refuse(&loaded.plan, &policy, args.budget)?,
+        ScalePolicy::Published(policy) => published::refuse(&loaded.plan, &policy, args)?,
     }
     if let Some(key) = &args.sign {
         SigningKey::read(key)?;

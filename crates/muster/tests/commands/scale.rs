@@ -96,6 +96,20 @@ fn a_scenario_that_names_no_means_is_refused() {
 }
 
 #[test]
+fn options_of_a_ceiling_are_refused_by_the_published_policy() {
+    let (folder, _) = scenario(&HOPELESS.replace("hold: 4s", "policy: published"));
+    for options in [["--no-cache"].as_slice(), &["--link-speed", "10G"]] {
+        let said = muster(
+            folder.path(),
+            &[&["scale", "scenario.yaml"], options].concat(),
+        );
+        assert_eq!(said.code, 2, "{said:?}");
+        let words = format!("{}: the published policy measures no ceiling", options[0]);
+        assert!(said.err.contains(&words), "{said:?}");
+    }
+}
+
+#[test]
 fn a_target_that_does_not_start_is_named_with_its_last_words() {
     let (folder, _) = scenario(&HOPELESS.replace("--threads", "--no-such-option"));
     let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);

@@ -22,6 +22,7 @@ use self::journal::{Journal, Ran};
 use self::past::Past;
 use super::log::Log;
 use super::{Growing, loads, wrong_number};
+use crate::args::ScaleArgs;
 use crate::commands::run::once;
 use crate::folder::write_whole;
 use crate::outcome;
@@ -81,10 +82,16 @@ impl GrowthInRun {
     }
 }
 
-/// Refuses messages whose failures nobody sees, and a budget in which no level can be read.
-pub(super) fn refuse(plan: &Plan, policy: &PublishedPolicy, budget: Option<Micros>) -> Result<()> {
+/// Refuses messages whose failures nobody sees, a budget in which no level can be read, and options without effect.
+pub(super) fn refuse(plan: &Plan, policy: &PublishedPolicy, args: &ScaleArgs) -> Result<()> {
+    if let Some(option) = args.calibration.given() {
+        bail!(
+            "grow load and target with {option}: the published policy measures no ceiling of the generator; leave it out, \
+             or use `policy: muster`"
+        );
+    }
     let needed = least_time(policy.window, policy.offset);
-    if let Some(budget) = budget.filter(|budget| *budget < needed) {
+    if let Some(budget) = args.budget.filter(|budget| *budget < needed) {
         bail!(
             "grow load and target within --budget {}: the first level takes {}; give more, or shorten \
              `scale.published.window`",
