@@ -15,6 +15,8 @@ check "an instance adds 400/s, within 5 %" jq -e '.law.gain.per_instance | . >= 
 check "each instance received a fair share" jq -e \
     'all(.searches[]; [.load[].accepted] | max < 1.2 * min)' "$ANSWER"
 check "nothing is left of the target" test ! -e "$WORK/linear/target.json"
+status_of "$MUSTER" verify "$WORK/linear"
+same "it is verified: exit code" "$STATUS" 0
 check "its page has the steps" grep -q '"phase": *"confirm-lower"' "$WORK/linear/scale.html"
 
 # Two workers reach the bottleneck: what is measured of the third one adds nothing.
@@ -33,4 +35,9 @@ same "the published policy: exit code" "$STATUS" 0
 ANSWER=$WORK/published/scale.json
 same "units by instances" "$(jq -r '[.capacities[] | "\(.instances):\(.units)"] | join(" ")' "$ANSWER")" "1:2 2:3"
 same "lines of its log" "$(cut -d';' -f5,6 "$WORK/published/published.log" | tr '\n' ' ')" "1;1 2;1 3;2 3;2 "
+status_of "$MUSTER" verify "$WORK/published"
+same "it is verified: exit code" "$STATUS" 0
+sed -i '0,/"per_instance": /s//&1/' "$ANSWER"
+status_of "$MUSTER" verify "$WORK/published"
+same "an altered figure is refused: exit code" "$STATUS" 1
 finish

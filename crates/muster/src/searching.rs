@@ -153,6 +153,11 @@ fn runs_before(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(runs.take_while(|run| run.exists()).collect())
 }
 
+/// Returns whether the search in a folder is that of a plan with this hash.
+pub(crate) fn is_of_plan(folder: &Path, plan: &str) -> bool {
+    journal_in(folder).is_ok_and(|journal| journal.begun.plan == plan)
+}
+
 /// The journal of a folder.
 fn journal_in(folder: &Path) -> Result<Prepared> {
     let path = folder.join(FILE);

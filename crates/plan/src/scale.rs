@@ -1,7 +1,7 @@
 //! Instances of the target that `muster scale` adds.
 
 use muster_model::Micros;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Growth of the target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ pub enum ScalePolicy {
 }
 
 /// Parameters of the published scale test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PublishedPolicy {
     /// A level is acceptable below this ratio of failures.
     pub failure_ratio: f64,

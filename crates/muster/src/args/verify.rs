@@ -13,7 +13,7 @@ use clap::Args;
     Example: muster verify results/first-20261121T101500Z --key pub.pem"
 )]
 pub(crate) struct VerifyArgs {
-    /// The folder of a run.
+    /// The folder of a run, a search or a growth.
     pub(crate) folder: PathBuf,
     /// The public key of ed25519 in PEM that must have signed the certificate.
     #[arg(long, value_name = "KEY")]

@@ -4,6 +4,7 @@ mod answer;
 mod budget;
 mod log;
 pub(crate) mod published;
+pub(crate) mod verifying;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,14 +17,14 @@ use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
-use muster_plan::{Endpoint, PublishedPolicy, ScalePlan, ScalePolicy};
-use muster_report::{CapacityCeiling, CapacityReport, Report, scale_html};
+use muster_plan::{Endpoint, Plan, PublishedPolicy, ScalePlan, ScalePolicy};
+use muster_report::{CapacityCeiling, CapacityReport, Report};
 use muster_result::{Header, SearchBegun, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
 use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
-use self::log::{Entry, Head, HeldStep, Load, Log};
+use self::log::{Basis, Entry, Head, HeldStep, Load, Log};
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::capacity::{ceiling, concluded, judgeable, refuse_unjudged, searched};
 use crate::commands::run::{once, stop_by_signal};
@@ -167,11 +168,7 @@ struct Growing<'a> {
 
 impl Growing<'_> {
     fn grow(&self, actuator: &mut dyn Actuator, log: Log, mut entries: Vec<Entry>) -> Result<u8> {
-        let mut growth = Growth::new(GrowthSpec {
-            least: self.plan.least,
-            most: self.plan.most,
-            first: self.loaded.plan.stated_rate() * FROM,
-        });
+        let mut growth = begun(&Basis::new(self.plan), &self.loaded.plan);
         // What was not judged is searched again.
         for entry in entries.iter().filter(|entry| entry.outcome.is_judged()) {
             growth.record(&entry.outcome);
@@ -180,7 +177,7 @@ impl Growing<'_> {
             Next::End(end) => Some(end),
             Next::Measure(_) => self.measure(actuator, &mut growth, log, &mut entries)?,
         };
-        let answer = Answer::new(self.loaded, self.plan, &growth, end, &entries);
+        let answer = Answer::new(self.loaded, &Basis::new(self.plan), &growth, end, &entries);
         self.conclude(&answer)
     }
 
@@ -250,11 +247,11 @@ impl Growing<'_> {
 
     /// Writes the answer and shows it.
     fn conclude(&self, answer: &Answer<'_>) -> Result<u8> {
-        let text = serde_json::to_string_pretty(answer)? + "\n";
-        write_whole(&self.folder.join("scale.json"), &text)?;
-        let page = self.folder.join("scale.html");
-        write_whole(&page, &scale_html(answer.title(), answer.words(), text))?;
+        for (name, text) in answer.forms()? {
+            write_whole(&self.folder.join(name), &text)?;
+        }
         outcome::say(&answer.words());
+        let page = self.folder.join("scale.html");
         outcome::say(&format!("answer: {}", page.display()));
         Ok(answer.exit_code())
     }
@@ -292,7 +289,7 @@ impl Growing<'_> {
         let load = done
             .report
             .as_ref()
-            .map_or_else(Vec::new, |report| loads(report, loaded));
+            .map_or_else(Vec::new, |report| loads(report, &loaded.plan));
         let steps = match &done.steered {
             Some(Steered::Search(search)) => search.held(),
             _ => &[],
@@ -365,6 +362,15 @@ impl Growing<'_> {
     }
 }
 
+/// A growth before its first search.
+fn begun(basis: &Basis, plan: &Plan) -> Growth {
+    Growth::new(GrowthSpec {
+        least: basis.least,
+        most: basis.most,
+        first: plan.stated_rate() * FROM,
+    })
+}
+
 /// The outcome of a search whose run held no step, for the reason in its last words.
 fn not_begun(summary: &str) -> Outcome {
     let last = summary.lines().last();
@@ -415,8 +421,8 @@ fn wrong_number(there: Result<u32, ActuatorError>, wanted: u32) -> Option<String
 
 /// The load that each address received, also those that received none. Over datagrams, it is counted for all
 /// of them together.
-fn loads(report: &Report, loaded: &Loaded) -> Vec<Load> {
-    let endpoints = loaded.plan.platform.endpoints.iter();
+fn loads(report: &Report, plan: &Plan) -> Vec<Load> {
+    let endpoints = plan.platform.endpoints.iter();
     let names: BTreeSet<String> = endpoints.map(Endpoint::authority).collect();
     let counted = &report.links.targets;
     let mut loads: Vec<Load> = counted

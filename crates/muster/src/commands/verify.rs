@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use muster_model::figure::number_of;
-use muster_result::certificate::{CERTIFICATE, Files, SIGNATURE, check};
+use muster_result::certificate::{CERTIFICATE, Checked, Files, SIGNATURE, check};
 
 use crate::args::VerifyArgs;
 use crate::commands::capacity;
+use crate::commands::scale::verifying::{self, grown};
 use crate::outcome;
 use crate::searching::is_aside;
 use crate::signing::VerifyingKey;
@@ -19,6 +20,9 @@ const FAULTS_MAX: usize = 20;
 /// Recomputes every figure of a certificate from the windows in its folder.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     let key = args.key.as_deref().map(VerifyingKey::read).transpose()?;
+    if verifying::is_in(&args.folder) {
+        return growth(&args.folder, key.is_some());
+    }
     let files = read_files(&args.folder)?;
     if !files.contains_key(CERTIFICATE) && is_of_run(&files) {
         outcome::say(&format!("NOT VERIFIED: {CERTIFICATE} is missing"));
@@ -57,6 +61,43 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
         (None, None) => format!("INTERNALLY CONSISTENT: {follows}; not signed"),
     });
     outcome::say(&stated);
+    Ok(outcome::PASS)
+}
+
+/// Checks the files of a run.
+fn checked(folder: &Path, files: &Files) -> Result<Checked> {
+    let mut checked = check(files, env!("CARGO_PKG_VERSION"))
+        .with_context(|| format!("verify {}", folder.display()))?;
+    checked.faults.extend(capacity::faults(folder, files));
+    Ok(checked)
+}
+
+/// Makes the answer of a growth again from its journal and its runs, and recomputes every figure of these.
+fn growth(folder: &Path, has_key: bool) -> Result<u8> {
+    if has_key {
+        bail!(
+            "verify the growth in {} by --key: only its runs are signed; name the folder of one",
+            folder.display()
+        );
+    }
+    let grown = grown(folder).with_context(|| format!("verify {}", folder.display()))?;
+    let mut faults = grown.faults;
+    for run in &grown.runs {
+        let of = folder.join(run);
+        let checked = read_files(&of).and_then(|files| checked(&of, &files));
+        match checked {
+            Ok(checked) => faults.extend(checked.faults.iter().map(|it| format!("{run}: {it}"))),
+            Err(error) => faults.push(format!("{run}: {error:#}")),
+        }
+    }
+    if let Some(headline) = refusal(&faults) {
+        outcome::say(&headline);
+        return Ok(outcome::FAIL);
+    }
+    outcome::say(&format!(
+        "INTERNALLY CONSISTENT: scale.json follows from {}, whose figures follow from their windows; not signed",
+        number_of(grown.runs.len() as u64, "run")
+    ));
     Ok(outcome::PASS)
 }
 

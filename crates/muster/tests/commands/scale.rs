@@ -1,8 +1,13 @@
 //! `muster scale`: instances of the target are added, and taken away again.
 
+use std::fs;
 use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::Value;
 
 use crate::program::{folder_with, json, muster};
+use crate::verify::{other, places};
 
 /// Every response is slower than the rule wants, so that the growth ends early.
 const HOPELESS: &str = r#"
@@ -82,6 +87,60 @@ fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
     );
     assert_eq!(again.code, 1, "{again:?}");
     assert_eq!(json(&folder.path().join("out/scale.json")), answer);
+    let verified = muster(folder.path(), &["verify", "out"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+    assert!(
+        verified.out.contains("scale.json follows from 2 runs"),
+        "{verified:?}"
+    );
+    no_value_can_be_altered(folder.path());
+}
+
+/// Alters each plain value of the answer in `out`, and of the lines of its journal behind the first one.
+fn no_value_can_be_altered(folder: &Path) {
+    for name in ["scale.json", "scale.jsonl"] {
+        let path = folder.join("out").join(name);
+        let text = fs::read_to_string(&path).expect("a text");
+        let is_altered = |altered: &str, place: &str| {
+            fs::write(&path, altered).expect("it is written");
+            let said = muster(folder, &["verify", "out"]);
+            assert_ne!(said.code, 0, "{name}: {place}: {said:?}");
+        };
+        match name {
+            "scale.json" => {
+                for (place, altered) in alterations(&text, PLACES) {
+                    is_altered(&format!("{altered:#}\n"), &place);
+                }
+            }
+            _ => {
+                let (head, line) = text.split_once('\n').expect("a first line");
+                let (line, rest) = line.split_once('\n').expect("a line");
+                for (place, altered) in alterations(line, PLACES) {
+                    is_altered(&format!("{head}\n{altered}\n{rest}"), &place);
+                }
+            }
+        }
+        fs::write(&path, &text).expect("it is written");
+    }
+}
+
+/// Values that are altered of each document.
+const PLACES: usize = 12;
+
+/// A document with one of its plain values altered, for as many of them, evenly spread, with their places.
+fn alterations(text: &str, number: usize) -> Vec<(String, Value)> {
+    let document: Value = serde_json::from_str(text).expect("JSON");
+    let mut all = Vec::new();
+    places(&document, "", &mut all);
+    let every = (all.len() / number).max(1);
+    let chosen = all.into_iter().step_by(every);
+    let altered = chosen.map(|place| {
+        let mut document = document.clone();
+        let value = document.pointer_mut(&place).expect("a place");
+        *value = other(value);
+        (place, document)
+    });
+    altered.collect()
 }
 
 #[test]
@@ -134,21 +193,21 @@ fn a_growth_of_another_scenario_is_refused_and_its_target_left_alone() {
     };
     let folder = folder_with(&commands("exit 1 # ${count}"));
     let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("count"), "7\n").expect("it is written");
+    fs::write(at("count"), "7\n").expect("it is written");
     let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
     assert_eq!(said.code, 5, "it can neither be set nor put back: {said:?}");
     let answer = json(&at("out/scale.json"));
     assert_eq!(answer["end"]["end"], "not-set", "{answer}");
-    let record = std::fs::read_to_string(at("out/target.json")).expect("a record");
-    std::fs::write(at("scenario.yaml"), commands("echo ${count} >count")).expect("it is written");
+    let record = fs::read_to_string(at("out/target.json")).expect("a record");
+    fs::write(at("scenario.yaml"), commands("echo ${count} >count")).expect("it is written");
     let said = muster(
         folder.path(),
         &["scale", "scenario.yaml", "--resume", "out"],
     );
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("were others"), "{said:?}");
-    let count = std::fs::read_to_string(at("count")).expect("a number");
+    let count = fs::read_to_string(at("count")).expect("a number");
     assert_eq!(count, "7\n");
-    let left = std::fs::read_to_string(at("out/target.json")).expect("the record is kept");
+    let left = fs::read_to_string(at("out/target.json")).expect("the record is kept");
     assert_eq!(left, record);
 }

@@ -285,7 +285,7 @@ fn a_key_that_is_none_is_refused_before_the_run() {
 }
 
 /// The places of all plain values in a document.
-fn places(value: &Value, path: &str, into: &mut Vec<String>) {
+pub(crate) fn places(value: &Value, path: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             for (key, inner) in map {
@@ -304,7 +304,8 @@ fn places(value: &Value, path: &str, into: &mut Vec<String>) {
     }
 }
 
-fn other(value: &Value) -> Value {
+/// Another value of the same kind.
+pub(crate) fn other(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) + 1.0),
         Value::Bool(is) => json!(!is),

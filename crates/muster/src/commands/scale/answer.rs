@@ -1,11 +1,12 @@
 //! The answer of a growth: `scale.json`, and the words on the terminal.
 
+use anyhow::Result;
 use muster_model::figure;
-use muster_plan::ScalePlan;
+use muster_report::scale_html;
 use muster_scale::{End, Growth, Law, Measured, Outcome, Scalability};
 use serde::Serialize;
 
-use super::log::Entry;
+use super::log::{Basis, Entry};
 use crate::outcome;
 use crate::scenario_file::Loaded;
 
@@ -79,7 +80,7 @@ struct Capacity {
 impl<'a> Answer<'a> {
     pub(super) fn new(
         loaded: &'a Loaded,
-        scale: &ScalePlan,
+        basis: &Basis,
         growth: &Growth,
         end: Option<End>,
         searches: &'a [Entry],
@@ -91,7 +92,7 @@ impl<'a> Answer<'a> {
                 certified_per_s: interval.lower,
                 interval: *interval,
                 per_instance: interval.middle / count,
-                price_per_million: scale
+                price_per_million: basis
                     .price
                     .map(|price| price_per_million(price * count, interval.lower)),
             }
@@ -107,6 +108,13 @@ impl<'a> Answer<'a> {
             law: Law::of(growth.found()),
             searches,
         }
+    }
+
+    /// `scale.json` and `scale.html`.
+    pub(super) fn forms(&self) -> Result<[(&'static str, String); 2]> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        let page = scale_html(self.title(), self.words(), text.clone());
+        Ok([("scale.json", text), ("scale.html", page)])
     }
 
     pub(super) fn exit_code(&self) -> u8 {

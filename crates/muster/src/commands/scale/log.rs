@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_judge::capacity::{Outcome as StepOutcome, Phase};
 use muster_model::Micros;
-use muster_plan::{Plan, ScalePlan};
+use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy};
 use muster_report::CapacityStep;
 use muster_result::{Header, encoded, sha256};
 use muster_scale::Outcome;
@@ -103,13 +103,39 @@ pub(super) struct Load {
 }
 
 /// The first line.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Head {
     schema: String,
     /// Hash of the plan and its rules.
-    plan: String,
+    pub(super) plan: String,
     /// Hash of `scale`, without the longest wait: that may be raised where instances were too slow.
     scale: String,
+    /// The parts of `scale` that the answer rests on.
+    pub(super) basis: Basis,
+}
+
+/// The parts of `scale` that an answer rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Basis {
+    pub(super) least: u32,
+    pub(super) most: u32,
+    pub(super) price: Option<f64>,
+    /// Parameters of the published policy; null of the policy `muster`.
+    pub(super) published: Option<PublishedPolicy>,
+}
+
+impl Basis {
+    pub(super) fn new(scale: &ScalePlan) -> Self {
+        Self {
+            least: scale.least,
+            most: scale.most,
+            price: scale.price,
+            published: match scale.policy {
+                ScalePolicy::Muster => None,
+                ScalePolicy::Published(policy) => Some(policy),
+            },
+        }
+    }
 }
 
 impl Head {
@@ -122,21 +148,37 @@ impl Head {
             schema: SCHEMA.to_owned(),
             plan: Header::digest(plan),
             scale: sha256(&encoded(&scale)),
+            basis: Basis::new(&scale),
         }
     }
 }
 
 /// The file of the searches. While it is open, no other growth opens it.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     file: File,
     path: PathBuf,
 }
 
 impl Log {
     /// True if a folder has one.
-    pub(super) fn is_in(folder: &Path) -> bool {
+    pub(crate) fn is_in(folder: &Path) -> bool {
         folder.join(FILE).exists()
+    }
+
+    /// Reads the file of a folder: its first line, and its whole lines.
+    ///
+    /// # Errors
+    /// If it is not there, or has another form.
+    pub(super) fn read(folder: &Path) -> Result<(Head, String)> {
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path);
+        let mut text = text.with_context(|| format!("read {}", path.display()))?;
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let head = parse_head(&text).map_err(|why| anyhow!("read {}: {why}", path.display()))?;
+        let head =
+            head.with_context(|| format!("read {}: it has no whole line", path.display()))?;
+        Ok((head, text))
     }
 
     /// Opens the file of a folder, and reads the searches in it.
@@ -236,7 +278,7 @@ fn parse_head(whole: &str) -> Result<Option<Head>, String> {
 }
 
 /// The searches of whole lines: all but the first one.
-fn parse<E: DeserializeOwned>(whole: &str) -> Result<Vec<E>, String> {
+pub(super) fn parse<E: DeserializeOwned>(whole: &str) -> Result<Vec<E>, String> {
     let entries = (1..).zip(whole.lines()).skip(1).map(|(number, line)| {
         serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
     });
@@ -254,6 +296,12 @@ mod tests {
             schema: SCHEMA.to_owned(),
             plan: plan.to_owned(),
             scale: "scale".to_owned(),
+            basis: Basis {
+                least: 1,
+                most: 2,
+                price: None,
+                published: None,
+            },
         }
     }
 

@@ -6,13 +6,13 @@ mod past;
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use muster_actuator::{Actuator, Wait};
 use muster_conduct::{Standing, Steer};
 use muster_measure::WindowDelta;
 use muster_model::{Dimension, Micros, figure};
 use muster_net::Clock;
-use muster_plan::{Ack, AddedLoad, Plan, PublishedPolicy, ScalePlan};
+use muster_plan::{Ack, AddedLoad, Plan, PublishedPolicy};
 use muster_result::PublishedGrowth;
 use muster_scale::{Level, Published, PublishedSpec, Seconds};
 
@@ -20,7 +20,7 @@ use self::answer::{Answer, End};
 pub(super) use self::journal::Entry;
 use self::journal::{Journal, Ran};
 use self::past::Past;
-use super::log::Log;
+use super::log::{Basis, Log};
 use super::{Growing, loads, wrong_number};
 use crate::args::ScaleArgs;
 use crate::commands::run::once;
@@ -119,7 +119,7 @@ pub(super) fn grow(
     log: Log,
     entries: &[Entry],
 ) -> Result<u8> {
-    let spec = spec(parameters, growing.plan);
+    let spec = spec(parameters, (growing.plan.least, growing.plan.most));
     let past = Past::new(entries);
     let policy = past.policy(spec);
     let mut runs = Runs {
@@ -139,9 +139,9 @@ pub(super) fn grow(
     };
     let entries = runs.journal.entries()?;
     let past = Past::new(&entries);
-    let answer = Answer::new(growing.loaded, *parameters, end, &past);
-    let text = serde_json::to_string_pretty(&answer)? + "\n";
-    write_whole(&growing.folder.join("scale.json"), &text)?;
+    let terms = (*parameters, growing.plan.price);
+    let answer = Answer::new(growing.loaded, terms, end, &past);
+    write_whole(&growing.folder.join("scale.json"), &answer.json()?)?;
     outcome::say(&answer.words());
     outcome::say(&format!(
         "answer: {}",
@@ -150,8 +150,35 @@ pub(super) fn grow(
     Ok(answer.exit_code())
 }
 
+/// The answer that a journal gives. If its policy did not come to its end, the end is the stated one, as far as that
+/// can be.
+pub(super) fn answer_again(
+    loaded: &Loaded,
+    basis: &Basis,
+    entries: &[Entry],
+    stated: Option<End>,
+) -> Result<String> {
+    let policy = basis.published.context("find its policy")?;
+    let past = Past::new(entries);
+    let end = past.policy(spec(&policy, (basis.least, basis.most))).end();
+    let end = match (end, stated) {
+        (Some(limit), _) => Some(End::Limit { limit }),
+        (None, Some(End::Limit { .. })) => bail!("its policy did not come to an end"),
+        (None, stated) => stated,
+    };
+    Answer::new(loaded, (policy, basis.price), end, &past).json()
+}
+
+/// Runs that ended, by the journal.
+pub(super) fn runs(entries: &[Entry]) -> impl Iterator<Item = &Ran> {
+    entries.iter().filter_map(|entry| match entry {
+        Entry::Run(ran) => Some(ran),
+        Entry::Begin { .. } | Entry::Level(_) | Entry::Line(_) | Entry::End { .. } => None,
+    })
+}
+
 /// The parameters of the policy; it begins with one unit of load.
-fn spec(parameters: &PublishedPolicy, plan: &ScalePlan) -> PublishedSpec {
+fn spec(parameters: &PublishedPolicy, (least, most): (u32, u32)) -> PublishedSpec {
     PublishedSpec {
         failure_ratio: parameters.failure_ratio,
         window: parameters.window,
@@ -160,11 +187,11 @@ fn spec(parameters: &PublishedPolicy, plan: &ScalePlan) -> PublishedSpec {
         improve: parameters.improve,
         least: Level {
             units: 1,
-            instances: plan.least,
+            instances: least,
         },
         most: Level {
             units: parameters.units,
-            instances: plan.most,
+            instances: most,
         },
     }
 }
@@ -239,7 +266,7 @@ impl Runs<'_> {
                 result: report.verdict.result,
                 took_s: took.as_secs_f64(),
                 fault: fault.clone(),
-                load: loads(report, &loaded),
+                load: loads(report, &loaded.plan),
             }))?;
             if let Some(why) = fault {
                 return unclear(&why);

@@ -1,10 +1,11 @@
 //! The answer of a growth by the published policy: `scale.json`, and the words on the terminal.
 
+use anyhow::Result;
 use muster_model::figure;
 use muster_plan::PublishedPolicy;
 use muster_report::RunResult;
 use muster_scale::{Figures, Limit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::journal::Ran;
 use super::past::{Line, Past};
@@ -17,9 +18,9 @@ use crate::scenario_file::Loaded;
 const SCHEMA: &str = "muster-scale-published/1";
 
 /// The end of the growth.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
-pub(super) enum End {
+pub(in crate::commands::scale) enum End {
     /// A limit of the scenario was reached.
     Limit {
         /// The limit.
@@ -81,12 +82,10 @@ struct Capacity<'a> {
 impl<'a> Answer<'a> {
     pub(super) fn new(
         loaded: &'a Loaded,
-        policy: PublishedPolicy,
+        (policy, price): (PublishedPolicy, Option<f64>),
         end: Option<End>,
         past: &'a Past<'a>,
     ) -> Self {
-        let scale = loaded.plan.platform.scale.as_ref();
-        let price = scale.and_then(|scale| scale.price);
         let mut capacities: Vec<Capacity<'_>> = Vec::new();
         for of in past.lines().iter().filter(|of| of.line.is_stable) {
             let capacity = Capacity::of(of, price);
@@ -118,6 +117,11 @@ impl<'a> Answer<'a> {
             lines: past.lines(),
             runs: past.runs(),
         }
+    }
+
+    /// `scale.json`.
+    pub(super) fn json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
     pub(super) fn exit_code(&self) -> u8 {

@@ -51,15 +51,15 @@ impl Entry {
 pub(in crate::commands::scale) struct Ran {
     pub(super) instances: u32,
     /// The folder of its result.
-    pub(super) folder: String,
+    pub(in crate::commands::scale) folder: String,
     /// Its verdict by the SLOs of the scenario, over all levels.
-    pub(super) result: RunResult,
+    pub(in crate::commands::scale) result: RunResult,
     /// Its length in seconds, that of the change of instances included.
     pub(super) took_s: f64,
     /// The fault of the target for which its lines do not count; null if there was none.
     pub(super) fault: Option<String>,
     /// The load that each address received; empty where it was not counted by address.
-    pub(super) load: Vec<Load>,
+    pub(in crate::commands::scale) load: Vec<Load>,
 }
 
 /// The files of a growth by the published policy.

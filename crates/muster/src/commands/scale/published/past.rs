@@ -246,7 +246,7 @@ mod tests {
         ] {
             let past = Past::new(&entries[..cut]);
             let end = past.policy(spec()).end().map(|limit| End::Limit { limit });
-            let answer = Answer::new(&loaded, POLICY, end, &past);
+            let answer = Answer::new(&loaded, (POLICY, None), end, &past);
             assert_eq!(answer.exit_code(), code, "{}", answer.words());
             let json = serde_json::to_value(&answer).expect("JSON");
             let found = json["capacities"].as_array().expect("capacities").iter();
