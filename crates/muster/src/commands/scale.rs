@@ -1,12 +1,12 @@
 //! `muster scale`.
 
+mod addresses;
 mod answer;
 mod budget;
 mod log;
 pub(crate) mod published;
 pub(crate) mod verifying;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_actuator::{Actuator, ActuatorError, Site, Wait, open};
 use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
-use muster_measure::TargetCounts;
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
-use muster_plan::{Endpoint, Plan, PublishedPolicy, ScalePlan, ScalePolicy};
-use muster_report::{CapacityCeiling, CapacityReport, Report};
+use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy};
+use muster_report::{CapacityCeiling, CapacityReport};
 use muster_result::{Header, SearchBegun, encoded, sha256};
 use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 
+use self::addresses::{idle, loads};
 use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
-use self::log::{Basis, Entry, Head, HeldStep, Load, Log};
+use self::log::{Basis, Entry, Head, HeldStep, Log};
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::capacity::{ceiling, concluded, judgeable, refuse_unjudged, searched};
 use crate::commands::run::{once, stop_by_signal};
@@ -40,8 +40,6 @@ const WIDTH: f64 = 0.1;
 /// First rate, and the highest one for each instance, as multiples of the scenario's.
 const FROM: f64 = 0.25;
 const TO: f64 = 100.0;
-/// An address that was sent less than this part of its fair share is idle.
-const IDLE_SHARE: f64 = 0.1;
 /// The exit code if the target could not be put back as it was.
 const NOT_RESTORED: u8 = 5;
 
@@ -419,48 +417,6 @@ fn wrong_number(there: Result<u32, ActuatorError>, wanted: u32) -> Option<String
     }
 }
 
-/// The load that each address received, also those that received none. Over datagrams, it is counted for all
-/// of them together.
-fn loads(report: &Report, plan: &Plan) -> Vec<Load> {
-    let endpoints = plan.platform.endpoints.iter();
-    let names: BTreeSet<String> = endpoints.map(Endpoint::authority).collect();
-    let counted = &report.links.targets;
-    let mut loads: Vec<Load> = counted
-        .iter()
-        .map(|(address, counts)| load_of(address, counts))
-        .collect();
-    if counted.is_empty() {
-        let uplink = &report.ledger.uplink;
-        let all = names.first().filter(|_| names.len() == 1);
-        loads.extend(all.map(|address| Load {
-            address: address.clone(),
-            connected: report.links.connected,
-            sent: uplink.sent,
-            accepted: uplink.accepted,
-        }));
-    } else if names.len() > counted.len() {
-        let without = names.iter().filter(|name| !counted.contains_key(*name));
-        loads.extend(without.map(|name| load_of(name, &TargetCounts::default())));
-    }
-    loads
-}
-
-fn load_of(address: &str, counts: &TargetCounts) -> Load {
-    Load {
-        address: address.to_owned(),
-        connected: counts.connected,
-        sent: counts.sent(),
-        accepted: counts.accepted,
-    }
-}
-
-/// The first address that was sent next to nothing of its fair share.
-fn idle(load: &[Load]) -> Option<&Load> {
-    let all: u64 = load.iter().map(|of| of.sent).sum();
-    let least = all as f64 / load.len().max(1) as f64 * IDLE_SHARE;
-    load.iter().find(|of| (of.sent as f64) < least)
-}
-
 fn outcome_of(end: &SearchEnd, generator: Option<&CapacityCeiling>) -> Outcome {
     let (why, known) = match end {
         SearchEnd::Found(found) => return Outcome::Found(measured(found.interval)),
@@ -506,6 +462,7 @@ mod tests {
     use muster_judge::capacity::Capacity;
     use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
 
+    use super::log::Load;
     use super::*;
 
     fn searched(sent: &[u64]) -> Entry {

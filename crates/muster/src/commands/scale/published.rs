@@ -20,8 +20,9 @@ use self::answer::{Answer, End};
 pub(super) use self::journal::Entry;
 use self::journal::{Journal, Ran};
 use self::past::Past;
+use super::addresses::loads;
 use super::log::{Basis, Log};
-use super::{Growing, loads, wrong_number};
+use super::{Growing, wrong_number};
 use crate::args::ScaleArgs;
 use crate::commands::run::once;
 use crate::folder::write_whole;
@@ -150,8 +151,7 @@ pub(super) fn grow(
     Ok(answer.exit_code())
 }
 
-/// The answer that a journal gives. If its policy did not come to its end, the end is the stated one, as far as that
-/// can be.
+/// The answer that a journal gives. If its policy did not come to its end, the end is the stated one.
 pub(super) fn answer_again(
     loaded: &Loaded,
     basis: &Basis,

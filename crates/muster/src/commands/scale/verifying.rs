@@ -11,9 +11,10 @@ use muster_scale::{End, Growth, Next, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::addresses::{idle, loads};
 use super::answer::Answer;
 use super::log::{Basis, Entry, HeldStep, Log, parse};
-use super::{begun, found, idle, loads, published};
+use super::{begun, found, published};
 use crate::folder::read_archive;
 use crate::scenario_file::Loaded;
 use crate::searching;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::Ran;
 use super::past::{Line, Past};
+use crate::commands::scale::addresses::idle;
 use crate::commands::scale::answer::{AnswerHead, price_per_million};
-use crate::commands::scale::idle;
 use crate::outcome;
 use crate::scenario_file::Loaded;
 
