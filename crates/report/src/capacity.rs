@@ -1,6 +1,7 @@
 //! The answer of a search for a capacity: as it is written, in words, and as a table of its steps.
 
 mod ceiling;
+mod obstacle;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::steps::table;
 use crate::text::reason;
 use crate::{Consequence, Report, RunResult};
 pub use ceiling::CapacityCeiling;
+use obstacle::Obstacle;
 pub use step::CapacityStep;
 
 /// The name and version of the form of `capacity.json`.
@@ -196,9 +198,10 @@ impl CapacityReport {
                 self.known_in_words(known.as_ref())
             ),
             Some(SearchEnd::OutOfBudget { known, passed }) => format!(
-                "the time is up: {} passed{}; go on with --resume and a longer --budget",
+                "the time is up: {} passed{}; {}",
                 passed.map_or("no load".to_owned(), load),
-                self.known_in_words(known.as_ref())
+                self.known_in_words(known.as_ref()),
+                Obstacle::new(&self.limits, &self.steps, known.as_ref()).in_words(self.find)
             ),
             None => format!(
                 "interrupted{}; go on with --resume",

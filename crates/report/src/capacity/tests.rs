@@ -175,3 +175,59 @@ fn a_margin_that_gives_another_outcome_contradicts_the_step() {
     let why = "step 1 is `pass`, and its share of bad messages by `response p99` is 1.10 of the allowed one";
     assert_eq!(step.contradiction().as_deref(), Some(why));
 }
+
+/// A search whose time is up, after steps of these loads and outcomes.
+fn out_of_budget(steps: &[(f64, Outcome)], known: Option<Interval>) -> String {
+    let mut answer = found();
+    let of = |(at, (load, outcome)): (usize, &(f64, Outcome))| CapacityStep {
+        number: at as u64 + 1,
+        load: *load,
+        hold: answer.limits.long,
+        outcome: *outcome,
+        ..answer.steps[0].clone()
+    };
+    answer.steps = steps.iter().enumerate().map(of).collect();
+    answer.end = Some(SearchEnd::OutOfBudget {
+        known,
+        passed: Some(900.0),
+    });
+    answer.end_in_words()
+}
+
+#[test]
+fn a_search_out_of_time_names_what_took_it_and_what_to_do() {
+    use Outcome::{Fail, Pass, Unclear};
+    let known = |lower, upper| {
+        Some(Interval {
+            lower,
+            middle: 1_000.0,
+            upper,
+        })
+    };
+    let ramp = [(400.0, Pass), (800.0, Pass)];
+    let clear = [(900.0, Pass), (1_100.0, Fail)];
+    let unclear = [(900.0, Unclear), (1_100.0, Fail)];
+    let noisy = [(1_050.0, Pass), (1_000.0, Fail)];
+    for (steps, known, words) in [
+        (&ramp, None, "the ramp alone took 2 steps; begin nearer"),
+        (&unclear, known(900.0, 1_100.0), "1 of 2 steps were unclear"),
+        (
+            &noisy,
+            known(900.0, 1_100.0),
+            "1,050/s passed in step 1, and 1,000/s failed in step 2, so that noise moves the capacity by 5 %",
+        ),
+        (
+            &clear,
+            known(900.0, 1_100.0),
+            "too few steps: this interval is 22.2 % wide, and at most 10 % is stated",
+        ),
+        (&clear, known(960.0, 1_040.0), "was not confirmed in time"),
+    ] {
+        let said = out_of_budget(steps, known);
+        assert!(said.contains(words), "{words}: {said}");
+        assert!(
+            said.contains("--budget, such as 40m") || said.contains("more room"),
+            "{said}"
+        );
+    }
+}
