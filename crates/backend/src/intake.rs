@@ -76,7 +76,12 @@ impl Intake {
 
     /// Knows the messages of another hold.
     pub(crate) fn add_hold(&mut self, hold: &AddedHold) {
-        self.due_times.add_hold(hold);
+        let Some(from) = self.due_times.add_hold(hold) else {
+            return;
+        };
+        for reader in &mut self.readers {
+            reader.add_hold(from, hold.factor);
+        }
     }
 
     /// Ends the measured phase at `at`, if that is before its planned end.

@@ -271,7 +271,10 @@ impl<N: Northbound> ConsumerLoop<N> {
         match order {
             Order::Connect => self.with(io, N::connect),
             Order::Start { origin } => self.begin(io, origin),
-            Order::Hold(hold) => self.core.intake.add_hold(&hold),
+            Order::Hold(hold) => {
+                self.core.intake.add_hold(&hold);
+                self.core.act(|commander, _| commander.add_hold(&hold));
+            }
             Order::EndDue { at } => {
                 self.core.act(|commander, _| commander.end_due(at));
                 self.core.intake.stop(at);

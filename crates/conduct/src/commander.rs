@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use muster_device::Sink;
-use muster_load::{Cursor, StreamSchedule};
+use muster_load::{AddedHold, Cursor, StreamSchedule};
 use muster_measure::{Account, digest};
 use muster_model::{
     ABSENT, Command, CommandTarget, Delivery, Integrity, Issue, MessageId, Micros, Reply, RunId,
@@ -21,7 +21,7 @@ pub use command_sender::{CommandSender, CommandToken, MqttSender, Untaken, deliv
 
 pub use notices::NOTICE_WAIT;
 
-use commanded::Commanded;
+use commanded::{Commanded, NextCommand};
 use notices::Notices;
 
 use crate::directory;
@@ -89,15 +89,6 @@ impl<S: Sink> CommandSink<'_, S> {
     }
 }
 
-/// The next command of a stream.
-#[derive(Debug, Clone, Copy)]
-struct NextCommand {
-    /// Place of its stream.
-    place: usize,
-    id: MessageId,
-    due: Micros,
-}
-
 impl Commander {
     /// Returns the commander of a plan, or none if no stream takes commands.
     pub fn new(
@@ -155,6 +146,13 @@ impl Commander {
     /// Begins the warm-up at `origin`.
     pub fn start(&mut self, origin: Micros) {
         self.origin = Some(origin);
+    }
+
+    /// Goes on with the commands of another hold.
+    pub fn add_hold(&mut self, hold: &AddedHold) {
+        for stream in &mut self.streams {
+            stream.cursor.add_hold(hold);
+        }
     }
 
     /// Ends the schedule at `at`; later queries are still answered, since they were due before.

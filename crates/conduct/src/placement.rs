@@ -185,6 +185,7 @@ impl Placement<'_> {
             (StreamKind::Receive, Some(filter)) => Kind::Receive {
                 filter: filter.clone(),
             },
+            (StreamKind::Connect, _) => Kind::Connect,
             (StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive, _) => Kind::Uplink,
         }
     }

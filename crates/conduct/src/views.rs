@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muster_judge::{Latency, Rules};
-use muster_load::{Schedule, ScheduleError, StreamSchedule};
+use muster_load::{HoldRate, Phase, Schedule, ScheduleError, StreamSchedule};
 use muster_measure::{
     Bounds, Calendar, FleetTrack, PublishedPlan, RecorderPlan, Role, StreamTrack, Timeline,
 };
-use muster_model::{CommandTarget, DeviceId, Dimension, FleetId, Micros, RunId, StreamId};
+use muster_model::{CommandTarget, DeviceId, FleetId, Micros, RunId, StreamId};
 use muster_plan::{Ack, AddedLoad, FleetPlan, Plan, Policy, StreamKind, StreamPlan};
 use muster_platform::{Carrier, PublishedFigures};
 
@@ -206,13 +206,14 @@ fn is_scheduled_command(stream: &StreamPlan) -> bool {
         StreamKind::Telemetry
         | StreamKind::Event
         | StreamKind::CommandQuery { .. }
-        | StreamKind::Receive => false,
+        | StreamKind::Receive
+        | StreamKind::Connect => false,
     }
 }
 
 fn role(stream: &StreamPlan) -> Role {
     match stream.kind {
-        StreamKind::Telemetry | StreamKind::Event => Role::Uplink,
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Connect => Role::Uplink,
         StreamKind::CommandQuery { .. } => Role::Query,
         StreamKind::Command { .. } => Role::Command,
         StreamKind::Receive => Role::Receive,
@@ -266,10 +267,12 @@ pub fn registered_bounds(rules: &Rules, fleet: FleetId, stream: StreamId) -> Bou
 fn most_messages(schedule: &StreamSchedule, added: Option<&AddedLoad>) -> u64 {
     let spec = schedule.spec();
     let seconds = spec.horizon().as_secs_f64();
-    let most = added.map_or(0.0, |load| match load.dimension {
-        Dimension::Rate => spec.rate.get() * load.most * seconds,
+    let rate = spec.rate.get();
+    let most = added.map_or(0.0, |load| match (&spec.phase, spec.hold_rate) {
         // A device sends at its stated rate, and one message more in each hold, which takes a second at least.
-        Dimension::Devices => (spec.rate.get() + f64::from(spec.devices)) * seconds,
+        (Phase::Active(_), _) => (rate + f64::from(spec.devices)) * seconds,
+        (_, HoldRate::Multiplied) => rate * load.most * seconds,
+        (_, HoldRate::Stated) => rate * seconds,
     });
     schedule.count().max(most.ceil() as u64)
 }

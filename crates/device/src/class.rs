@@ -92,6 +92,8 @@ pub enum Kind {
         /// To what.
         filter: Template,
     },
+    /// Connection attempts: an attempt waits until its link is connected anew.
+    Connect,
 }
 
 /// The promise with which a message is sent.
@@ -150,11 +152,16 @@ impl ClassStream {
         matches!(self.kind, Kind::Receive { .. })
     }
 
+    /// Returns whether its messages are connection attempts.
+    pub(crate) fn is_connect(&self) -> bool {
+        matches!(self.kind, Kind::Connect)
+    }
+
     /// Time that a device waits for a command once the platform has taken its query.
     pub(crate) fn ttd(&self) -> Option<Micros> {
         match self.kind {
             Kind::Query { ttd } => Some(ttd),
-            Kind::Uplink | Kind::Command { .. } | Kind::Receive { .. } => None,
+            Kind::Uplink | Kind::Command { .. } | Kind::Receive { .. } | Kind::Connect => None,
         }
     }
 

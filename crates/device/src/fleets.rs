@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use muster_load::AddedHold;
 use muster_model::{Cause, DeviceId, LinkId, MessageId, Micros, RunId, StreamId, mix};
 use muster_plan::Offline;
 use muster_platform::{ApplicationId, Protocol};
@@ -97,6 +98,21 @@ impl<C> Fleets<C> {
     /// The first message is due at `origin`.
     pub(crate) fn start(&mut self, origin: Micros) {
         self.origin = Some(origin);
+    }
+
+    /// True once the run has begun for a link that connects by a schedule: it then has no other turns.
+    pub(crate) fn connects_by_schedule(&self, link: u32) -> bool {
+        let streams = &self.class(link).streams;
+        self.origin.is_some() && streams.iter().any(ClassStream::is_connect)
+    }
+
+    /// Messages of another hold are rendered.
+    pub(crate) fn add_hold(&mut self, hold: &AddedHold) {
+        let Some(origin) = self.origin else { return };
+        let classes = self.fleets.iter_mut().map(|fleet| &mut fleet.class);
+        for stream in classes.flat_map(|class| &mut class.streams) {
+            stream.uplink.add_hold(origin + hold.from, hold.factor);
+        }
     }
 
     /// The class of links that were just added.
@@ -252,7 +268,7 @@ impl<C> Fleets<C> {
     /// Instant at which a link that is up is to end, whatever business it has.
     pub(crate) fn leaves_at(&self, link: u32, of: &Link) -> Option<Micros> {
         let since = of.since();
-        if !of.is_wanted() {
+        if !of.is_wanted() || of.is_renewing() {
             return Some(since);
         }
         let lifetime = self.class(link).client.lifetime;

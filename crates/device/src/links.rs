@@ -35,6 +35,8 @@ pub(crate) struct Link {
     is_waking: bool,
     /// False if its devices do not take part now: it is closed, or about to be.
     is_wanted: bool,
+    /// True if a connection attempt is due, which has not begun.
+    is_renewing: bool,
 }
 
 /// State of a link.
@@ -101,6 +103,11 @@ impl Link {
         self.is_wanted
     }
 
+    /// True if a connection attempt is due, which has not begun.
+    pub(crate) fn is_renewing(&self) -> bool {
+        self.is_renewing
+    }
+
     /// True if it is not connected, and no try is under way.
     pub(crate) fn may_connect(&self) -> bool {
         matches!(self.state, State::Down | State::Resting | State::BackOff)
@@ -128,6 +135,7 @@ impl Links {
             is_barred: false,
             is_waking: false,
             is_wanted: are_wanted,
+            is_renewing: false,
         };
         self.links.extend((0..count).map(|_| down));
         if are_wanted {
@@ -175,6 +183,21 @@ impl Links {
         self.get(link).state == State::Up
     }
 
+    /// Returns whether a link is to be closed, so that a connection attempt can begin.
+    pub fn is_renewing(&self, link: u32) -> bool {
+        self.get(link).is_renewing
+    }
+
+    /// A connection attempt is due on a link: one that is up is to be closed for it. True if the link has to connect now,
+    /// since it has no other turn.
+    pub(crate) fn renew(&mut self, link: u32) -> bool {
+        let of = self.get_mut(link);
+        let begins = !of.is_renewing && (of.state == State::Up || of.may_connect());
+        of.is_renewing |= begins;
+        // A link that has not tried has its turn by the ramp, and one that failed before after its back-off.
+        begins && of.state == State::Down && of.is_tried
+    }
+
     #[inline]
     pub(crate) fn get(&self, link: u32) -> &Link {
         &self.links[link as usize]
@@ -193,6 +216,7 @@ impl Links {
     pub(crate) fn enter(&mut self, link: u32, state: State, since: Micros) {
         let link = self.get_mut(link);
         (link.state, link.since) = (state, since);
+        link.is_renewing &= !matches!(state, State::Opening(_));
     }
 
     /// A link is up; answers with how long that took.
@@ -232,6 +256,7 @@ impl Links {
         self.counts.barred += u32::from(is_barred);
         state.is_barred = is_barred;
         state.is_waking = false;
+        state.is_renewing = false;
     }
 
     /// A link that was up needs no connection until a message is due.

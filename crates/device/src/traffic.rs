@@ -4,6 +4,7 @@
 //! shard's affair.
 
 mod commands;
+mod connect_attempt;
 mod downlinks;
 mod outcomes;
 
@@ -12,6 +13,7 @@ use muster_measure::digest;
 use muster_model::{Attempt, Cause, Micros, Outcome, ShedCause, StreamId, Turn};
 use muster_plan::Policy;
 
+pub(crate) use self::connect_attempt::ConnectAttempt;
 pub use self::downlinks::Listener;
 pub(crate) use self::outcomes::in_flight_of;
 
@@ -155,8 +157,11 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     /// Messages of another hold are due.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         self.agenda.add_hold(hold);
-        if let Some(listener) = &mut self.listener {
-            listener.due_times.add_hold(hold);
+        self.fleets.add_hold(hold);
+        if let Some(listener) = &mut self.listener
+            && let Some(from) = listener.due_times.add_hold(hold)
+        {
+            listener.reader.add_hold(from, hold.factor);
         }
     }
 
@@ -281,6 +286,9 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         let streams = &self.fleets.class(link).streams;
         let queues = self.fleets.first_queue(link)..;
         let ready = streams.iter().zip(queues).filter_map(|(stream, queue)| {
+            if stream.is_connect() {
+                return None;
+            }
             if stream.qos != Qos::AtMostOnce && !has_window {
                 return None;
             }
@@ -365,7 +373,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
 
     /// The first transmission of a message is over.
     #[inline]
-    fn mark_sent(&mut self, id: SlotId, at: Micros) {
+    pub(super) fn mark_sent(&mut self, id: SlotId, at: Micros) {
         let slot = self.messages.get_mut(id);
         if slot.sent.is_none() {
             slot.sent = Some(at);

@@ -320,6 +320,9 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
             let Some(link) = self.shard.take_due(io.now()) else {
                 return false;
             };
+            if self.shard.links().is_renewing(link) {
+                self.arm(io, link);
+            }
             self.pump(io, link);
         }
         true

@@ -72,24 +72,33 @@ pub(crate) fn take(
         ctx.counts().unreadable.more();
         return None;
     }
-    let fault = if is_again || ctx.shared.behaves {
-        Fault::Behave
+    let now = ctx.now();
+    let (fault, at) = if is_again || ctx.shared.behaves {
+        (Fault::Behave, now)
     } else {
         let named = command_hash(&message.topic, &message.payload);
-        locked(&ctx.shared.fault_plan).command(named)
+        locked(&ctx.shared.fault_plan).command(now, named)
     };
     if !is_again {
         ctx.counts().commands.more();
     }
     // Nothing else is asked for of commands.
     let mut copies = 1;
-    if fault == Fault::DeliverLate {
-        let by = ctx.shared.config.behaviour.delay_commands.by;
-        let message = Arc::clone(message);
-        ctx.set_alarm(ctx.now() + by, Alarm::Command { from, message });
-    } else if fault != Fault::LoseAfterAccept {
-        copies = route(work, message, from);
-        if fault == Fault::Duplicate {
+    let passes = if fault == Fault::LoseAfterAccept {
+        0
+    } else if fault == Fault::Duplicate {
+        2
+    } else {
+        1
+    };
+    for pass in 0..passes {
+        if at > now {
+            let message = Arc::clone(message);
+            let alarm = Alarm::Command { from, message };
+            work.ctx.set_alarm(at, alarm);
+        } else if pass == 0 {
+            copies = route(work, message, from);
+        } else {
             route_again(work, message, from);
         }
     }

@@ -296,6 +296,10 @@ impl GatewayConfig {
             capacity.rate = Rate::per_second(rate).unwrap_or(capacity.rate);
             capacity.queue = split(capacity.queue);
         }
+        let rates = [&mut behaviour.command_rate, &mut behaviour.connect_rate];
+        for rate in rates.into_iter().flatten() {
+            *rate = Rate::per_second(rate.get() / f64::from(parts)).unwrap_or(*rate);
+        }
         config
     }
 

@@ -20,6 +20,10 @@ pub(crate) struct FaultPlan {
     picks: FaultPicks,
     command_picks: FaultPicks,
     server: Option<OneServer>,
+    /// The server that passes commands on.
+    command_server: Option<OneServer>,
+    /// The server that takes new connections.
+    link_server: Option<OneServer>,
     arrivals: u64,
     /// Instant at which the first uplink came.
     begun: Option<Micros>,
@@ -44,6 +48,12 @@ impl FaultPlan {
             server: behaviour
                 .capacity
                 .map(|capacity| OneServer::new(capacity, config.seed)),
+            command_server: behaviour
+                .command_rate
+                .map(|rate| OneServer::with_rate(rate, config.seed)),
+            link_server: behaviour
+                .connect_rate
+                .map(|rate| OneServer::with_rate(rate, config.seed)),
             arrivals: 0,
             begun: None,
             lasting: FxHashMap::default(),
@@ -84,13 +94,27 @@ impl FaultPlan {
         Ok((self.fault(hash, again), Served { done, ..served }))
     }
 
-    /// Decides about a command, which comes once, and books what befalls it.
-    pub(crate) fn command(&mut self, hash: u64) -> Fault {
+    /// Decides about a command, which comes once, and books what befalls it: its fault, and the instant at which it is
+    /// passed on.
+    pub(crate) fn command(&mut self, now: Micros, hash: u64) -> (Fault, Micros) {
         let fault = self.command_picks.pick();
         if fault != Fault::Behave {
             self.note(fault.name_of_command(), hash);
         }
-        fault
+        let server = self.command_server.as_mut();
+        let served = server.map_or(now, |server| server.serve(now, 0));
+        let late = if fault == Fault::DeliverLate {
+            self.behaviour.delay_commands.by
+        } else {
+            Micros::ZERO
+        };
+        (fault, served + late)
+    }
+
+    /// The instant from which on a new connection is read.
+    pub(crate) fn link(&mut self, now: Micros) -> Micros {
+        let server = self.link_server.as_mut();
+        server.map_or(now, |server| server.serve(now, 0))
     }
 
     pub(crate) fn book(&mut self, fault: Fault, hash: u64) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use muster_model::behaviour::{Capacity, Full, Service, ServiceTime};
-use muster_model::{Micros, mix, unit};
+use muster_model::{Micros, Rate, mix, unit};
 
 /// Keeps draws for service times apart from those for faults.
 const SERVICE_STREAM: u64 = 0x5e41;
@@ -49,6 +49,17 @@ impl OneServer {
         }
     }
 
+    /// A server that all wait for, in their order.
+    pub(crate) fn with_rate(rate: Rate, seed: u64) -> Self {
+        let capacity = Capacity {
+            rate,
+            service: Service::Fixed,
+            queue: u32::MAX,
+            full: Full::default(),
+        };
+        Self::new(capacity, seed)
+    }
+
     pub(crate) fn admit(&mut self, now: Micros, position: u64) -> Result<Served, NoRoom> {
         while self.begins.front().is_some_and(|begin| *begin <= now) {
             self.begins.pop_front();
@@ -72,7 +83,8 @@ impl OneServer {
         })
     }
 
-    fn serve(&mut self, now: Micros, position: u64) -> Micros {
+    /// The instant at which a request that comes now is done, whatever waits before it.
+    pub(crate) fn serve(&mut self, now: Micros, position: u64) -> Micros {
         let mean_us = 1e6 / self.capacity.rate.get();
         let takes_us = match self.capacity.service {
             Service::Fixed => mean_us,
@@ -111,8 +123,6 @@ fn exponential(mean: f64, draw: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use muster_model::Rate;
-
     use super::*;
 
     fn server(rate: f64, queue: u32, full: Full, service: Service) -> OneServer {

@@ -152,7 +152,10 @@ impl Handler for Shard {
 
     fn accepted(&mut self, io: &mut Io, key: Key, listener: ListenerId) {
         self.thread.accept(key, listener);
-        self.at(io, key, |end, work| end.accepted(work, key, listener));
+        self.at(io, key, |end, work| {
+            end.accepted(work, key, listener);
+            work.ctx.admit_link(key);
+        });
     }
 
     fn received(&mut self, io: &mut Io, key: Key, bytes: &mut [u8]) -> usize {

@@ -8,6 +8,7 @@ use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::account::Counts;
 use crate::listen_addresses::ListenAt;
+use crate::lock::locked;
 use crate::mail::Mail;
 use crate::shared::Shared;
 use crate::uplink::{Alarm, AlarmId, Sender};
@@ -197,6 +198,19 @@ impl<'a> Ctx<'a> {
     /// there is lost.
     pub(crate) fn pause(&mut self, key: Key, why: Pause) {
         self.set_pause(key, why, true);
+    }
+
+    /// Reads a new connection from the instant on at which it has its turn among others.
+    pub(crate) fn admit_link(&mut self, key: Key) {
+        if self.shared.behaves {
+            return;
+        }
+        let now = self.now();
+        let at = locked(&self.shared.fault_plan).link(now);
+        if at > now {
+            self.pause(key, Pause::Capacity);
+            self.set_alarm(at, Alarm::Unblock(key));
+        }
     }
 
     pub(crate) fn resume(&mut self, key: Key, why: Pause) {

@@ -3,6 +3,7 @@
 use muster_measure::{CommandSummary, LatencyView, Leg, LegSummary, QueriesDue, ScopeSummary};
 use muster_model::{Micros, figure};
 
+use crate::capacity::Batch;
 use crate::latency::{PercentileBound, all_due, counted as counted_above, of_all_due};
 use crate::own_delay::Decision;
 use crate::slo::{counted, is_consumer_disturbed, listed, margin, new};
@@ -100,6 +101,20 @@ pub(crate) fn leg(
         .decided_by_both(decision, OwnDelay::Answers, None)
         .with_lower(&slo.bound.rule(), lower)
         .noted_if_close(margin)
+}
+
+/// The legs that a bound counts, and those above it or without an end; none where nothing is known of them.
+pub(crate) fn counts_above(
+    leg: Leg,
+    bound: PercentileBound,
+    scope: &ScopeSummary,
+) -> Option<Batch> {
+    let counts = &scope.command.as_ref()?.legs[leg.index()];
+    let above = counts.above.get(&bound.at_most)?;
+    Some(Batch {
+        messages: counts.begun,
+        bad: above + counts.missing(),
+    })
 }
 
 /// Rule `commands-not-received`, on the whole run.

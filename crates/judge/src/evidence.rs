@@ -298,7 +298,7 @@ fn burst_rate(n: u32, every: Micros, devices: u32) -> Option<Rate> {
 
 #[cfg(test)]
 mod tests {
-    use muster_load::{Phase, ScheduleSpec, Stage};
+    use muster_load::{HoldRate, Phase, ScheduleSpec, Stage};
     use muster_model::DeviceId;
 
     use super::*;
@@ -318,6 +318,7 @@ mod tests {
             shape,
             rate: rate(100.0),
             phase: Phase::Even,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(0),
             devices: 10,

@@ -178,16 +178,20 @@ fn counters(scope: &ScopeSummary, of: Kept, at_most: Micros) -> impl Iterator<It
 }
 
 /// The messages that a bound counts, and those above it or without an end; once, or once a backend.
-pub(crate) fn counts_above(
-    bound: PercentileBound,
-    scope: &ScopeSummary,
-) -> impl Iterator<Item = Batch> {
-    let of = kept(bound.of).into_iter();
-    let all = of.flat_map(move |of| counters(scope, of, bound.at_most));
-    all.map(|counter| Batch {
+pub(crate) fn counts_above(bound: PercentileBound, scope: &ScopeSummary) -> Vec<Batch> {
+    let of = match kept(bound.of) {
+        Ok(of) => of,
+        Err(leg) => {
+            return commands::counts_above(leg, bound, scope)
+                .into_iter()
+                .collect();
+        }
+    };
+    let all = counters(scope, of, bound.at_most).map(|counter| Batch {
         messages: counter.n,
         bad: counter.above + counter.missing,
-    })
+    });
+    all.collect()
 }
 
 fn share_above(counter: &Above) -> f64 {

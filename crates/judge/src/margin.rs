@@ -84,7 +84,7 @@ impl Counted {
             };
             Self {
                 allowed: 1.0 - percentile.as_fraction(),
-                batches: latency::counts_above(bound, scope).collect(),
+                batches: latency::counts_above(bound, scope),
             }
         } else if let SloBound::FailureRatio(share) = slo.bound {
             let batch = Batch {

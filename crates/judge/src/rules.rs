@@ -292,6 +292,11 @@ pub enum Latency {
 }
 
 impl Latency {
+    /// Returns whether it is of messages that are answered, wherever they go.
+    pub const fn is_of_answers(self) -> bool {
+        matches!(self, Self::Response | Self::Service | Self::Lateness)
+    }
+
     /// The name used in scenarios and results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -5,8 +5,8 @@ use muster_model::Micros;
 
 use crate::judge::{has, name_exceptions, slos, target_result};
 use crate::{
-    Consequence, Ending, Evidence, GeneratorHealth, Hold, Latency, RuleName, RuleOutcome,
-    RuleResult, Rules, RunResult, StreamEvidence, Unevaluated, keep_alive, stable, validity,
+    Consequence, Ending, Evidence, GeneratorHealth, Hold, RuleName, RuleOutcome, RuleResult, Rules,
+    RunResult, StreamEvidence, Unevaluated, keep_alive, stable, validity,
 };
 
 /// Time after a step in which an incident may still have changed what was due in it.
@@ -24,7 +24,9 @@ pub struct StepVerdict {
 /// Judges one step of a run, whose measured phase is the step. Rules that only a whole run has are
 /// left out (docs/semantics.md#steps). None if nothing was due in it: a pause says nothing of the platform.
 pub fn judge_step(rules: &Rules, run: &Evidence<'_>, step: &Summary) -> Option<StepVerdict> {
-    if step.run.measured.scheduled == Some(0) {
+    let command = step.run.command.as_ref();
+    let commands = command.and_then(|command| command.ledger.scheduled);
+    if step.run.measured.scheduled == Some(0) && commands.unwrap_or(0) == 0 {
         return None;
     }
     let (from, until) = (step.timeline.measure, step.timeline.settle);
@@ -75,11 +77,10 @@ pub const fn is_judged_in_steps(rule: RuleName) -> bool {
 /// Returns whether messages and links of one step can break a rule.
 const fn is_of_step(rule: RuleName) -> bool {
     match rule {
-        RuleName::Loss | RuleName::FailureRatio | RuleName::Disconnects => true,
-        RuleName::Latency { of, .. } => match of {
-            Latency::Response | Latency::Service | Latency::EndToEnd | Latency::Lateness => true,
-            Latency::CommandRequest | Latency::CommandResponse | Latency::CommandLoop => false,
-        },
+        RuleName::Loss
+        | RuleName::FailureRatio
+        | RuleName::Disconnects
+        | RuleName::Latency { .. } => true,
         RuleName::Connected
         | RuleName::Duplicates
         | RuleName::NotReceived

@@ -36,6 +36,7 @@ pub(crate) fn of_step(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult>
         shed_own(evidence),
         lateness(rules, evidence),
     ]);
+    results.extend(command_lateness(rules, evidence));
     results.extend(closed_loops(evidence));
     results.extend(accidents(evidence.health));
     results

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use muster_load::{
-    Cursor, Payload, PayloadSpec, Phase, Recall, Schedule, ScheduleSpec, Scope, Shape,
+    Cursor, HoldRate, Payload, PayloadSpec, Phase, Recall, Schedule, ScheduleSpec, Scope, Shape,
     StreamSchedule,
 };
 use muster_model::{DeviceId, MessageId, Micros, Rate, RunId, StreamId, mix};
@@ -77,6 +77,7 @@ fn spec(shape: Shape, phase: Phase, poisson: bool) -> ScheduleSpec {
         shape,
         rate: Rate::per_second(20_000.0).unwrap_or_default(),
         phase,
+        hold_rate: HoldRate::default(),
         poisson,
         first_device: DeviceId(0),
         devices: 1_000_000,

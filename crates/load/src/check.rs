@@ -193,7 +193,7 @@ mod tests {
     use muster_model::DeviceId;
 
     use super::*;
-    use crate::shape::Stage;
+    use crate::shape::{HoldRate, Stage};
 
     fn per_second(rate: f64) -> Rate {
         Rate::per_second(rate).unwrap()
@@ -204,6 +204,7 @@ mod tests {
             shape: Shape::Constant,
             rate: per_second(10.0),
             phase: Phase::Even,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(0),
             devices: 10,

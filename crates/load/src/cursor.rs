@@ -197,13 +197,14 @@ mod tests {
     use super::*;
     use crate::sample::any_spec;
     use crate::schedule::Schedule;
-    use crate::shape::{Phase, ScheduleSpec, Shape};
+    use crate::shape::{HoldRate, Phase, ScheduleSpec, Shape};
 
     fn hashed(devices: u32) -> ScheduleSpec {
         ScheduleSpec {
             shape: Shape::Constant,
             rate: Rate::per_second(1e6).unwrap(),
             phase: Phase::Hash,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(0),
             devices,

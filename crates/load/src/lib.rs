@@ -6,13 +6,14 @@
 //! what became of a message.
 //!
 //! ```
-//! use muster_load::{Phase, Schedule, ScheduleSpec, Shape, StreamSchedule};
+//! use muster_load::{HoldRate, Phase, Schedule, ScheduleSpec, Shape, StreamSchedule};
 //! use muster_model::{DeviceId, Micros, Rate};
 //!
 //! let schedule = StreamSchedule::new(ScheduleSpec {
 //!     shape: Shape::Constant,
 //!     rate: Rate::per_second(1_000.0).unwrap(),
 //!     phase: Phase::Even,
+//!     hold_rate: HoldRate::default(),
 //!     poisson: false,
 //!     first_device: DeviceId(0),
 //!     devices: 100,
@@ -64,7 +65,7 @@ pub use payload::{
 pub use recall::Recall;
 pub use records::{Record, RecordError, Records};
 pub use schedule::{Schedule, StreamSchedule};
-pub use shape::{Active, AddedHold, Phase, ScheduleSpec, Shape, Stage, Stretch};
+pub use shape::{Active, AddedHold, HoldRate, Phase, ScheduleSpec, Shape, Stage, Stretch};
 pub use table::{MAX_TABLE_BYTES, Row, Table, TableError};
 pub use template::{
     Bounds, MAX_HEX, MAX_TEMPLATE, Scope, Template, TemplateError, VARIABLES, escape_json,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muster_model::{STAMP_BYTES, STAMP_TEXT, mix};
+use muster_model::{Micros, STAMP_BYTES, STAMP_TEXT, mix};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -26,6 +26,13 @@ pub enum PayloadSpec {
     Template(String),
     /// This many bytes: a binary stamp if it fits, then seeded filler.
     Size(u32),
+    /// As `Size`, of `stated` bytes times the factor of the hold in which the message is due, and no less than `least`.
+    Held {
+        /// Bytes at a factor of 1.
+        stated: u32,
+        /// The least length, in bytes.
+        least: u32,
+    },
     /// As `Size`, of log-normally distributed length. What would be shorter than `least`, the room
     /// that its carrier needs, is drawn again.
     LogNormal {
@@ -108,6 +115,7 @@ pub enum PayloadError {
 enum Body {
     Template(Template),
     Size(u32),
+    Held(HeldSizes),
     LogNormal(LogNormal),
     File(Arc<[u8]>),
     Mix(Mix),
@@ -122,6 +130,11 @@ impl Payload {
         let body = match spec {
             PayloadSpec::Template(source) => Body::Template(Template::parse(source)?),
             PayloadSpec::Size(size) => Body::Size(at_most(u64::from(*size))?),
+            PayloadSpec::Held { stated, least } => Body::Held(HeldSizes {
+                stated: at_most(u64::from(*stated))?,
+                least: *least,
+                holds: Vec::new(),
+            }),
             PayloadSpec::LogNormal { median, p99, least } => {
                 Body::LogNormal(LogNormal::new(*median, *p99, *least)?)
             }
@@ -134,6 +147,14 @@ impl Payload {
         Ok(Self { body })
     }
 
+    /// Goes on with another hold, which begins at `from` on the clock of due instants. Changes nothing but sizes that
+    /// follow holds.
+    pub fn add_hold(&mut self, from: Micros, factor: f64) {
+        if let Body::Held(sizes) = &mut self.body {
+            sizes.add_hold(from, factor);
+        }
+    }
+
     /// Appends the payload of one message. Returns where its stamp belongs; none if it has no room
     /// for one.
     pub fn render(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> Option<StampAt> {
@@ -143,6 +164,10 @@ impl Payload {
             Body::Size(size) => {
                 let is_stamped = *size as usize >= STAMP_BYTES;
                 sized(*size, is_stamped, &mut filler(scope), out)
+            }
+            Body::Held(sizes) => {
+                let is_stamped = sizes.least as usize >= STAMP_BYTES;
+                sized(sizes.at(scope.due), is_stamped, &mut filler(scope), out)
             }
             Body::LogNormal(sizes) => {
                 let mut draws = filler(scope);
@@ -161,6 +186,7 @@ impl Payload {
         match &self.body {
             Body::Template(template) => template.size_bounds(bounds),
             Body::Size(size) => (*size as usize, *size as usize),
+            Body::Held(sizes) => (sizes.least as usize, sizes.most() as usize),
             Body::LogNormal(sizes) => (sizes.least as usize, sizes.most as usize),
             Body::File(bytes) => (bytes.len(), bytes.len()),
             Body::Mix(mix) => mix.bounds(bounds),
@@ -171,7 +197,7 @@ impl Payload {
     pub fn redrawn(&self) -> f64 {
         match &self.body {
             Body::LogNormal(sizes) => sizes.share_below(sizes.least),
-            Body::Template(_) | Body::Size(_) | Body::File(_) | Body::Mix(_) => 0.0,
+            Body::Template(_) | Body::Size(_) | Body::Held(_) | Body::File(_) | Body::Mix(_) => 0.0,
         }
     }
 
@@ -180,8 +206,8 @@ impl Payload {
         match &self.body {
             Body::Template(_) | Body::Mix(_) => self.stamp_anchor().map(|_| StampForm::Text30),
             Body::Size(size) => (*size as usize >= STAMP_BYTES).then_some(StampForm::Binary22),
-            Body::LogNormal(sizes) => {
-                (sizes.least as usize >= STAMP_BYTES).then_some(StampForm::Binary22)
+            Body::Held(HeldSizes { least, .. }) | Body::LogNormal(LogNormal { least, .. }) => {
+                (*least as usize >= STAMP_BYTES).then_some(StampForm::Binary22)
             }
             Body::File(_) => None,
         }
@@ -198,7 +224,7 @@ impl Payload {
         match &self.body {
             Body::Template(template) => template.unique_step(),
             Body::Mix(mix) => mix.templates().filter_map(Template::unique_step).max(),
-            Body::Size(_) | Body::LogNormal(_) | Body::File(_) => None,
+            Body::Size(_) | Body::Held(_) | Body::LogNormal(_) | Body::File(_) => None,
         }
     }
 
@@ -206,7 +232,9 @@ impl Payload {
     pub fn template(&self) -> Option<&Template> {
         match &self.body {
             Body::Template(template) => Some(template),
-            Body::Size(_) | Body::LogNormal(_) | Body::File(_) | Body::Mix(_) => None,
+            Body::Size(_) | Body::Held(_) | Body::LogNormal(_) | Body::File(_) | Body::Mix(_) => {
+                None
+            }
         }
     }
 
@@ -216,7 +244,7 @@ impl Payload {
         match &self.body {
             Body::Template(template) => template.stamp_anchor(),
             Body::Mix(mix) => mix.templates().next()?.stamp_anchor(),
-            Body::Size(_) | Body::LogNormal(_) | Body::File(_) => None,
+            Body::Size(_) | Body::Held(_) | Body::LogNormal(_) | Body::File(_) => None,
         }
     }
 }
@@ -228,6 +256,35 @@ impl StampForm {
             Self::Binary22 => STAMP_BYTES,
             Self::Text30 => STAMP_TEXT,
         }
+    }
+}
+
+/// Sizes that follow holds.
+#[derive(Debug, Clone)]
+struct HeldSizes {
+    stated: u32,
+    least: u32,
+    /// The begin of each hold and the size in it, ascending.
+    holds: Vec<(Micros, u32)>,
+}
+
+impl HeldSizes {
+    fn add_hold(&mut self, from: Micros, factor: f64) {
+        let size = (f64::from(self.stated) * factor).round() as u32;
+        let size = size.clamp(self.least, MAX_PAYLOAD.max(self.least));
+        self.holds.push((from, size));
+    }
+
+    /// The size of a message that is due at this instant: as a rule in the last hold.
+    fn at(&self, due: Micros) -> u32 {
+        let mut holds = self.holds.iter().rev();
+        let hold = holds.find(|(from, _)| *from <= due);
+        hold.map_or(self.stated, |(_, size)| *size)
+    }
+
+    fn most(&self) -> u32 {
+        let held = self.holds.iter().map(|(_, size)| *size);
+        held.fold(self.stated, u32::max)
     }
 }
 
@@ -360,7 +417,7 @@ fn sized(size: u32, is_stamped: bool, draws: &mut Draws, out: &mut Vec<u8>) -> O
 
 #[cfg(test)]
 mod tests {
-    use muster_model::{DeviceId, MessageId, Micros, RunId, StreamId};
+    use muster_model::{DeviceId, MessageId, RunId, StreamId};
     use proptest::prelude::*;
 
     use super::*;
@@ -410,6 +467,31 @@ mod tests {
                 "{\"v\":${normal:20:3},\"s\":\"${stamp}\"}".into()
             )),
         ]
+    }
+
+    /// The size of a message due at `due_s`, of 100 bytes as stated and of others in holds from 10 s and 20 s on.
+    fn held_size(due_s: u64, least: u32) -> usize {
+        let mut payload = payload(&PayloadSpec::Held { stated: 100, least });
+        for (from, factor) in [(10, 2.5), (20, 0.1)] {
+            payload.add_hold(Micros::from_secs(from), factor);
+        }
+        let scope = Scope {
+            due: Micros::from_secs(due_s),
+            ..scope(1, 2)
+        };
+        let mut out = Vec::new();
+        let stamp = payload.render(&scope, &mut out);
+        assert_eq!(stamp.is_some(), least as usize >= STAMP_BYTES);
+        out.len()
+    }
+
+    #[test]
+    fn a_size_follows_the_hold_of_the_message_whenever_it_is_rendered() {
+        assert_eq!(
+            [5, 10, 19, 20].map(|due| held_size(due, 22)),
+            [100, 250, 250, 22]
+        );
+        assert_eq!(held_size(30, 1), 10);
     }
 
     proptest! {

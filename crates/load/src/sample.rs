@@ -4,7 +4,7 @@
 use muster_model::{DeviceId, Micros, Rate};
 use proptest::prelude::*;
 
-use crate::shape::{Active, Phase, ScheduleSpec, Shape, Stage};
+use crate::shape::{Active, HoldRate, Phase, ScheduleSpec, Shape, Stage};
 
 fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![
@@ -104,6 +104,7 @@ pub(crate) fn any_spec() -> impl Strategy<Value = ScheduleSpec> {
                 rate,
                 poisson: poisson && !fixed && phase != Phase::Together,
                 phase,
+                hold_rate: HoldRate::default(),
                 first_device: DeviceId(class.0),
                 devices: class.1,
                 limit_per_device: class.2.filter(|_| !is_active),
@@ -155,6 +156,7 @@ pub(crate) fn large_spec() -> impl Strategy<Value = ScheduleSpec> {
                 rate,
                 poisson: poisson && phase != Phase::Together,
                 phase,
+                hold_rate: HoldRate::default(),
                 first_device: DeviceId(1_000),
                 devices,
                 limit_per_device: None,

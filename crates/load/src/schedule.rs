@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
     use crate::sample::{any_spec, large_spec};
-    use crate::shape::Stage;
+    use crate::shape::{HoldRate, Stage};
 
     fn per_second(rate: f64) -> Rate {
         Rate::per_second(rate).unwrap()
@@ -313,6 +313,7 @@ mod tests {
             shape,
             rate: per_second(rate),
             phase,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(0),
             devices: 10,

@@ -161,8 +161,8 @@ impl Stage {
 }
 
 /// A load that is held for a time and was not planned: a multiple of the stated one. In a class whose number of
-/// active devices changes, the factor is the share of active devices, each at its stated rate; in any other one it
-/// multiplies the rate. Instants count from the start of warm-up.
+/// active devices changes, the factor is the share of active devices, each at its stated rate. In any other one it
+/// multiplies the rate, or does not concern it ([`HoldRate`]). Instants count from the start of warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AddedHold {
     /// Its begin, not before the end of the one before.
@@ -197,6 +197,16 @@ pub enum Phase {
     Active(Vec<Active>),
 }
 
+/// The rate of a class in a hold that is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum HoldRate {
+    /// The stated rate, multiplied by the factor of the hold.
+    #[default]
+    Multiplied,
+    /// The stated rate, whatever the factor.
+    Stated,
+}
+
 /// All that one stream's schedule depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleSpec {
@@ -206,6 +216,8 @@ pub struct ScheduleSpec {
     pub rate: Rate,
     /// Phases of the devices.
     pub phase: Phase,
+    /// The rate in holds that are added.
+    pub hold_rate: HoldRate,
     /// True if arrivals of the class are a Poisson process of that rate.
     pub poisson: bool,
     /// The first device of the class.
@@ -241,6 +253,13 @@ impl ScheduleSpec {
         Self { phase, ..self }
     }
 
+    /// The same class, but each hold that is added has the stated rate.
+    #[must_use]
+    pub fn with_stated_rate(self) -> Self {
+        let hold_rate = HoldRate::Stated;
+        Self { hold_rate, ..self }
+    }
+
     /// Adds a hold to a silent class. The messages due before it stay what they are.
     #[must_use]
     pub fn with_hold(mut self, hold: &AddedHold) -> Self {
@@ -251,7 +270,10 @@ impl ScheduleSpec {
                 active.push(Active { from, devices });
                 f64::from(devices) / f64::from(self.devices.max(1))
             }
-            Phase::Even | Phase::Hash | Phase::Together => hold.factor,
+            Phase::Even | Phase::Hash | Phase::Together => match self.hold_rate {
+                HoldRate::Multiplied => hold.factor,
+                HoldRate::Stated => 1.0,
+            },
         };
         let rate = Rate::per_second(self.rate.get() * factor).unwrap_or(Rate::ZERO);
         if let Shape::Stages(stages) = &mut self.shape {
@@ -362,6 +384,7 @@ mod tests {
                 shape,
                 rate: Rate::ZERO,
                 phase: Phase::Even,
+                hold_rate: HoldRate::default(),
                 poisson: false,
                 first_device: DeviceId(0),
                 devices: 1,

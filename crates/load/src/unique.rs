@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::sample::any_spec;
-    use crate::shape::Phase;
+    use crate::shape::{HoldRate, Phase};
     use crate::template::Template;
 
     fn spec(shape: Shape, rate: f64) -> ScheduleSpec {
@@ -188,6 +188,7 @@ mod tests {
             shape,
             rate: Rate::per_second(rate).unwrap(),
             phase: Phase::Even,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(0),
             devices: 3,

@@ -71,8 +71,8 @@ impl Closing<'_> {
     /// begin in the seconds of `starts`, which ascend; the first one begins with the measured phase,
     /// and the last one ends with it. Steps that never began are left out.
     ///
-    /// A step knows no commands, no subscribers, no copies beyond the first and no residue. What
-    /// became of the messages of a closed loop beyond their answers is not known by step, since
+    /// A step knows no subscribers, no copies beyond the first and no residue, and of commands what came due in it and
+    /// the times of what began in it. What became of the messages of a closed loop beyond their answers is not known by step, since
     /// nobody knows when an absent one was due.
     pub fn summary_in_steps(&self, starts: &[u32]) -> (Summary, Vec<Summary>) {
         let closed = self.close(starts);
@@ -163,7 +163,7 @@ impl Closing<'_> {
             gathered,
             sums,
             ledgers: PerCohort::default(),
-            commands: None,
+            commands: self.step_of_commands(whole.stream, (step.from, step.until)),
             receptions: None,
         };
         let mut ledger = self.ledger(&closed, track, Cohort::Measured);
@@ -354,18 +354,20 @@ impl Arrivals {
 }
 
 impl WindowDelta {
-    /// The windows of messages, copies and links whose key is wanted.
+    /// The windows of messages, commands, copies and links whose key is wanted.
     fn only(&self, is_wanted: impl Fn(&WindowKey) -> bool) -> Self {
         let uplinks = self.uplinks.iter().filter(|((_, key), _)| is_wanted(key));
         let arrivals = self.arrivals.iter().filter(|((.., key), _)| is_wanted(key));
         let copies = self.copies.iter().filter(|((_, key), _)| is_wanted(key));
         let links = self.links.iter().filter(|((_, key), _)| is_wanted(key));
+        let commands = self.commands.iter().filter(|((_, key), _)| is_wanted(key));
         Self {
             until: self.until,
             uplinks: uplinks.map(|(place, of)| (*place, of.clone())).collect(),
             arrivals: arrivals.map(|(place, of)| (*place, of.clone())).collect(),
             copies: copies.map(|(place, of)| (*place, *of)).collect(),
             links: links.map(|(place, of)| (*place, of.clone())).collect(),
+            commands: commands.map(|(place, of)| (*place, of.clone())).collect(),
             ..Self::default()
         }
     }

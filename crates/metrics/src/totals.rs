@@ -300,7 +300,8 @@ const fn class(stream: &StreamPlan) -> &'static str {
         StreamKind::Telemetry
         | StreamKind::CommandQuery { .. }
         | StreamKind::Command { .. }
-        | StreamKind::Receive => "telemetry",
+        | StreamKind::Receive
+        | StreamKind::Connect => "telemetry",
     }
 }
 

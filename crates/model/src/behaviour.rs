@@ -51,6 +51,10 @@ pub struct Behaviour {
     pub duplicate_commands: u32,
     /// Commands that are answered at once and delivered late.
     pub delay_commands: Delayed,
+    /// Commands a second that are passed on, in their order; further ones wait. None: all at once. Above zero.
+    pub command_rate: Option<Rate>,
+    /// New connections over TCP a second, in their order; further ones wait to be read. None: all at once. Above zero.
+    pub connect_rate: Option<Rate>,
     /// Most messages that are kept for a device that is offline; a further one is dropped. None:
     /// the gateway's own bound.
     pub session_queue: Option<u32>,

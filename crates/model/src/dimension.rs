@@ -12,6 +12,12 @@ pub enum Dimension {
     Rate,
     /// Connected devices. Each of them sends at its stated rate.
     Devices,
+    /// Commands a second to all devices together. Devices send at their stated rates.
+    Commands,
+    /// Bytes of each message. Devices send at their stated rates.
+    Payload,
+    /// Connection attempts a second, of all fleets together.
+    Connects,
 }
 
 impl Dimension {
@@ -20,29 +26,40 @@ impl Dimension {
         match self {
             Self::Rate => "rate",
             Self::Devices => "devices",
+            Self::Commands => "commands",
+            Self::Payload => "payload",
+            Self::Connects => "connects",
         }
+    }
+
+    /// True if a load is a number of things, false if it is a rate.
+    pub const fn is_count(self) -> bool {
+        matches!(self, Self::Devices | Self::Payload)
     }
 
     /// A load in words, such as `2,000/s`.
     pub fn in_words(self, load: f64) -> String {
         match self {
-            Self::Rate => format!("{}/s", figure::rate(load)),
+            Self::Rate | Self::Commands | Self::Connects => format!("{}/s", figure::rate(load)),
             Self::Devices => format!("{} devices", figure::count(self.held(load) as u64)),
+            Self::Payload => format!("{} bytes", figure::count(self.held(load) as u64)),
         }
     }
 
-    /// The load that is held where a search wants this one: devices are whole.
+    /// The load that is held where a search wants this one: things are whole.
     pub fn held(self, load: f64) -> f64 {
-        match self {
-            Self::Rate => load,
-            Self::Devices => load.floor().max(1.0),
+        match self.is_count() {
+            true => load.floor().max(1.0),
+            false => load,
         }
     }
 
     /// The remedy where the highest load that may be tried passes.
     pub const fn beyond(self) -> &'static str {
         match self {
-            Self::Rate => "try a higher one with --to",
+            Self::Rate | Self::Commands | Self::Payload | Self::Connects => {
+                "try a higher one with --to"
+            }
             Self::Devices => "give the scenario more devices, and --to if it is set",
         }
     }

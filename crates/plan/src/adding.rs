@@ -1,10 +1,10 @@
 //! Plans whose load is decided while they run.
 
-use muster_load::{AddedHold, Phase, Shape};
-use muster_model::{Dimension, Micros};
+use muster_load::{AddedHold, PayloadSpec, Phase, Shape};
+use muster_model::{CommandTarget, Dimension, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{FleetPlan, Plan, Policy, StreamPlan};
+use crate::{FleetPlan, Plan, Policy, StreamKind, StreamPlan};
 
 /// The holds that are added while a run goes on. Their factors are multiples of the load that the scenario states.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,10 +20,7 @@ pub struct AddedLoad {
 impl AddedLoad {
     /// The share of each fleet's devices that connects at first; none where all of them do.
     pub fn first_share(&self) -> Option<f64> {
-        match self.dimension {
-            Dimension::Rate => None,
-            Dimension::Devices => Some(self.first),
-        }
+        (self.dimension == Dimension::Devices).then_some(self.first)
     }
 }
 
@@ -40,6 +37,74 @@ impl Plan {
         match dimension {
             Dimension::Rate => self.stated_rate(),
             Dimension::Devices => f64::from(self.devices()),
+            Dimension::Commands => {
+                let streams = self.streams().filter(|(_, stream)| stream.is_command());
+                streams.map(|(_, stream)| stream.schedule.rate.get()).sum()
+            }
+            Dimension::Connects => self.stated_connects(),
+            Dimension::Payload => {
+                let sizes = self.uplinks().filter_map(|(_, stream)| size_of(stream));
+                f64::from(sizes.max().unwrap_or(0))
+            }
+        }
+    }
+
+    /// The least load that a step in a dimension can have.
+    pub fn least_load(&self, dimension: Dimension) -> f64 {
+        match dimension {
+            Dimension::Rate | Dimension::Commands | Dimension::Connects => 0.0,
+            Dimension::Devices => 1.0,
+            Dimension::Payload => {
+                let least = self.uplinks().map(|(_, stream)| least_size(stream));
+                f64::from(least.max().unwrap_or(1))
+            }
+        }
+    }
+
+    /// Checks that a load of the plan can be multiplied.
+    ///
+    /// # Errors
+    /// The reason, with the remedy, if that of some stream cannot.
+    pub fn check_load(&self, dimension: Dimension) -> Result<(), String> {
+        if dimension == Dimension::Connects {
+            // Its streams play no part.
+            self.check_connects()?;
+        } else {
+            self.check_streams(dimension)?;
+        }
+        if self.stated_load(dimension) == 0.0 {
+            return Err(lacking(dimension).to_owned());
+        }
+        match dimension {
+            Dimension::Devices => self.fleets.iter().try_for_each(have_own_links),
+            Dimension::Payload => self.has_one_size(),
+            Dimension::Rate | Dimension::Commands | Dimension::Connects => Ok(()),
+        }
+    }
+
+    fn check_streams(&self, dimension: Dimension) -> Result<(), String> {
+        let mut reasons = self
+            .streams()
+            .filter_map(|(fleet, stream)| Some((fleet, stream, why_not(stream, dimension)?)));
+        match reasons.next() {
+            None => Ok(()),
+            Some((fleet, stream, why)) => {
+                Err(format!("stream `{}/{}` {why}", fleet.name, stream.name))
+            }
+        }
+    }
+
+    /// Refuses streams whose messages have different sizes: a number of bytes would be that of some of them only.
+    fn has_one_size(&self) -> Result<(), String> {
+        let stated = self.stated_load(Dimension::Payload);
+        let mut uplinks = self.uplinks();
+        let differs = |stream: &StreamPlan| size_of(stream).map(f64::from) != Some(stated);
+        match uplinks.find(|(_, stream)| differs(stream)) {
+            None => Ok(()),
+            Some((fleet, stream)) => Err(format!(
+                "stream `{}/{}` has other bytes than the {stated} of another one: give all streams the same `size`",
+                fleet.name, stream.name
+            )),
         }
     }
 
@@ -47,24 +112,28 @@ impl Plan {
     /// most. No `stop-if` ends it: a load that is too high is part of it.
     ///
     /// # Errors
-    /// The reason, with the remedy, if the load of some stream cannot be multiplied.
+    /// As [`Plan::check_load`].
     pub fn adding(mut self, budget: Micros, load: AddedLoad) -> Result<Self, String> {
-        for (fleet, stream) in self.streams() {
-            if let Some(why) = why_not(stream) {
-                return Err(format!("stream `{}/{}` {why}", fleet.name, stream.name));
-            }
-        }
-        if self.stated_rate() == 0.0 {
-            return Err("devices send nothing: add a stream with a `rate`".to_owned());
-        }
-        if load.dimension == Dimension::Devices {
-            self.fleets.iter().try_for_each(have_own_links)?;
+        self.check_load(load.dimension)?;
+        if load.dimension == Dimension::Connects {
+            self = self.only_attempts();
         }
         for stream in self.fleets.iter_mut().flat_map(|fleet| &mut fleet.streams) {
-            let mut spec = stream.schedule.clone().silent();
-            if load.dimension == Dimension::Devices {
-                spec = spec.with_active_devices();
+            let is_command = stream.is_command();
+            if load.dimension == Dimension::Payload
+                && let Some(stated) = size_of(stream)
+            {
+                let least = least_size(stream);
+                stream.payload = PayloadSpec::Held { stated, least };
+                stream.largest = (f64::from(stated) * load.most).ceil() as u32;
             }
+            let spec = stream.schedule.clone().silent();
+            let mut spec = match load.dimension {
+                Dimension::Devices => spec.with_active_devices(),
+                Dimension::Commands if !is_command => spec.with_stated_rate(),
+                Dimension::Payload => spec.with_stated_rate(),
+                Dimension::Rate | Dimension::Commands | Dimension::Connects => spec,
+            };
             (spec.warm_up, spec.measure) = (Micros::ZERO, budget);
             stream.schedule = spec;
         }
@@ -81,6 +150,22 @@ impl Plan {
             stream.schedule = stream.schedule.clone().with_hold(hold);
         }
     }
+}
+
+/// Bytes of each message of a stream; none if it has no size by itself.
+fn size_of(stream: &StreamPlan) -> Option<u32> {
+    match stream.payload {
+        PayloadSpec::Size(size) | PayloadSpec::Held { stated: size, .. } => Some(size),
+        PayloadSpec::Template(_)
+        | PayloadSpec::LogNormal { .. }
+        | PayloadSpec::File(_)
+        | PayloadSpec::Mix(_) => None,
+    }
+}
+
+/// The least bytes of a message of a stream: the room that its id needs, and one at least.
+fn least_size(stream: &StreamPlan) -> u32 {
+    stream.carrier.least_payload(false).max(1) as u32
 }
 
 /// Refuses a fleet whose devices cannot connect one by one.
@@ -102,10 +187,40 @@ fn have_own_links(fleet: &FleetPlan) -> Result<(), String> {
     Ok(())
 }
 
-fn why_not(stream: &StreamPlan) -> Option<&'static str> {
+/// The reason, with the remedy, why a plan without any load of a dimension has nothing to multiply.
+const fn lacking(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Rate | Dimension::Devices | Dimension::Payload => {
+            "devices send nothing: add a stream with a `rate`"
+        }
+        Dimension::Connects => "devices connect all at once: add `connect: { rate: 100/s }`",
+        Dimension::Commands => {
+            "the backend issues no commands: add `commands: { rate: 50/s, mode: two-way }` to it, and a stream of kind \
+             `command`"
+        }
+    }
+}
+
+/// The reason, with the remedy, why holds cannot have a stream.
+fn why_not(stream: &StreamPlan, dimension: Dimension) -> Option<&'static str> {
+    if let StreamKind::Command { is_two_way, to, .. } = stream.kind
+        && dimension == Dimension::Commands
+    {
+        return why_not_commands(is_two_way, to);
+    }
     if !stream.is_uplink() || stream.is_query() {
+        return Some(match dimension {
+            Dimension::Commands => {
+                "is about queries or receives: remove it, since a step holds what devices send and commands with a rate"
+            }
+            Dimension::Rate | Dimension::Devices | Dimension::Payload | Dimension::Connects => {
+                "is about commands or receives: remove it, since only what devices send is multiplied"
+            }
+        });
+    }
+    if dimension == Dimension::Payload && size_of(stream).is_none() {
         return Some(
-            "is about commands or receives: remove it, since only what devices send is multiplied",
+            "has a payload whose text, file or distribution gives its size: use `payload: { size: 100 }`",
         );
     }
     if stream.policy == Policy::Closed {
@@ -118,4 +233,20 @@ fn why_not(stream: &StreamPlan) -> Option<&'static str> {
         return Some("has a `count`, after which devices stop: remove it");
     }
     None
+}
+
+/// The reason, with the remedy, why commands cannot be multiplied or judged.
+const fn why_not_commands(is_two_way: bool, to: CommandTarget) -> Option<&'static str> {
+    match to {
+        CommandTarget::Waiting => {
+            Some("has commands that follow queries: use `commands: { rate: 50/s, to: online }`")
+        }
+        CommandTarget::Absent | CommandTarget::All => {
+            Some("has commands to absent devices, which never reply: use `to: online`")
+        }
+        CommandTarget::Online if !is_two_way => Some(
+            "has one-way commands, whose time nothing reports: use `commands: { mode: two-way }`",
+        ),
+        CommandTarget::Online => None,
+    }
 }

@@ -19,6 +19,7 @@ mod adding;
 mod amqp;
 mod backend_kind;
 mod coap;
+mod connecting;
 mod fleet;
 mod http;
 mod limits;

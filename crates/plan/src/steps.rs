@@ -12,7 +12,7 @@ pub struct StepPlan {
     pub from: Micros,
     /// Its end.
     pub until: Micros,
-    /// Rate that all stages together state at its begin, per second.
+    /// Rate that all stages of uplinks together state at its begin, per second.
     pub rate: f64,
     /// Rate that they state at its end, per second.
     pub rate_until: f64,
@@ -27,6 +27,13 @@ struct Constant {
     until: Micros,
 }
 
+/// The stretches of a stream with stages.
+struct Stretches {
+    all: Vec<Stretch>,
+    /// True if its messages are the devices' own: only their rates are stated.
+    is_uplink: bool,
+}
+
 impl Plan {
     /// The steps of the measured phase, which begins at `measure` on the clock of the run; none where
     /// no stage divides it. They divide it without a gap. All but the first one begin with a whole
@@ -34,15 +41,20 @@ impl Plan {
     pub fn steps(&self, measure: Micros) -> Vec<StepPlan> {
         let lasts = self.phases.measure;
         let end = measure + lasts;
-        let shapes = self.uplinks().map(|(_, stream)| &stream.schedule.shape);
-        let shapes = shapes.map(|shape| shape.stretches(lasts));
-        let shapes: Vec<Vec<Stretch>> = shapes.filter(|all| !all.is_empty()).collect();
+        let shapes = self.streams().map(|(_, stream)| Stretches {
+            all: stream.schedule.shape.stretches(lasts),
+            is_uplink: stream.is_uplink(),
+        });
+        let shapes: Vec<Stretches> = shapes.filter(|of| !of.all.is_empty()).collect();
         let hold = |it: &Stretch| Constant {
             from: measure + it.from,
             until: (measure + it.until).min(end),
         };
         let holds = shapes.iter().map(|stretches| {
-            let holds = stretches.iter().filter(|it| it.is_hold && it.from < lasts);
+            let holds = stretches
+                .all
+                .iter()
+                .filter(|it| it.is_hold && it.from < lasts);
             holds.map(hold).collect()
         });
         let holds: Vec<Vec<Constant>> = holds.collect();
@@ -58,9 +70,9 @@ impl Plan {
             return Vec::new();
         }
         let sum = |at: Micros, side: Side| -> f64 {
-            shapes
-                .iter()
-                .map(|stretches| rate_at(stretches, at - measure, side))
+            let uplinks = shapes.iter().filter(|stretches| stretches.is_uplink);
+            uplinks
+                .map(|stretches| rate_at(&stretches.all, at - measure, side))
                 .sum()
         };
         let steps = borders.windows(2).map(|pair| {

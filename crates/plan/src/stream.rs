@@ -79,13 +79,18 @@ pub enum StreamKind {
     },
     /// Messages that devices subscribe to.
     Receive,
+    /// No messages, but connection attempts: when one is due, the link of its device is closed and opened again.
+    Connect,
 }
 
 impl StreamPlan {
     /// Returns true if its messages are the devices' own.
     pub const fn is_uplink(&self) -> bool {
         match self.kind {
-            StreamKind::Telemetry | StreamKind::Event | StreamKind::CommandQuery { .. } => true,
+            StreamKind::Telemetry
+            | StreamKind::Event
+            | StreamKind::CommandQuery { .. }
+            | StreamKind::Connect => true,
             StreamKind::Command { .. } | StreamKind::Receive => false,
         }
     }

@@ -30,11 +30,12 @@ impl DueTimes {
         self.origin = Some(origin);
     }
 
-    /// Knows the messages of another hold.
-    pub fn add_hold(&mut self, hold: &AddedHold) {
+    /// Knows the messages of another hold. Returns its begin on the clock of due instants; none before the start.
+    pub fn add_hold(&mut self, hold: &AddedHold) -> Option<Micros> {
         self.streams
             .iter_mut()
             .for_each(|stream| stream.add_hold(hold));
+        Some(self.origin? + hold.from)
     }
 
     /// Returns the due instant of a message; none if there is no such message.

@@ -74,6 +74,13 @@ impl Reader {
         }
     }
 
+    /// Goes on with another hold, which begins at `from` on the clock of due instants.
+    pub fn add_hold(&mut self, from: Micros, factor: f64) {
+        for stream in &mut self.streams {
+            Arc::make_mut(&mut stream.uplink).add_hold(from, factor);
+        }
+    }
+
     /// Returns true if the stamps of some stream travel in a property.
     pub fn reads_properties(&self) -> bool {
         let mut places = self.places.iter();

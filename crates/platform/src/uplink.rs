@@ -80,6 +80,11 @@ impl Uplink {
         Self { unique, ..self }
     }
 
+    /// Goes on with another hold, which begins at `from` on the clock of due instants.
+    pub fn add_hold(&mut self, from: Micros, factor: f64) {
+        self.payload.add_hold(from, factor);
+    }
+
     /// Returns the coverage of the stamps' checks.
     pub(crate) fn integrity(&self) -> IntegrityLevel {
         self.integrity

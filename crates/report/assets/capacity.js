@@ -2,14 +2,20 @@
 
 const TONES_OF_END = { found: "pass", "fails-at-first": "fail" };
 const TONES_OF_OUTCOME = { pass: "pass", fail: "fail", unclear: "invalid" };
-const load = (value) => report.find === "devices" ? `${rate(Math.floor(value))} devices` : `${rate(value)}/s`;
+const COUNTS = { devices: "devices", payload: "bytes" };
+const load = (value) => report.find in COUNTS ? `${rate(Math.floor(value))} ${COUNTS[report.find]}` : `${rate(value)}/s`;
 const end = report.end || { end: "interrupted" };
 const interval = end.interval || report.known;
-const legOf = (step) => step.figures.latency.response || step.figures.latency.end_to_end;
+/// The latencies that a dimension of the load is about; the first one that a step has is drawn.
+const LEGS_OF = { commands: { command_loop: "command-loop" } };
+const legs = LEGS_OF[report.find] || { response: "response", end_to_end: "end-to-end" };
+const legOf = (step) => Object.keys(legs).map((key) => step.figures.latency[key]).find((leg) => leg);
 const firstFailing = report.steps.find((step) => step.number === report.first_failing);
 /// Percentiles of all due, as rules judge them.
 const dueOf = (step, name) => (legOf(step)?.all_due || legOf(step))?.[name];
 const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many || 0)) / step.figures.ledger.scheduled : null);
+/// The share of the commands due whose reply did not come.
+const unreplied = ({ figures: { commands } }) => (commands?.scheduled > 0 ? (100 * (commands.scheduled - commands.replied)) / commands.scheduled : null);
 
 function answer() {
   const result = report.refuted ? "invalid" : TONES_OF_END[end.end] || "invalid";
@@ -108,13 +114,13 @@ function responseCurve() {
   if (report.steps.length === 0) return card("Response curve", null, el("p", { class: "hint" }, "No step was held."));
   const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step that passed or failed. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
   page.append(place);
-  const leg = report.steps.some((step) => step.figures.latency.response) ? "response" : "end-to-end";
+  const leg = legs[Object.keys(legs).find((key) => report.steps.some((step) => step.figures.latency[key]))];
   const percentile = (name, key, color, dash) => ({ name, color, dash, of: (step) => dueOf(step, key) });
   curve(place, capital(leg), "percentiles of all due, against the offered load", { format: time, log: true, height: 320, limits: latencyLimits(leg), lines: [
     percentile("p50", "p50_us", "--p50"), percentile("p90", "p90_us", "--p90"), percentile("p99", "p99_us", "--p99"), percentile("p99.9", "p99_9_us", "--p999", [4, 3]),
   ] });
   curve(place, "Lost and failed", "share of the messages due, in per cent", { format: (value) => `${digits(value)}\u00a0%`, height: 150, lines: [
-    { name: "lost", color: "--fail", of: (step) => share(step, step.figures.ledger.lost) }, { name: "failed", color: "--completed", of: (step) => share(step, step.figures.ledger.failed) },
+    { name: "without a reply", color: "--arrived", of: unreplied }, { name: "lost", color: "--fail", of: (step) => share(step, step.figures.ledger.lost) }, { name: "failed", color: "--completed", of: (step) => share(step, step.figures.ledger.failed) },
   ] });
   curve(place, "Issued and answered", "messages a second", { format: rate, height: 170, lines: [
     { name: "issued", color: "--issued", of: (step) => step.figures.rates.issued }, { name: "answered", color: "--accepted", dash: [6, 3], of: (step) => step.figures.rates.completed },

@@ -172,7 +172,10 @@ impl CapacityReport {
                 }
             }
             Some(SearchEnd::NotRecovered { rate, known })
-                if self.steps.last().is_some_and(CapacityStep::is_dead) =>
+                if self
+                    .steps
+                    .last()
+                    .is_some_and(|step| step.is_dead(self.find)) =>
             {
                 format!(
                     "the target died: it took nothing at {}{}; look at its log, and start it again",

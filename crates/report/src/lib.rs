@@ -63,7 +63,7 @@ pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};
 pub use repeat::{REPEAT_SCHEMA, Repeat, RepeatVerdict, RepeatedRun, Spread};
 pub use result::{ReadError, Report, SCHEMA, SEARCHED, Schema};
 pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
-pub use steps::{Step, steps_csv};
+pub use steps::{Step, StepCommands, steps_csv};
 pub use text::text;
 pub use unfinished::Unfinished;
 pub use verdict::{Figure, Rule, RuleCounts, RuleResult, SwitchedOff, Verdict};

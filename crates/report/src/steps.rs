@@ -29,10 +29,22 @@ pub struct Step {
     pub ledger: Ledger,
     /// Latencies of the messages due in the step.
     pub latency: Latencies,
+    /// The commands that came due in the step; null without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<StepCommands>,
     /// Links that the platform ended in the step.
     pub disconnects: u64,
     /// The rules that a step has; empty without a result.
     pub rules: Vec<Rule>,
+}
+
+/// The commands that came due in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StepCommands {
+    /// Number of commands.
+    pub scheduled: u64,
+    /// Number of those that were issued in the step and whose reply arrived.
+    pub replied: u64,
 }
 
 impl Step {
@@ -167,6 +179,14 @@ fn cells(step: &Step) -> Cells {
             end_to_end.at_least.names().collect::<Vec<_>>().join(" "),
         ),
         ("disconnects", step.disconnects.to_string()),
+        (
+            "commands",
+            known(step.commands.map(|commands| commands.scheduled)),
+        ),
+        (
+            "commands_replied",
+            known(step.commands.map(|commands| commands.replied)),
+        ),
     ]
 }
 

@@ -286,13 +286,11 @@ impl CapacitySearch {
             }
         };
         self.spent_until.get_or_insert(standing.now);
-        match self.find {
-            Dimension::Rate => self.hold(step, standing),
-            Dimension::Devices => {
-                self.doing = Doing::Connecting(step, standing.now);
-                Ok(Steer::Activate(self.factor(step)))
-            }
+        if self.find != Dimension::Devices {
+            return self.hold(step, standing);
         }
+        self.doing = Doing::Connecting(step, standing.now);
+        Ok(Steer::Activate(self.factor(step)))
     }
 
     /// A step as a multiple of the stated load.
@@ -401,7 +399,7 @@ impl CapacitySearch {
         };
         // A load that is too high delays messages; it lets some through.
         let has_passed = self.held.iter().any(|step| step.outcome == Outcome::Pass);
-        held.has_recovered &= !(has_passed && held.is_dead());
+        held.has_recovered &= !(has_passed && held.is_dead(self.find));
         self.search.replay(&held.step(), &held.observed());
         self.held.push(held);
         // The target is at rest, so that nothing of the steps before is needed any more.

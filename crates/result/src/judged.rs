@@ -442,7 +442,7 @@ pub(crate) fn stream_evidence(
 
 const fn role(stream: &StreamPlan) -> StreamRole {
     match stream.kind {
-        StreamKind::Telemetry | StreamKind::Event => StreamRole::Uplink,
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Connect => StreamRole::Uplink,
         StreamKind::CommandQuery { .. } => StreamRole::Query,
         StreamKind::Command { is_two_way, .. } => StreamRole::Command { is_two_way },
         StreamKind::Receive => StreamRole::Receive,

@@ -314,7 +314,7 @@ fn connect(plan: &Plan) -> Micros {
 pub(crate) fn largest(payload: &PayloadSpec) -> u32 {
     match payload {
         PayloadSpec::Template(text) => u32::try_from(text.len()).unwrap_or(u32::MAX),
-        PayloadSpec::Size(size) => *size,
+        PayloadSpec::Size(size) | PayloadSpec::Held { stated: size, .. } => *size,
         PayloadSpec::LogNormal { p99, .. } => *p99,
         PayloadSpec::File(bytes) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
         PayloadSpec::Mix(mix) => {
@@ -328,7 +328,7 @@ pub(crate) fn largest(payload: &PayloadSpec) -> u32 {
 fn commands(stream: &StreamPlan) -> u64 {
     match stream.kind {
         StreamKind::Command { .. } | StreamKind::CommandQuery { .. } => messages(&stream.schedule),
-        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive => 0,
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive | StreamKind::Connect => 0,
     }
 }
 

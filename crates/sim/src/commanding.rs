@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_conduct::{CommandSink, CommandToken, Commander, MqttSender, delivery_by_puback};
 use muster_device::Then;
-use muster_load::StreamSchedule;
+use muster_load::{AddedHold, StreamSchedule};
 use muster_model::{BackendId, Delivery, Listening, MessageId, Micros, RunId};
 use muster_plan::Plan;
 use muster_platform::{CommandScratch, Dialect};
@@ -77,6 +77,10 @@ impl Commanding {
 
     pub(crate) fn start(&mut self, origin: Micros) {
         self.commander.start(origin);
+    }
+
+    pub(crate) fn add_hold(&mut self, hold: &AddedHold) {
+        self.commander.add_hold(hold);
     }
 
     pub(crate) fn end_due(&mut self, at: Micros) {

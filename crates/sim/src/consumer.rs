@@ -47,6 +47,13 @@ impl Consumers {
         self.calendar = calendar;
     }
 
+    /// Reads the messages of another hold, which begins at `from`.
+    pub(crate) fn add_hold(&mut self, from: Micros, factor: f64) {
+        for reader in &mut self.readers {
+            reader.add_hold(from, factor);
+        }
+    }
+
     /// One copy reaches every backend; `each` gets the message's id, if that can be read.
     pub(crate) fn arrived(
         &mut self,

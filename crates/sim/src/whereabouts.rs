@@ -31,7 +31,8 @@ impl Whereabouts {
             StreamKind::Telemetry
             | StreamKind::Event
             | StreamKind::CommandQuery { .. }
-            | StreamKind::Receive => None,
+            | StreamKind::Receive
+            | StreamKind::Connect => None,
         });
         Self {
             fleets: plan.fleets.clone(),

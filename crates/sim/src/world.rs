@@ -253,6 +253,9 @@ impl World {
             self.dial(link);
         }
         while let Some(link) = self.shard.take_due(now) {
+            if self.shard.links().is_renewing(link) {
+                self.arm(link);
+            }
             self.pump(link);
         }
         self.issue();
@@ -316,11 +319,16 @@ impl World {
 
     fn hold(&mut self, hold: &AddedHold) {
         self.shard.traffic_mut().add_hold(hold);
+        if let Some(application) = &mut self.commanding {
+            application.add_hold(hold);
+        }
         self.plan.add_hold(hold);
         self.schedules = schedules(&self.plan).expect("who orders a hold has its schedule");
         let timeline = self.course.timeline();
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
         self.consumers.start(calendar);
+        self.consumers
+            .add_hold(timeline.origin + hold.from, hold.factor);
     }
 
     fn end_due(&mut self, at: Micros) {

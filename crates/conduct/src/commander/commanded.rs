@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use muster_load::Cursor;
-use muster_model::{CommandTarget, DeviceId, Micros, StreamId};
+use muster_model::{CommandTarget, DeviceId, MessageId, Micros, StreamId};
 use muster_platform::Directory;
 
 /// One stream of kind `command`.
@@ -26,6 +26,15 @@ pub(super) struct Commanded {
     pub(super) again_at: Option<Micros>,
     /// Instant at which it had room again: commands that waited for it are not late.
     pub(super) held_until: Micros,
+}
+
+/// The next command of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NextCommand {
+    /// Place of its stream.
+    pub(super) place: usize,
+    pub(super) id: MessageId,
+    pub(super) due: Micros,
 }
 
 impl Commanded {

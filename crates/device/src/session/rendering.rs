@@ -69,7 +69,7 @@ impl<P: Session> Rendering<'_, P> {
         };
         let status = match stream.kind {
             Kind::Command { status, .. } => status,
-            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => 0,
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } | Kind::Connect => 0,
         };
         let is_named = !P::PROTOCOL.asks && class.dialect.names_replies(P::PROTOCOL);
         let scratch = &mut *self.scratch;

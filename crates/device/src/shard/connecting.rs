@@ -9,6 +9,7 @@ use crate::links::State;
 use crate::messages::WriteBlock;
 use crate::session::{Input, Session, Transport};
 use crate::sink::Sink;
+use crate::traffic::ConnectAttempt;
 
 /// Hash input of the jitter of a back-off, in addition to the number of failures.
 const JITTER: u64 = 0x1000;
@@ -25,6 +26,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let id = self.fleets().link_id(link);
         self.recording().opened(id, now);
         self.connects.begin(self.traffic.fleets().ramp_of(link));
+        if let Some(attempt) = ConnectAttempt::of(&mut self.traffic, link) {
+            attempt.begin(now);
+        }
         // Nobody tells what became of the last words on the socket before.
         self.set_write_block(link, WriteBlock::Nothing);
         let waited = u32::try_from(waited.get()).unwrap_or(u32::MAX);
@@ -68,6 +72,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         self.links
             .failed(link, failure.is_refusal(), failure.is_final());
         self.recording().failed(id, now, failure, by_us);
+        if let Some(attempt) = ConnectAttempt::of(&mut self.traffic, link) {
+            attempt.end(now, Some(failure));
+        }
         self.back_off(link, now);
         if was_waking {
             // What it was to connect for may not wait for the next try.
@@ -164,6 +171,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
         let recording = self.recording();
         recording.account().connected(id);
         recording.link(id, now, LinkEvent::Connected { took });
+        if let Some(attempt) = ConnectAttempt::of(&mut self.traffic, link) {
+            attempt.end(now, None);
+        }
     }
 
     /// The platform has answered the CONNECT of a link.
@@ -220,6 +230,15 @@ impl<P: Session, S: Sink> Shard<P, S> {
         if self.traffic.is_over() {
             return self.links.enter(link, State::Ended, now);
         }
+        if self.fleets().connects_by_schedule(link) {
+            // It waits for its next attempt, which may be due already.
+            self.links.back_off(link, now);
+            self.links.enter(link, State::Down, now);
+            if self.links.is_renewing(link) {
+                self.retry(link, now);
+            }
+            return;
+        }
         let failures = self.links.back_off(link, now);
         let what = JITTER + u64::from(failures) + (now.get() << 16);
         let random = self.fleets().random(link, what);
@@ -252,7 +271,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
     }
 
     /// A link connects again at `at`, or once its devices are back; not if they are not wanted.
-    fn retry(&mut self, link: u32, at: Micros) {
+    pub(super) fn retry(&mut self, link: u32, at: Micros) {
         if !self.links.get(link).is_wanted() {
             return;
         }

@@ -9,15 +9,20 @@ use crate::messages::WriteBlock;
 use crate::session::{Outgoing, Session, Unsent};
 use crate::sink::Sink;
 use crate::slots::{SlotId, Stage};
-use crate::traffic::in_flight_of;
+use crate::traffic::{ConnectAttempt, in_flight_of};
 
 impl<P: Session, S: Sink> Shard<P, S> {
     /// Takes the next message that is due by `now`; answers with the link it waits on, which the
-    /// driver then pumps.
+    /// driver then pumps. If the message is a connection attempt, the link may have a deadline now
+    /// ([`Links::is_renewing`](crate::Links::is_renewing)).
     #[inline]
     pub fn take_due(&mut self, now: Micros) -> Option<u32> {
         let link = self.traffic.take_due(&self.links, now)?;
         self.wake(link, now);
+        let is_attempt = ConnectAttempt::of(&mut self.traffic, link).is_some();
+        if is_attempt && self.links.renew(link) {
+            self.retry(link, now);
+        }
         Some(link)
     }
 

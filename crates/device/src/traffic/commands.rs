@@ -59,7 +59,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
     fn presence(&self, message: &DueMessage, link: &Link, now: Micros) -> Presence {
         let is_absent = match self.fleets.stream(message.stream).kind {
             Kind::Command { to, .. } => to.is_absent(message.device, message.seq),
-            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } | Kind::Connect => false,
         };
         let asks = || {
             let link = self.fleets.link_of(message);
@@ -169,7 +169,7 @@ impl<P: Session, S: Sink> Traffic<P, S> {
             Kind::Command {
                 most_per_device, ..
             } => seq < most_per_device,
-            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } => false,
+            Kind::Uplink | Kind::Query { .. } | Kind::Receive { .. } | Kind::Connect => false,
         };
         let is_its = |id: &MessageId| MessageId { seq: 0, ..*id } == first_of_run;
         let stamp = copy

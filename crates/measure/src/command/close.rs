@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use muster_model::{DeviceId, StreamId};
+use muster_model::{DeviceId, Micros, StreamId};
 
 use super::equations::Witnesses;
 use super::ledger::by_name as rows_by_name;
@@ -114,6 +114,38 @@ impl Closing<'_> {
             apart,
             drain,
         })
+    }
+
+    /// The commands of a stream in a step: what came due in it, the times of what began in it, and what happened in its
+    /// seconds. A command that was issued only after the step counts as a loop without an end: its platform was
+    /// behind. None if the stream has neither queries nor commands.
+    pub(crate) fn step_of_commands(
+        &self,
+        stream: StreamId,
+        (from, until): (Micros, Micros),
+    ) -> Option<CommandsClosed> {
+        let track = self.plan.stream(stream)?;
+        let of_windows = Closing {
+            identity: None,
+            account: None,
+            ..*self
+        };
+        let mut closed = of_windows.close_commands(stream)?;
+        let devices = (0..track.devices).map(|slot| DeviceId(track.first_device.0 + slot));
+        let due = |device| self.calendar?.due_between(stream, device, from, until);
+        let scheduled = devices.map(|device| due(device).map(|due| due.len() as u64));
+        let is_command = track.role == Role::Command;
+        closed.ledger = CommandLedger {
+            scheduled: scheduled.sum::<Option<u64>>().filter(|_| is_command),
+            withheld: closed.ledger.withheld,
+            withheld_by_cause: closed.ledger.withheld_by_cause,
+            answer_shed: closed.ledger.answer_shed,
+            answer_shed_by_cause: closed.ledger.answer_shed_by_cause,
+            ..CommandLedger::default()
+        };
+        let begun = &mut closed.legs[Leg::Loop.index()].begun;
+        *begun = (*begun).max(closed.ledger.scheduled.unwrap_or(0));
+        Some(closed)
     }
 
     fn command_sums(&self, stream: StreamId, track: &StreamTrack) -> Option<CommandSums> {

@@ -51,7 +51,7 @@ impl Downlink {
             StreamKind::CommandQuery { .. } => Some(commands(true, false)),
             StreamKind::Command { is_two_way, .. } => Some(commands(false, is_two_way)),
             StreamKind::Receive => Some(Self::Receptions(Receptions::default())),
-            StreamKind::Telemetry | StreamKind::Event => None,
+            StreamKind::Telemetry | StreamKind::Event | StreamKind::Connect => None,
         }
     }
 

@@ -17,10 +17,10 @@ pub(crate) struct CapacityArgs {
     /// The time that all steps may take together; by default 10m, and with --resume as before.
     #[arg(long, value_name = "TIME", value_parser = every)]
     pub(crate) budget: Option<Micros>,
-    /// The load of the first step, such as `200/s`, or `50` devices; by default a tenth of the scenario's.
+    /// The load of the first step, such as `200/s`, or `50` devices or bytes; by default a tenth of the scenario's.
     #[arg(long, value_name = "LOAD", value_parser = load, conflicts_with = "resume")]
     pub(crate) from: Option<Load>,
-    /// The highest load to try; by default a hundred times the scenario's rate, or all of its devices.
+    /// The highest load to try; by default a hundred times the scenario's, or all of its devices.
     #[arg(long, value_name = "LOAD", value_parser = load, conflicts_with = "resume")]
     pub(crate) to: Option<Load>,
     #[command(flatten)]
@@ -44,6 +44,12 @@ pub(crate) enum Find {
     Rate,
     /// Devices that are connected and send at the scenario's rate each.
     Devices,
+    /// Commands a second that the backend issues, while devices send at the scenario's rate.
+    Commands,
+    /// Bytes of each message, at the scenario's rate.
+    Payload,
+    /// Connection attempts a second; no messages are sent.
+    Connects,
 }
 
 impl From<Find> for Dimension {
@@ -51,6 +57,9 @@ impl From<Find> for Dimension {
         match find {
             Find::Rate => Self::Rate,
             Find::Devices => Self::Devices,
+            Find::Commands => Self::Commands,
+            Find::Payload => Self::Payload,
+            Find::Connects => Self::Connects,
         }
     }
 }
@@ -70,11 +79,16 @@ impl Load {
     /// # Errors
     /// The remedy, if it has another unit.
     pub(crate) fn value(self, find: Dimension) -> Result<f64, &'static str> {
-        match (find, self) {
-            (Dimension::Rate, Self::PerSecond(rate)) => Ok(rate),
-            (Dimension::Rate, Self::Count(_)) => Err("write a rate, such as 200/s"),
-            (Dimension::Devices, Self::Count(count)) if count > 0 => Ok(f64::from(count)),
-            (Dimension::Devices, _) => Err("write a number of devices, such as 50"),
+        match (self, find.is_count()) {
+            (Self::PerSecond(rate), false) => Ok(rate),
+            (Self::Count(count), true) if count > 0 => Ok(f64::from(count)),
+            _ => Err(match find {
+                Dimension::Rate | Dimension::Commands | Dimension::Connects => {
+                    "write a rate, such as 200/s"
+                }
+                Dimension::Devices => "write a number of devices, such as 50",
+                Dimension::Payload => "write a number of bytes, such as 1000",
+            }),
         }
     }
 }

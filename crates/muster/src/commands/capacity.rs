@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
 use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
-use muster_judge::{Rules, SloBound, is_judged_in_steps};
+use muster_judge::{Latency, Rules, Slo, SloBound, is_judged_in_steps};
+use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
 use muster_plan::{AddedLoad, Plan};
 use muster_report::{
@@ -43,6 +44,12 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         outcome::remark(&format!("warning: {warning}"));
     }
     refuse_unjudged(&loaded.plan)?;
+    let find = Dimension::from(args.find);
+    loaded
+        .plan
+        .check_load(find)
+        .map_err(|why| unmultiplied(&why))?;
+    refuse_unconcerned(&loaded.plan, find)?;
     if let Some(key) = &args.sign {
         SigningKey::read(key)?;
     }
@@ -107,7 +114,7 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         return Ok((prepared, folder.clone()));
     }
     let stated = loaded.plan.stated_load(find);
-    let (first, most) = range(args, find, stated)?;
+    let (first, most) = range(args, find, &loaded.plan)?;
     let ceiling = ceiling(&args.calibration, &loaded.plan, find);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
@@ -142,18 +149,34 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
 }
 
 /// The first and the highest load.
-fn range(args: &CapacityArgs, find: Dimension, stated: f64) -> Result<(f64, f64)> {
+fn range(args: &CapacityArgs, find: Dimension, plan: &Plan) -> Result<(f64, f64)> {
+    let stated = plan.stated_load(find);
     let value = |option: &str, load: Load| {
         load.value(find)
             .map_err(|remedy| anyhow!("read {option}: it has the unit of another --find; {remedy}"))
     };
     let first = args.from.map(|load| value("--from", load)).transpose()?;
     let most = args.to.map(|load| value("--to", load)).transpose()?;
-    let first = first.unwrap_or(find.held(stated * FROM));
-    let most = match find {
-        Dimension::Rate => most.unwrap_or(stated * TO),
-        Dimension::Devices => most.unwrap_or(stated),
-    };
+    let least = plan.least_load(find);
+    let first = first.unwrap_or(find.held(stated * FROM).max(least));
+    let most = most.unwrap_or(match find {
+        Dimension::Rate | Dimension::Commands | Dimension::Connects => stated * TO,
+        Dimension::Devices => stated,
+        Dimension::Payload => (stated * TO).min(f64::from(MAX_PAYLOAD)),
+    });
+    if first < least {
+        bail!(
+            "search from {}: a message needs {} for its id; begin higher with --from",
+            find.in_words(first),
+            find.in_words(least)
+        );
+    }
+    if find == Dimension::Payload && most > f64::from(MAX_PAYLOAD) {
+        bail!(
+            "search up to {}: the largest payload has {MAX_PAYLOAD} bytes; give a lower --to",
+            find.in_words(most)
+        );
+    }
     if find == Dimension::Devices && most > stated {
         bail!(
             "search up to {}: the scenario has {}; give it more, such as by --set 'fleet[0].count={most}'",
@@ -207,7 +230,12 @@ pub(super) fn ceiling(
     plan: &Plan,
     find: Dimension,
 ) -> Option<CapacityCeiling> {
-    let rate_per_load = plan.stated_rate() / plan.stated_load(find);
+    let rate_per_load = match find {
+        Dimension::Rate | Dimension::Devices => plan.stated_rate() / plan.stated_load(find),
+        // Calibration sends messages as the scenario states them: what a command, a longer message or a connect costs is
+        // not measured.
+        Dimension::Commands | Dimension::Payload | Dimension::Connects => return None,
+    };
     let found = target::resolve(plan, Part::WHOLE)
         .and_then(|addresses| Calibration::find(plan, &addresses, args));
     let found = match found {
@@ -228,6 +256,10 @@ pub(super) fn ceiling(
     Some(CapacityCeiling::new(found.ceiling, rate_per_load))
 }
 
+fn unmultiplied(why: &str) -> anyhow::Error {
+    anyhow!("multiply the load of the scenario: {why}")
+}
+
 /// A scenario whose load a search decides on.
 pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
     let SearchBegun { spec, find, .. } = &prepared.begun;
@@ -238,9 +270,11 @@ pub(super) fn searched(loaded: Loaded, prepared: Prepared) -> Result<Loaded> {
         first: spec.first / stated,
         most: spec.most / stated,
     };
-    let plan = loaded.plan.adding(length, load);
     Ok(Loaded {
-        plan: plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?,
+        plan: loaded
+            .plan
+            .adding(length, load)
+            .map_err(|why| unmultiplied(&why))?,
         decider: Decider::Search(Box::new(prepared)),
         ..loaded
     })
@@ -263,9 +297,23 @@ pub(super) fn refuse_unjudged(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "search a capacity by {}: a step is judged by loss, failures, disconnects, latencies of what devices send, and \
-         `stable`; remove the other SLOs, such as by --set 'slo.RULE=any', and judge them in a run at the capacity",
+        "search a capacity by {}: a step is judged by loss, failures, disconnects, latencies, and `stable`; remove the other SLOs, such as by --set 'slo.RULE=any', and judge them in a run at the capacity",
         unjudged.join(", ")
+    )
+}
+
+/// Refuses a search of commands by SLOs that are all about messages: no load of commands would be too high.
+fn refuse_unconcerned(plan: &Plan, find: Dimension) -> Result<()> {
+    let of_commands = [Latency::CommandLoop, Latency::CommandResponse];
+    let is_of_commands =
+        |slo: &Slo| matches!(slo.bound, SloBound::Latency { of, .. } if of_commands.contains(&of));
+    let mut named = plan.rules.slos.iter().filter(|slo| slo.named);
+    if find != Dimension::Commands || named.any(is_of_commands) {
+        return Ok(());
+    }
+    bail!(
+        "search a capacity of commands: no SLO is about them; add one, such as `slo: {{ command-loop: {{ p99: \"<= \
+         1s\" }} }}`"
     )
 }
 

@@ -160,6 +160,42 @@ fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
             &["--find", "devices"],
             "phase: together",
         ),
+        (
+            SCENARIO.to_owned(),
+            &["--find", "commands"],
+            "issues no commands",
+        ),
+        (
+            COMMANDED.replace("command-loop", "response"),
+            &["--find", "commands"],
+            "no SLO is about them",
+        ),
+        (
+            COMMANDED.replace("two-way", "one-way"),
+            &["--find", "commands"],
+            "mode: two-way",
+        ),
+        (
+            COMMANDED.to_owned(),
+            &["--find", "commands", "--to", "40"],
+            "such as 200/s",
+        ),
+        (
+            LIMITED.replace("size: 500", "template: \"${stamp}\""),
+            &["--find", "payload"],
+            "payload: { size: 100 }",
+        ),
+        (
+            LIMITED.to_owned(),
+            &["--find", "payload", "--from", "5"],
+            "needs 22 bytes",
+        ),
+        (LIMITED.to_owned(), &["--find", "connects"], "speak MQTT"),
+        (
+            CONNECTING.replace("slo: {", "slo: { loss: 0,"),
+            &["--find", "connects"],
+            "slo.loss=any",
+        ),
     ] {
         let folder = folder_with(&text);
         let fixed = ["capacity", "scenario.yaml", "--out", "out"];
@@ -168,6 +204,99 @@ fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
         assert!(said.err.contains(needed), "{arguments:?} {said:?}");
         assert!(!folder.path().join("out").exists(), "{arguments:?}");
     }
+}
+
+/// A target that passes 100 commands on a second.
+const COMMANDED: &str = r#"
+name: commanded
+platform: { kind: gateway, behaviour: { command-rate: 100/s }, backend: { commands: { rate: 100/s, mode: two-way } } }
+fleet:
+  - { name: pumps, count: 20, streams: [ { name: readings, rate: 20/s }, { kind: command } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 60s, quiet: 200ms } }
+slo: { command-loop: { p90: "<= 250ms" } }
+"#;
+
+#[test]
+fn steps_of_a_search_of_commands_are_judged_by_commands() {
+    let folder = folder_with(COMMANDED);
+    let search = ["--find", "commands", "--from"];
+    let [below, above] = ["50/s", "150/s"].map(|from| [&search[..], &[from, "--out"]].concat());
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
+        let fixed = ["capacity", "scenario.yaml"];
+        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
+    });
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.unbroken().contains("command-loop p90"), "{said:?}");
+    let (_, steps) = journal(&folder.path().join("below"));
+    let step = &steps[0];
+    assert_eq!(step["outcome"], "pass", "{step}");
+    let figures = &step["figures"];
+    let held =
+        figures["until_s"].as_f64().expect("an end") - figures["from_s"].as_f64().expect("a begin");
+    assert_eq!(figures["commands"]["scheduled"], 50.0 * held);
+    assert_eq!(
+        figures["commands"]["replied"],
+        figures["commands"]["scheduled"]
+    );
+    assert_eq!(figures["ledger"]["scheduled"], 20.0 * held);
+}
+
+/// A target that takes bodies of at most 2,000 bytes.
+const LIMITED: &str = r#"
+name: limited
+platform: { kind: gateway, dialect: http, max-payload: 2000 }
+fleet:
+  - { name: meters, count: 20, streams: [ { name: readings, rate: 200/s, payload: { size: 500 }, timeout: 3s } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 10s, quiet: 200ms } }
+slo: { response: { p90: "<= 250ms" }, failure-ratio: "<= 1%", disconnects: any }
+"#;
+
+#[test]
+fn a_step_of_a_search_of_payloads_has_messages_of_its_size() {
+    let folder = folder_with(LIMITED);
+    let search = ["--find", "payload", "--from"];
+    let [below, above] = ["2000", "2001"].map(|from| [&search[..], &[from, "--out"]].concat());
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
+        let fixed = ["capacity", "scenario.yaml"];
+        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
+    });
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.unbroken().contains("rejected"), "{said:?}");
+    let (_, steps) = journal(&folder.path().join("below"));
+    assert_eq!(steps[0]["outcome"], "pass", "{}", steps[0]);
+    assert_eq!(steps[0]["load"], 2000.0);
+}
+
+/// A target that takes 100 new connections a second.
+const CONNECTING: &str = r#"
+name: connecting
+platform: { kind: gateway, behaviour: { connect-rate: 100/s } }
+fleet:
+  - { name: meters, count: 60, connect: { rate: 90/s }, streams: [ { name: readings, rate: 60/s, qos: 1 } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 20s, quiet: 200ms } }
+slo: { response: { p90: "<= 100ms" }, failure-ratio: "<= 1%" }
+"#;
+
+#[test]
+fn steps_of_a_search_of_connects_are_judged_by_connects() {
+    let folder = folder_with(CONNECTING);
+    let search = ["--find", "connects", "--from"];
+    let [below, above] = ["50/s", "150/s"].map(|from| [&search[..], &[from, "--out"]].concat());
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
+        let fixed = ["capacity", "scenario.yaml"];
+        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
+    });
+    assert_eq!(said.code, 1, "{said:?}");
+    let (_, steps) = journal(&folder.path().join("below"));
+    let (step, figures) = (&steps[0], &steps[0]["figures"]);
+    assert_eq!(step["outcome"], "pass", "{step}");
+    let at = |key: &str| figures[key].as_f64().expect("an instant");
+    let attempts = 50.0 * (at("until_s") - at("from_s"));
+    assert_eq!(figures["ledger"]["scheduled"], attempts);
+    assert_eq!(figures["ledger"]["accepted"], attempts);
 }
 
 #[test]

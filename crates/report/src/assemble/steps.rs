@@ -1,9 +1,10 @@
 //! From the figures of a step and its verdict to a step of the report.
 
 use muster_judge::StepVerdict;
-use muster_measure::Summary;
+use muster_measure::{CommandSummary, Leg, Summary};
 
-use crate::{Latencies, Rule, Step};
+use super::with_commands;
+use crate::{Latencies, Rule, Step, StepCommands};
 
 /// The stated rates of a step, its figures and its verdict.
 #[derive(Debug, Clone)]
@@ -28,6 +29,16 @@ impl Step {
     }
 }
 
+impl StepCommands {
+    /// The commands of a step; none where none has a schedule.
+    fn of(command: &CommandSummary) -> Option<Self> {
+        Some(Self {
+            scheduled: command.ledger.scheduled?,
+            replied: command.legs[Leg::Loop.index()].ended,
+        })
+    }
+}
+
 fn of(number: u64, step: &JudgedStep<'_>) -> Step {
     let (timeline, run) = (&step.summary.timeline, &step.summary.run);
     let verdict = step.verdict.as_ref();
@@ -44,8 +55,9 @@ fn of(number: u64, step: &JudgedStep<'_>) -> Step {
         ledger: run.measured.clone(),
         latency: Latencies {
             connect: None,
-            ..Latencies::from(&run.latency)
+            ..with_commands(Latencies::from(&run.latency), run)
         },
+        commands: run.command.as_ref().and_then(StepCommands::of),
         disconnects: run.links.ended_by_platform.values().sum(),
         rules: rules.map(Rule::from).collect(),
     }

@@ -108,10 +108,22 @@ impl CapacityStep {
         }
     }
 
-    /// True if the target took nothing of what was due in the step.
-    pub fn is_dead(&self) -> bool {
+    /// True if the target took nothing of what a dimension of the load had due in the step. A target that takes no
+    /// message of some size is not dead for that.
+    pub fn is_dead(&self, find: Dimension) -> bool {
         let ledger = &self.figures.ledger;
-        ledger.scheduled.is_some_and(|due| due > 0) && ledger.accepted + ledger.unacknowledged == 0
+        let (due, taken) = match find {
+            Dimension::Payload => return false,
+            Dimension::Commands => {
+                let commands = self.figures.commands.unwrap_or_default();
+                (commands.scheduled, commands.replied)
+            }
+            Dimension::Rate | Dimension::Devices | Dimension::Connects => {
+                let taken = ledger.accepted + ledger.unacknowledged;
+                (ledger.scheduled.unwrap_or(0), taken)
+            }
+        };
+        due > 0 && taken == 0
     }
 
     /// The step in a line, with the interval that is known since and the time that is left.
@@ -121,7 +133,7 @@ impl CapacityStep {
             Outcome::Fail => "fail",
             Outcome::Unclear => "unclear",
         };
-        let p99 = self.percentiles();
+        let p99 = self.percentiles(find);
         let p99 = p99.map_or(figure::UNKNOWN.to_owned(), |of| in_words(&of, "p99_us"));
         let bracket = known.map_or("not yet known".to_owned(), |known| {
             let [lower, upper] = [known.lower, known.upper].map(|load| find.in_words(load));
@@ -140,10 +152,15 @@ impl CapacityStep {
         )
     }
 
-    /// The percentiles of all due of the response; of a stream without answers, of the end-to-end latency.
-    pub(super) fn percentiles(&self) -> Option<Percentiles> {
+    /// The percentiles of all due of the latency that a dimension of the load is about: of messages the response, or
+    /// end-to-end without answers; of commands the loop.
+    pub(super) fn percentiles(&self, find: Dimension) -> Option<Percentiles> {
         let latency = &self.figures.latency;
-        let leg = latency.response.as_ref().or(latency.end_to_end.as_ref())?;
+        let leg = if find == Dimension::Commands {
+            latency.command_loop.as_ref()?
+        } else {
+            latency.response.as_ref().or(latency.end_to_end.as_ref())?
+        };
         Some(leg.all_due.unwrap_or(leg.percentiles))
     }
 }

@@ -9,7 +9,7 @@ use muster_model::Promise;
 use muster_report::{
     BackendAccount, Event, Figure, GeneratorUse, HealthFigure, Latencies, Ledgers, LinkLedger,
     LostIds, Percentiles, Phase, Rates, Recovery, Report, Rule, RuleKind, RuleResult, RunResult,
-    Step, StreamAccount, SwitchedOff, TargetUse, Verdict,
+    Step, StepCommands, StreamAccount, SwitchedOff, TargetUse, Verdict,
 };
 use serde_json::json;
 
@@ -265,6 +265,7 @@ pub(crate) fn staircase() -> Report {
                 ..run.latencies(|m| due.contains(&m.due))
             },
             ledger,
+            commands: None,
             disconnects: 0,
             rules: rules::passed(&report),
         }
@@ -276,6 +277,10 @@ pub(crate) fn staircase() -> Report {
     };
     let mut last = step(3, (3, 5), 1_000.0);
     last.result = Some(RunResult::Fail);
+    last.commands = Some(StepCommands {
+        scheduled: 100,
+        replied: 99,
+    });
     last.rules.push(Rule {
         observed: Some(Figure::time(412_000)),
         bound: Some(Figure::time(250_000)),

@@ -80,8 +80,11 @@ pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
         upper,
     } = found.interval;
     let (unit, resolution) = match answer.find {
-        Dimension::Rate => (Unit::PerSecond, RATE_RESOLUTION),
+        Dimension::Rate | Dimension::Commands | Dimension::Connects => {
+            (Unit::PerSecond, RATE_RESOLUTION)
+        }
         Dimension::Devices => (Unit::Devices, 1.0),
+        Dimension::Payload => (Unit::Bytes, 1.0),
     };
     let picked = Picked {
         name: format!("capacity ({})", answer.find.name()),

@@ -131,7 +131,8 @@ fn class_counts(plan: &Plan, slots: &[SlotTimes], summary: &Summary, class: Clas
                 | StreamKind::Event
                 | StreamKind::CommandQuery { .. }
                 | StreamKind::Command { .. }
-                | StreamKind::Receive,
+                | StreamKind::Receive
+                | StreamKind::Connect,
             ) => continue,
         }
         if let Some(slots) = slots.get(at) {

@@ -1,5 +1,6 @@
 //! The gateway's misbehaviours.
 
+use muster_model::Rate;
 use muster_model::behaviour::{
     Amount, Batch, Behaviour, Capacity, CloseLinks, Delayed, Full, Reject, Service, ServiceTime,
     Stall,
@@ -22,7 +23,12 @@ const OF_ACKNOWLEDGEMENT: [&str; 3] = ["answer-garbled", "answer-unknown", "answ
 /// And with several of them in one message, where what has a northbound has no such messages.
 const OF_BATCHES: [&str; 1] = ["answer-batch"];
 
-const OF_COMMANDS: [&str; 3] = ["lose-commands", "duplicate-commands", "delay-commands"];
+const OF_COMMANDS: [&str; 4] = [
+    "lose-commands",
+    "duplicate-commands",
+    "delay-commands",
+    "command-rate",
+];
 
 /// Refuses misbehaviour towards commands where no backend of the platform issues any.
 pub(super) fn has_commands(platform: &View<'_>, behaviour: &View<'_>) -> Option<()> {
@@ -90,6 +96,12 @@ pub(super) fn behaviour(
         lose_commands: count("lose-commands"),
         duplicate_commands: count("duplicate-commands"),
         delay_commands: delayed("delay-commands"),
+        command_rate: view
+            .get("command-rate")
+            .and_then(|_| rate(view, "command-rate")),
+        connect_rate: view
+            .get("connect-rate")
+            .and_then(|_| rate(view, "connect-rate")),
         session_queue: view.whole("session-queue"),
         stall: view.get("stall").and_then(|view| {
             Some(Stall {
@@ -176,6 +188,16 @@ fn capacity(behaviour: &View<'_>) -> Option<Capacity> {
             _ => Full::Drop,
         },
     })
+}
+
+/// A rate at which the gateway works: it never ends without one.
+fn rate(behaviour: &View<'_>, key: &str) -> Option<Rate> {
+    let rate = behaviour.rate(key)?;
+    if rate.get() <= 0.0 {
+        let what = format!("`{key}` of 0 does nothing ever");
+        return behaviour.refuse_at(key, what, "a rate above 0/s");
+    }
+    Some(rate)
 }
 
 fn delayed(view: &View<'_>) -> Option<Delayed> {

@@ -1,6 +1,6 @@
 //! The commands of a run: which backend issues them, how often, and which streams take them.
 
-use muster_load::{PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
+use muster_load::{HoldRate, PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule, Template};
 use muster_model::{CommandTarget, DeviceId, MessageId, Rate, RunId, Stamp, StreamId, mix};
 use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{
@@ -326,6 +326,7 @@ fn silent(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<StreamPlan>
             shape: Shape::Constant,
             rate: Rate::ZERO,
             phase: Phase::Even,
+            hold_rate: HoldRate::default(),
             poisson: false,
             first_device: DeviceId(context.device),
             devices: class.devices,

@@ -31,9 +31,10 @@ pub(super) fn escaped(
                 rare
             }),
         }),
-        other @ (PayloadSpec::Size(_) | PayloadSpec::LogNormal { .. } | PayloadSpec::File(_)) => {
-            other
-        }
+        other @ (PayloadSpec::Size(_)
+        | PayloadSpec::Held { .. }
+        | PayloadSpec::LogNormal { .. }
+        | PayloadSpec::File(_)) => other,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A stream: when and how it is sent.
 
-use muster_load::{ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
+use muster_load::{HoldRate, ScheduleSpec, Shape, StreamSchedule, Template, needs_escapes};
 use muster_model::{DeviceId, Micros, mix};
 use muster_plan::{Ack, Policy, StreamKind, StreamPlan};
 use muster_platform::{ApplicationId, Carrier, Dialect, Who};
@@ -297,6 +297,7 @@ fn schedule(class: &Class<'_>, view: &View<'_>, number: u16) -> Option<ScheduleS
         shape: load.shape,
         rate: load.rate,
         phase: shape::phase(view),
+        hold_rate: HoldRate::default(),
         poisson: load.poisson,
         first_device: DeviceId(class.context.device),
         devices: class.devices,

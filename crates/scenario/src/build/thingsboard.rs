@@ -124,7 +124,7 @@ fn texts(payload: &PayloadSpec) -> Option<Vec<String>> {
             Some(kinds.chain(rare).collect())
         }
         PayloadSpec::File(bytes) => String::from_utf8(bytes.to_vec()).ok().map(|it| vec![it]),
-        PayloadSpec::Size(_) | PayloadSpec::LogNormal { .. } => None,
+        PayloadSpec::Size(_) | PayloadSpec::Held { .. } | PayloadSpec::LogNormal { .. } => None,
     }
 }
 

@@ -35,6 +35,8 @@ object! { pub(super) BEHAVIOUR:
     key("lose-commands", COUNT, "Commands accepted, never delivered"),
     key("duplicate-commands", COUNT, "Commands delivered twice"),
     key("delay-commands", map(&DELAYED), "Commands delivered late"),
+    key("command-rate", one(Rate), "Commands passed on a second; further ones wait"),
+    key("connect-rate", one(Rate), "New connections read a second; further ones wait"),
     key("session-queue", COUNT,
         "Most messages kept for a device that is offline; further ones are dropped"),
     key("stall", map(&STALL), "Time in which the gateway does nothing"),

@@ -176,7 +176,7 @@ impl<C> Class<C> {
     ) {
         match &stream.kind {
             Kind::Receive { filter } => self.directory.render_text(filter, device, name, out),
-            Kind::Command { .. } | Kind::Uplink | Kind::Query { .. } => {
+            Kind::Command { .. } | Kind::Uplink | Kind::Query { .. } | Kind::Connect => {
                 let filter = self.filter_of_dialect(stream).unwrap_or_default();
                 Subscription { filter, qos: 0 }.render(self.directory.tenant(), name, out);
             }

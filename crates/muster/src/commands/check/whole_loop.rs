@@ -136,7 +136,9 @@ fn of_stream(
                 .zip(taking)
                 .and_then(|(query, taking)| taking.of_query(query))
         }
-        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive => None,
+        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive | StreamKind::Connect => {
+            None
+        }
     };
     all.extend(of_commands);
     all

@@ -127,7 +127,8 @@ fn messages(having: &[&StreamPlan]) -> u64 {
         | StreamKind::CommandQuery { .. }
         | StreamKind::Telemetry
         | StreamKind::Event
-        | StreamKind::Receive => due_from(stream, stream.schedule.warm_up),
+        | StreamKind::Receive
+        | StreamKind::Connect => due_from(stream, stream.schedule.warm_up),
     });
     due.fold(0, u64::saturating_add)
 }
