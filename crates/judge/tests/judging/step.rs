@@ -1,5 +1,8 @@
 //! The steps of a run, each judged by what was due in it.
 
+use muster_judge::capacity::{
+    Next, Observed, Outcome as StepOutcome, Search, SearchEnd, SearchSpec,
+};
 use muster_judge::{
     Ending, Hold, Incident, IncidentKind, Latency, OwnDelay, Percentile, RuleOutcome, RunResult,
     SloBound, StepVerdict, Unevaluated,
@@ -85,6 +88,54 @@ fn a_step_that_only_our_own_delay_breaks_is_invalid() {
     assert_eq!(results, [PASS, INVALID, PASS]);
     let open = RuleOutcome::NotEvaluated(Unevaluated::OwnDelay(OwnDelay::Answers));
     assert!(steps[1].rules.iter().any(|rule| rule.outcome == open));
+}
+
+/// A generator without CPU from some load on sends late, so that its target seems to be slow.
+#[test]
+fn a_search_by_a_starved_generator_finds_no_capacity() {
+    const STARVES_AT: f64 = 400.0;
+    let starved = run(20..40, |message| {
+        message.late = 60_000;
+        message.own = 60_000;
+        message.ended += 60_000;
+    });
+    let outcome = |run: &Run| match judged(run)[1].result {
+        PASS => StepOutcome::Pass,
+        FAIL => StepOutcome::Fail,
+        RunResult::Invalid | RunResult::None | RunResult::Part => StepOutcome::Unclear,
+    };
+    let (healthy, starved) = (outcome(&run(0..0, |_| {})), outcome(&starved));
+    assert_eq!(
+        (healthy, starved),
+        (StepOutcome::Pass, StepOutcome::Unclear)
+    );
+    let (short, long) = SearchSpec::lengths(Micros::from_millis(50));
+    let mut search = Search::new(SearchSpec {
+        first: 50.0,
+        most: 10_000.0,
+        width: 0.1,
+        short,
+        long,
+        budget: Micros::from_secs(6_000),
+    })
+    .expect("a search");
+    let end = loop {
+        match search.next() {
+            Next::End(end) => break end,
+            Next::Hold(step) => {
+                let outcome = match step.rate < STARVES_AT {
+                    true => healthy,
+                    false => starved,
+                };
+                search.record(&Observed::new(outcome, step.hold));
+            }
+        }
+    };
+    let SearchEnd::NothingClear { known, passed, .. } = end else {
+        panic!("it ends with {end:?}");
+    };
+    assert_eq!(known, None);
+    assert!(passed.is_some_and(|passed| passed < STARVES_AT));
 }
 
 #[test]
