@@ -159,9 +159,9 @@ fn answer_fault<E: DeserializeOwned>(
     runs: &[Run],
     answers: impl Fn(&Loaded, Option<E>) -> Result<Vec<Forms>>,
 ) -> Result<Option<String>> {
-    let first = runs
-        .first()
-        .context("find a run of the growth with a result")?;
+    let first = runs.first().context(
+        "find a run with a result: none of the growth has one, so that there is nothing to verify",
+    )?;
     let read = |name: &str| {
         let path = folder.join(name);
         fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))

@@ -169,7 +169,9 @@ impl<'a> Answer<'a> {
             Some(End::NotSet { instances, why }) => {
                 format!("the target cannot be set to {instances} instances: {why}")
             }
-            Some(End::Unclear { instances, why }) => format!("with {instances} instances {why}"),
+            Some(End::Unclear { instances, why }) => {
+                format!("{instances} instances could not be judged: {why}")
+            }
             None => "interrupted; go on with --resume".to_owned(),
         }
     }
