@@ -1,6 +1,6 @@
 //! The sockets on which processes of this machine listen, as Linux lists them (proc(5)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -22,20 +22,31 @@ pub(crate) static UDP: Table = Table {
     listening: "07",
 };
 
-/// Returns whether a process of a process group listens on a port.
-pub(crate) fn group_listens(leader: u32, port: u16, table: &Table) -> bool {
-    members(leader).any(|pid| {
+/// The process groups among `leaders` whose processes listen on a port, by one look at all processes.
+pub(crate) fn listening_groups(leaders: &BTreeSet<u32>, port: u16, table: &Table) -> BTreeSet<u32> {
+    let mut of_networks = BTreeMap::new();
+    let mut groups = BTreeSet::new();
+    for pid in processes() {
+        let wanted = group_of(pid).filter(|group| leaders.contains(group));
+        let Some(group) = wanted.filter(|group| !groups.contains(group)) else {
+            continue;
+        };
         let process = Path::new("/proc").join(pid.to_string());
-        let of_port = sockets(&process, port, table);
-        !of_port.is_empty() && held(&process).any(|socket| of_port.contains(&socket))
-    })
+        let network = fs::read_link(process.join("ns/net")).unwrap_or_else(|_| process.clone());
+        let of_port = of_networks
+            .entry(network)
+            .or_insert_with(|| sockets(&process, port, table));
+        if !of_port.is_empty() && held(&process).any(|socket| of_port.contains(&socket)) {
+            groups.insert(group);
+        }
+    }
+    groups
 }
 
-/// The processes of a process group.
-fn members(leader: u32) -> impl Iterator<Item = u32> {
+/// The processes of this machine.
+pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(move |pid| group_of(*pid) == Some(leader))
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// The group of a process: the third field behind its name, which may hold blanks.
@@ -81,13 +92,19 @@ mod tests {
     #[test]
     fn only_the_group_that_holds_a_socket_listens_on_its_port() {
         let own = group_of(std::process::id()).expect("a group");
+        let listens = |leader: u32, port, table| {
+            let leaders = BTreeSet::from([leader, u32::MAX]);
+            let groups = listening_groups(&leaders, port, table);
+            assert!(!groups.contains(&u32::MAX));
+            groups.contains(&leader)
+        };
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = tcp.local_addr().expect("it is bound").port();
-        assert!(group_listens(own, port, &TCP) && !group_listens(u32::MAX, port, &TCP));
+        assert!(listens(own, port, &TCP) && !listens(u32::MAX - 1, port, &TCP));
         drop(tcp);
-        assert!(!group_listens(own, port, &TCP));
+        assert!(!listens(own, port, &TCP));
         let udp = UdpSocket::bind("[::1]:0").expect("a port");
         let port = udp.local_addr().expect("it is bound").port();
-        assert!(group_listens(own, port, &UDP) && !group_listens(own, port, &TCP));
+        assert!(listens(own, port, &UDP) && !listens(own, port, &TCP));
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
-use crate::listener::{TCP, UDP, group_listens};
+use crate::listener::{TCP, UDP, listening_groups, processes};
 use crate::program::{end_now, filled, last_words, of_exit, signal_group, start};
 use crate::{Actuator, ActuatorError, Site, Wait};
 
@@ -189,26 +189,28 @@ impl ProcessActuator {
             .into_owned()
     }
 
-    /// Returns whether an instance listens. Its own port answers; on a shared one, a process of its group holds a
-    /// socket, for any other instance answers there too.
-    fn is_ready(&self, index: usize) -> bool {
-        let Some(at) = self.endpoint(index) else {
-            return true;
+    /// Number of the instances that listen. An own port answers; on a shared one, a process of the instance's group
+    /// holds a socket, for any other instance answers there too.
+    fn listening(&self) -> usize {
+        let of_each = (0..self.instances.len()).map(|index| self.endpoint(index));
+        let Some(endpoints) = of_each.collect::<Option<Vec<Endpoint>>>() else {
+            return self.instances.len();
         };
-        match self.ports {
-            InstancePorts::Each => listens(&at),
-            InstancePorts::Shared => {
+        match (self.ports, endpoints.first()) {
+            (InstancePorts::Each, _) => endpoints.iter().filter(|at| listens(at)).count(),
+            (InstancePorts::Shared, None) => 0,
+            (InstancePorts::Shared, Some(at)) => {
                 let table = match at.scheme.protocol().is_in_datagrams {
                     true => &UDP,
                     false => &TCP,
                 };
-                let leader = self.instances[index].child.id();
-                group_listens(leader, at.port, table)
+                let leaders = self.instances.iter().map(|instance| instance.child.id());
+                listening_groups(&leaders.collect(), at.port, table).len()
             }
         }
     }
 
-    /// Number of the instances that listen. One that has ended is an error.
+    /// Number of the instances that are ready. One that has ended is an error.
     fn ready(&mut self) -> Result<u32, ActuatorError> {
         for (index, instance) in self.instances.iter_mut().enumerate() {
             if let Ok(Some(status)) = instance.child.try_wait() {
@@ -219,8 +221,7 @@ impl ProcessActuator {
                 });
             }
         }
-        let all = 0..self.instances.len();
-        Ok(all.filter(|index| self.is_ready(*index)).count() as u32)
+        Ok(self.listening() as u32)
     }
 }
 
@@ -290,9 +291,8 @@ fn marked(mark: &str) -> Vec<Recorded> {
         let mut variables = variables.split(|byte| *byte == 0);
         variables.any(|variable| variable == wanted.as_bytes())
     };
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(is_marked).filter_map(Recorded::of).collect()
+    let pids = processes().filter(is_marked);
+    pids.filter_map(Recorded::of).collect()
 }
 
 /// The start of a process in ticks since the machine's (proc(5), field 22); none if there is no such process,
