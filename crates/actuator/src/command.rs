@@ -1,9 +1,9 @@
 //! Commands of the user.
 
-use muster_plan::Endpoint;
+use muster_plan::{Endpoint, Variable};
 
 use crate::journal::{Journal, Original};
-use crate::program::{filled, run};
+use crate::program::{Program, filled, run};
 use crate::{Actuator, ActuatorError, Site, Wait};
 
 /// Sets and reads the number of instances by commands.
@@ -14,6 +14,7 @@ pub(crate) struct CommandActuator {
     site: Site,
     journal: Journal,
     original: Option<Original>,
+    environment: Vec<Variable>,
 }
 
 impl CommandActuator {
@@ -30,6 +31,7 @@ impl CommandActuator {
             site,
             journal,
             original,
+            environment: Vec::new(),
         })
     }
 
@@ -37,7 +39,7 @@ impl CommandActuator {
         let count_text = count.to_string();
         let program = self.site.program.display().to_string();
         let words = filled(&self.set, &[("count", &count_text), ("muster", &program)]);
-        run(&words, &self.site.folder, "set", wait)?;
+        self.run(&words, "set", wait)?;
         let (mut last, mut why) = (None, String::new());
         let reached = wait.until(|| {
             match self.read(wait) {
@@ -56,11 +58,19 @@ impl CommandActuator {
         })
     }
 
+    fn run(&self, words: &[String], name: &str, wait: &Wait<'_>) -> Result<String, ActuatorError> {
+        let program = Program {
+            words,
+            environment: &self.environment,
+        };
+        run(&program, &self.site.folder, name, wait)
+    }
+
     /// Reads the number once.
     fn read(&self, wait: &Wait<'_>) -> Result<u32, ActuatorError> {
         let program = self.site.program.display().to_string();
         let words = filled(&self.actual, &[("muster", &program)]);
-        let printed = run(&words, &self.site.folder, "actual", wait)?;
+        let printed = self.run(&words, "actual", wait)?;
         printed.trim().parse().map_err(|_| ActuatorError::NoNumber {
             program: words.into_iter().next().unwrap_or_default(),
             printed: printed.trim().chars().take(80).collect(),
@@ -95,6 +105,10 @@ impl Actuator for CommandActuator {
             self.original = None;
         }
         Ok(())
+    }
+
+    fn set_environment(&mut self, variables: &[Variable]) {
+        self.environment = variables.to_vec();
     }
 
     fn addresses(&self, _count: u32) -> Option<Vec<Endpoint>> {

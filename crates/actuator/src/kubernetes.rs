@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use muster_model::Micros;
 use muster_net::Clock;
-use muster_plan::{Endpoint, KubernetesPlan};
+use muster_plan::{Endpoint, KubernetesPlan, Variable};
 use serde::{Deserialize, Serialize};
 
 use self::cluster::{Cluster, Failure};
@@ -213,6 +213,8 @@ impl Actuator for KubernetesActuator {
         }
         Ok(())
     }
+
+    fn set_environment(&mut self, _variables: &[Variable]) {}
 
     fn addresses(&self, _count: u32) -> Option<Vec<Endpoint>> {
         None

@@ -17,7 +17,7 @@ mod wait;
 
 use std::path::PathBuf;
 
-use muster_plan::{ActuatorPlan, Endpoint, KubernetesPlan};
+use muster_plan::{ActuatorPlan, Endpoint, KubernetesPlan, Variable};
 
 use command::CommandActuator;
 pub use error::ActuatorError;
@@ -45,6 +45,10 @@ pub trait Actuator {
     /// # Errors
     /// As [`Actuator::set`].
     fn restore(&mut self, wait: &Wait<'_>) -> Result<(), ActuatorError>;
+
+    /// Gives the commands that it runs from now on this environment in addition to that of this program. Instances of
+    /// another environment are replaced the next time that a number is set. Pods of a cluster receive none.
+    fn set_environment(&mut self, variables: &[Variable]);
 
     /// The addresses of a number of instances; none where one address stands for all.
     fn addresses(&self, count: u32) -> Option<Vec<Endpoint>>;

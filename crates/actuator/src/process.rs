@@ -2,20 +2,20 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use muster_model::Micros;
-use muster_plan::{Endpoint, InstancePorts};
+use muster_plan::{Endpoint, InstancePorts, Scheme, Variable};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
 use crate::listener::{TCP, UDP, listening_groups, processes};
-use crate::program::{end_now, filled, last_words, of_exit, signal_group, start};
+use crate::program::{Program, end_now, filled, last_words, of_exit, signal_group, start};
 use crate::{Actuator, ActuatorError, Site, Wait};
 
 /// Longest try to connect to an instance that is to be ready; they are on this machine.
@@ -33,6 +33,9 @@ pub(crate) struct ProcessActuator {
     site: Site,
     journal: Journal,
     instances: Vec<Instance>,
+    environment: Vec<Variable>,
+    /// True if the instances have another environment.
+    is_outdated: bool,
 }
 
 #[derive(Debug)]
@@ -111,22 +114,35 @@ impl ProcessActuator {
             site,
             journal,
             instances: Vec::new(),
+            environment: Vec::new(),
+            is_outdated: false,
         })
     }
 
     fn endpoint(&self, index: usize) -> Option<Endpoint> {
-        let devices = self.site.devices.clone()?;
-        let port = match self.ports {
-            InstancePorts::Shared => devices.port,
-            // The scenario was checked for as many ports as there can be instances.
-            InstancePorts::Each => devices.port.checked_add(index as u16)?,
-        };
-        Some(Endpoint { port, ..devices })
+        // The scenario was checked for as many ports as there can be instances.
+        let after = |first: u16| first.checked_add(index as u16);
+        let devices = || self.site.devices.clone();
+        Some(match self.ports {
+            InstancePorts::Shared => devices()?,
+            InstancePorts::Each => {
+                let devices = devices()?;
+                let port = after(devices.port)?;
+                Endpoint { port, ..devices }
+            }
+            InstancePorts::From(first) => Endpoint {
+                // Any scheme whose links are streams of bytes.
+                scheme: Scheme::Mqtt,
+                host: Ipv4Addr::LOCALHOST.to_string(),
+                port: after(first)?,
+                path: String::new(),
+            },
+        })
     }
 
     fn add(&mut self) -> Result<(), ActuatorError> {
         let index = self.instances.len();
-        let is_own = self.ports == InstancePorts::Each || index == 0;
+        let is_own = self.ports != InstancePorts::Shared || index == 0;
         if is_own && let Some(at) = self.endpoint(index).filter(listens) {
             let at = at.authority();
             return Err(ActuatorError::Taken { index, at });
@@ -143,7 +159,15 @@ impl ProcessActuator {
         let output = self.site.folder.join(format!("instance-{index}.log"));
         self.record(true)?;
         let mark = self.mark();
-        let started = start(&words, &output, &output, &[(MARK, &mark)]);
+        let mark = Variable {
+            name: MARK.to_owned(),
+            value: mark,
+        };
+        let program = Program {
+            words: &words,
+            environment: &[&self.environment[..], &[mark]].concat(),
+        };
+        let started = start(&program, &output, &output);
         let started = started.map(|child| self.instances.push(Instance { child, output }));
         self.record(false)?;
         started
@@ -197,7 +221,9 @@ impl ProcessActuator {
             return self.instances.len();
         };
         match (self.ports, endpoints.first()) {
-            (InstancePorts::Each, _) => endpoints.iter().filter(|at| listens(at)).count(),
+            (InstancePorts::Each | InstancePorts::From(_), _) => {
+                endpoints.iter().filter(|at| listens(at)).count()
+            }
             (InstancePorts::Shared, None) => 0,
             (InstancePorts::Shared, Some(at)) => {
                 let table = match at.scheme.protocol().is_in_datagrams {
@@ -227,7 +253,11 @@ impl ProcessActuator {
 
 impl Actuator for ProcessActuator {
     fn set(&mut self, count: u32, wait: &Wait<'_>) -> Result<(), ActuatorError> {
-        self.end_beyond(count as usize, wait)?;
+        let kept = match std::mem::take(&mut self.is_outdated) {
+            true => 0,
+            false => count as usize,
+        };
+        self.end_beyond(kept, wait)?;
         while self.instances.len() < count as usize {
             self.add()?;
         }
@@ -251,9 +281,14 @@ impl Actuator for ProcessActuator {
         self.end_beyond(0, wait)
     }
 
+    fn set_environment(&mut self, variables: &[Variable]) {
+        self.is_outdated |= self.environment != variables;
+        self.environment = variables.to_vec();
+    }
+
     fn addresses(&self, count: u32) -> Option<Vec<Endpoint>> {
         match self.ports {
-            InstancePorts::Shared => None,
+            InstancePorts::Shared | InstancePorts::From(_) => None,
             InstancePorts::Each => (0..count as usize)
                 .map(|index| self.endpoint(index))
                 .collect(),

@@ -8,6 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use muster_plan::Variable;
+
 use crate::{ActuatorError, Wait};
 
 /// Bytes at the end of a program's output that are read.
@@ -26,15 +28,23 @@ pub(crate) fn filled(words: &[String], variables: &[(&str, &str)]) -> Vec<String
     words.iter().map(fill).collect()
 }
 
+/// A program with its arguments, and variables that it has in addition to those of this program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Program<'a> {
+    pub(crate) words: &'a [String],
+    pub(crate) environment: &'a [Variable],
+}
+
 /// Starts a program in another process group, so that a Ctrl-C in the terminal does not reach it. What it
 /// prints to standard output and error goes to two files, which may be one.
 pub(crate) fn start(
-    words: &[String],
+    program: &Program<'_>,
     out: &Path,
     errors: &Path,
-    variables: &[(&str, &str)],
 ) -> Result<Child, ActuatorError> {
-    let [program, arguments @ ..] = words else {
+    let variables = program.environment.iter();
+    let variables = variables.map(|variable| (&variable.name, &variable.value));
+    let [program, arguments @ ..] = program.words else {
         return Err(not_started("", io::ErrorKind::InvalidInput.into()));
     };
     let file = |path: &Path| {
@@ -44,7 +54,7 @@ pub(crate) fn start(
     let spawn = || -> io::Result<Child> {
         Command::new(program)
             .args(arguments)
-            .envs(variables.iter().copied())
+            .envs(variables.clone())
             .stdin(Stdio::null())
             .stdout(file(out)?)
             .stderr(file(errors)?)
@@ -64,17 +74,17 @@ fn not_started(program: &str, source: io::Error) -> ActuatorError {
 /// Runs a program to its end, and gives the last of what it printed. Its standard output and error are in
 /// `NAME.log` and `NAME.err.log`.
 pub(crate) fn run(
-    words: &[String],
+    program: &Program<'_>,
     folder: &Path,
     name: &str,
     wait: &Wait<'_>,
 ) -> Result<String, ActuatorError> {
     let out = folder.join(format!("{name}.log"));
     let errors = folder.join(format!("{name}.err.log"));
-    let mut child = start(words, &out, &errors, &[])?;
+    let mut child = start(program, &out, &errors)?;
     let ended = wait.until(|| Ok(child.try_wait().ok().flatten()));
     let failed = |status: String| ActuatorError::Failed {
-        program: words.first().cloned().unwrap_or_default(),
+        program: program.words.first().cloned().unwrap_or_default(),
         status,
         said: last_words(&errors),
     };

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use muster_actuator::{ActuatorError, Site, Wait, open};
 use muster_model::Micros;
-use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, Scheme};
+use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, Scheme, Variable};
 
 use surroundings::{LONG, NEVER, site};
 
@@ -139,6 +139,43 @@ fn a_record_of_another_actuator_is_refused_and_kept() {
         assert!(matches!(error, ActuatorError::Another { .. }), "{error}");
     }
     assert!(folder.path().join("target.json").exists());
+}
+
+#[test]
+fn commands_and_instances_have_the_environment_that_was_set_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let wait = Wait::new(LONG, &NEVER);
+    let cpus = |value: &str| Variable {
+        name: "CPUS".to_owned(),
+        value: value.to_owned(),
+    };
+    let commands = ActuatorPlan::Command {
+        set: shell("true ${count}"),
+        actual: shell("echo $CPUS"),
+    };
+    let mut actuator = open(&commands, site(folder.path())).unwrap();
+    for value in ["3", "5"] {
+        actuator.set_environment(&[cpus(value)]);
+        assert_eq!(actuator.actual(&wait).unwrap().to_string(), value);
+    }
+    let started = folder.path().join("started");
+    let processes = ActuatorPlan::Process {
+        command: shell(&format!(
+            "echo $CPUS >>{}; exec sleep 1000",
+            started.display()
+        )),
+        ports: InstancePorts::Shared,
+    };
+    let mut actuator = open(&processes, site(folder.path())).unwrap();
+    for (value, count, lines) in [("3", 1, 1), ("3", 2, 2), ("5", 1, 3)] {
+        actuator.set_environment(&[cpus(value)]);
+        actuator.set(count, &wait).unwrap();
+        let text = || fs::read_to_string(&started).unwrap_or_default();
+        while text().lines().count() < lines {
+            std::thread::yield_now();
+        }
+        assert_eq!(text().lines().last(), Some(value));
+    }
 }
 
 #[test]

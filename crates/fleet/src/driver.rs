@@ -171,7 +171,11 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> LinkDriver for Driver<P, L, C> {
             self.reports.report_datagrams(io, &self.targets);
         }
         let plan = self.targets.plan();
-        self.reports.dispatch(now, &mut self.shard, plan)
+        let mut dispatch = self.reports.dispatch(now, &mut self.shard, plan);
+        let counts = self.shard.recording().targets();
+        self.targets
+            .report_sent(counts, &mut dispatch.windows.sent_to);
+        dispatch
     }
 
     fn hand_over(&mut self, io: &mut Io) -> Box<Dispatch> {

@@ -15,6 +15,7 @@ mod answer;
 mod belief;
 mod confirming;
 mod episodes;
+mod fair_share;
 mod held;
 mod margin;
 mod search;
@@ -22,6 +23,7 @@ mod spec;
 
 pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
+pub use self::fair_share::idle_address;
 pub use self::margin::{Batch, Margin, Observed};
 pub use self::search::Search;
 pub use self::spec::{SearchError, SearchSpec};

@@ -154,6 +154,8 @@ pub struct WindowDelta {
     pub commands: BTreeMap<(StreamId, WindowKey), CommandWindow>,
     /// Receptions of subscribers among the devices.
     pub receptions: BTreeMap<(StreamId, WindowKey), ReceptionWindow>,
+    /// Messages that were sent to each address and came to an end; empty where devices have one address.
+    pub sent_to: BTreeMap<String, u64>,
     /// Progress of the run.
     pub progress: Progress,
 }
@@ -304,7 +306,7 @@ merge_fields! {
     Progress {
         finals, sent, expected, arrived, last_arrival, commands, has_subscribers, last_reception,
     }
-    WindowDelta { until, uplinks, arrivals, copies, links, commands, receptions, progress }
+    WindowDelta { until, uplinks, arrivals, copies, links, commands, receptions, sent_to, progress }
 }
 
 #[cfg(test)]

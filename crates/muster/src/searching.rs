@@ -69,7 +69,7 @@ impl Searching {
         Ok(Self {
             journal: journal.with_context(|| format!("write {}", path.display()))?,
             find: begun.find,
-            search: CapacitySearch::new(begun.spec, begun.find, plan.clone(), earlier)?,
+            search: CapacitySearch::new(&begun, plan.clone(), earlier)?,
         })
     }
 
@@ -385,6 +385,7 @@ mod tests {
                 has_recovered: true,
                 took_s: step.hold.as_secs_f64() + 2.5,
                 result_at_end: None,
+                sent_to: std::collections::BTreeMap::new(),
                 margin: None,
                 figures,
             };

@@ -55,8 +55,8 @@ pub use provision::{
 };
 pub use reconnect::{BackOff, Offline};
 pub use scale::{
-    ActuatorPlan, InstancePorts, KubernetesPlan, PublishedPolicy, ScalePlan, ScalePolicy,
-    WorkloadKind,
+    ActuatorPlan, ComponentPlan, InstancePorts, KubernetesPlan, PublishedPolicy, ScalePlan,
+    ScalePolicy, SweepPlan, UnitOfLoad, Variable, WorkloadKind,
 };
 pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};

@@ -121,6 +121,12 @@ impl CapacityReport {
         }
     }
 
+    /// The address without load for which the search stopped; none if it did not.
+    pub fn idle(&self) -> Option<&str> {
+        let last = self.steps.last().filter(|_| self.end.is_none())?;
+        last.idle()
+    }
+
     /// The first failing step.
     fn failing(&self) -> Option<&CapacityStep> {
         let number = self.first_failing?;
@@ -206,10 +212,18 @@ impl CapacityReport {
                 self.known_in_words(known.as_ref()),
                 Obstacle::new(&self.limits, &self.steps, known.as_ref()).in_words(self.find)
             ),
-            None => format!(
-                "interrupted{}; go on with --resume",
-                self.known_in_words(self.known.as_ref())
+            None => self.stop_in_words(),
+        }
+    }
+
+    /// The reason in words for which the search stopped without an end.
+    fn stop_in_words(&self) -> String {
+        let known = self.known_in_words(self.known.as_ref());
+        match self.idle() {
+            Some(address) => format!(
+                "{address} received no load{known}; look at that instance, or give the fleet more devices"
             ),
+            None => format!("interrupted{known}; go on with --resume"),
         }
     }
 
@@ -263,12 +277,7 @@ impl CapacityReport {
             .filter(|step| step.outcome == Outcome::Unclear)
             .collect();
         if let Some(first) = unclear.first() {
-            let broken = first
-                .figures
-                .broken()
-                .next()
-                .map(reason)
-                .unwrap_or_default();
+            let broken = first.why().unwrap_or_default();
             let _ = writeln!(
                 text,
                 "  {} unclear and repeated, such as step {}: {broken}",

@@ -1,5 +1,6 @@
 //! The search for a capacity, while its run goes on: which load is held next, and what came of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
@@ -11,7 +12,7 @@ use muster_load::{AddedHold, StreamSchedule};
 use muster_measure::{RecorderPlan, Timeline, WindowDelta};
 use muster_model::{Dimension, Micros, RunId, figure};
 use muster_plan::Plan;
-use muster_report::{CapacityCeiling, CapacityStep, outcome_of};
+use muster_report::{CapacityCeiling, CapacityStep};
 use serde::{Deserialize, Serialize};
 
 use crate::live::HealthLog;
@@ -21,6 +22,9 @@ use crate::so_far::{SoFar, margin_so_far, steps_so_far};
 const LEAD: Micros = Micros::from_millis(300);
 /// Time after the end of a hold in which the windows of its last second come in at the latest.
 const NEWS: Micros = Micros::from_millis(1_500);
+
+/// A search stops without an answer after this number of steps in a row in which an instance received no load.
+const IDLE_STEPS: usize = 3;
 
 /// Time between the begin of the measured phase and the first hold at the most, with what the ends are late.
 const SLACK: Micros = Micros::from_secs(5);
@@ -46,6 +50,8 @@ pub struct SearchBegun {
     pub spec: SearchSpec,
     /// The generator's own ceiling; none if it was not measured.
     pub ceiling: Option<CapacityCeiling>,
+    /// True if each of several addresses is to be sent its share in each step: a step without is not judged.
+    pub needs_each_address: bool,
 }
 
 impl SearchBegun {
@@ -57,6 +63,7 @@ impl SearchBegun {
             find,
             spec,
             ceiling: None,
+            needs_each_address: false,
         }
     }
 
@@ -93,7 +100,7 @@ pub struct CapacitySearch {
     plan: Plan,
     schedules: Vec<Arc<StreamSchedule>>,
     recorder: RecorderPlan,
-    find: Dimension,
+    begun: SearchBegun,
     /// The load that the scenario states: a hold is a multiple of it.
     stated: f64,
     windows: WindowDelta,
@@ -120,6 +127,8 @@ enum Doing {
     Connecting(Step, Micros),
     /// A step goes on.
     Holding(Holding),
+    /// Nothing more: an instance stays without load.
+    Stopped,
 }
 
 /// The step that goes on.
@@ -131,19 +140,15 @@ struct Holding {
 }
 
 impl CapacitySearch {
-    /// A search in one dimension on a plan whose load is added while it runs ([`Plan::adding`]). It goes on behind
+    /// A search on a plan whose load is added while it runs ([`Plan::adding`]). It goes on behind
     /// the steps that earlier runs have held, and holds none of them again.
     ///
     /// # Errors
     /// If nothing can be searched by the specification, or the plan has no schedule.
-    pub fn new(
-        spec: SearchSpec,
-        find: Dimension,
-        plan: Plan,
-        earlier: Vec<CapacityStep>,
-    ) -> Result<Self> {
+    pub fn new(begun: &SearchBegun, plan: Plan, earlier: Vec<CapacityStep>) -> Result<Self> {
+        let find = begun.find;
         let schedules = schedules(&plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
-        let mut search = searched(spec, &earlier)?;
+        let mut search = searched(begun.spec.clone(), &earlier)?;
         if !earlier.is_empty() {
             // The target was idle meanwhile.
             search.cool();
@@ -151,7 +156,7 @@ impl CapacitySearch {
         Ok(Self {
             search,
             recorder: recorder_plan(&plan, RunId(0), &schedules),
-            find,
+            begun: begun.clone(),
             stated: plan.stated_load(find),
             plan,
             schedules,
@@ -190,7 +195,7 @@ impl CapacitySearch {
             Doing::Connecting(step, since) if self.are_there(standing, since) => {
                 self.hold(step, standing).map(Some)
             }
-            Doing::Connecting(..) => Ok(None),
+            Doing::Connecting(..) | Doing::Stopped => Ok(None),
             Doing::Holding(holding) => {
                 if let Some(came_to_rest) = self.rest(standing, delivery, holding.until) {
                     let since = self.spent_until.replace(standing.now);
@@ -232,9 +237,9 @@ impl CapacitySearch {
         if !is_wanted {
             bail!(
                 "the windows hold {} for {} in step {number}, and the steps before it lead to {} for {}",
-                self.find.in_words(hold.factor * self.stated),
+                self.begun.find.in_words(hold.factor * self.stated),
                 figure::time(hold.until - hold.from),
-                self.find.in_words(step.rate),
+                self.begun.find.in_words(step.rate),
                 figure::time(whole_seconds(step.hold)),
             );
         }
@@ -278,6 +283,10 @@ impl CapacitySearch {
     }
 
     fn next(&mut self, standing: &Standing) -> Result<Steer> {
+        if self.held.len() >= IDLE_STEPS && self.held.iter().rev().take(IDLE_STEPS).all(is_idle) {
+            self.doing = Doing::Stopped;
+            return Ok(Steer::End);
+        }
         let step = match self.search.next() {
             Next::Hold(step) => step,
             Next::End(end) => {
@@ -286,7 +295,7 @@ impl CapacitySearch {
             }
         };
         self.spent_until.get_or_insert(standing.now);
-        if self.find != Dimension::Devices {
+        if self.begun.find != Dimension::Devices {
             return self.hold(step, standing);
         }
         self.doing = Doing::Connecting(step, standing.now);
@@ -295,7 +304,7 @@ impl CapacitySearch {
 
     /// A step as a multiple of the stated load.
     fn factor(&self, step: Step) -> f64 {
-        self.find.held(step.rate) / self.stated
+        self.begun.find.held(step.rate) / self.stated
     }
 
     /// True once the devices of a step are connected and no others are, or had the time of a ramp for it: what a
@@ -329,7 +338,7 @@ impl CapacitySearch {
         self.holds.push(hold);
         let schedules = schedules(&self.plan);
         self.schedules = schedules.map_err(|error| {
-            let load = self.find.in_words(step.rate);
+            let load = self.begun.find.in_words(step.rate);
             anyhow!("hold {load} in a step: {error}; search below it, with --to")
         })?;
         Ok(())
@@ -349,6 +358,14 @@ impl CapacitySearch {
         match !is_busy && is_quiet {
             true => Some(true),
             false => (progress.at >= until + settle.at_most).then_some(false),
+        }
+    }
+
+    /// Messages since the step before was judged, by address; nothing if load may be spread in any way.
+    fn sent_to(&self) -> BTreeMap<String, u64> {
+        match self.begun.needs_each_address {
+            true => self.windows.sent_to.clone(),
+            false => BTreeMap::new(),
         }
     }
 
@@ -382,27 +399,29 @@ impl CapacitySearch {
         let of_hold =
             of_hold.ok_or_else(|| anyhow!("judge the step from {from}: it has no figures"))?;
         let figures = steps.swap_remove(of_hold);
-        let outcome = outcome_of(figures.result);
-        let margin = margin_so_far(&so_far, &self.parts(holding), outcome);
         let mut held = CapacityStep {
             number: self.held.len() as u64 + 1,
             session: self.session,
             load: step.rate,
             hold: step.hold,
             phase: step.phase,
-            outcome,
+            outcome: Outcome::Unclear,
             has_recovered: judgement.came_to_rest,
             took_s: (judgement.at - judgement.since).as_secs_f64(),
             result_at_end: None,
-            margin,
+            margin: None,
+            sent_to: self.sent_to(),
             figures,
         };
+        held.outcome = held.judged(held.figures.result);
+        held.margin = margin_so_far(&so_far, &self.parts(holding), held.outcome);
         // A load that is too high delays messages; it lets some through.
         let has_passed = self.held.iter().any(|step| step.outcome == Outcome::Pass);
-        held.has_recovered &= !(has_passed && held.is_dead(self.find));
+        held.has_recovered &= !(has_passed && held.is_dead(self.begun.find));
         self.search.replay(&held.step(), &held.observed());
         self.held.push(held);
         // The target is at rest, so that nothing of the steps before is needed any more.
+        self.windows.sent_to.values_mut().for_each(|sent| *sent = 0);
         self.windows.forget_before(until.second());
         Ok(())
     }
@@ -411,6 +430,10 @@ impl CapacitySearch {
 /// The time for which a step is held, in whole seconds.
 fn whole_seconds(hold: Micros) -> Micros {
     Micros::from_secs(hold.get().div_ceil(1_000_000))
+}
+
+fn is_idle(step: &CapacityStep) -> bool {
+    step.idle().is_some()
 }
 
 /// A search as it stands after these steps.

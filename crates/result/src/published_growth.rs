@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_conduct::{Standing, Steer};
 use muster_load::AddedHold;
 use muster_measure::{PublishedSecond, State, WindowDelta};
-use muster_model::{BackendId, Micros};
+use muster_model::{BackendId, Dimension, Micros};
 use muster_plan::Plan;
 use muster_scale::{Event, Published, Second, Seconds};
 
@@ -30,6 +30,12 @@ pub struct PublishedGrowth {
     /// The wall clock at the begin of the run's clock.
     wall: Micros,
     instances: u32,
+    /// A unit of load as a multiple of what the scenario states.
+    unit: f64,
+    /// True if a unit adds devices.
+    adds_devices: bool,
+    /// True if the devices of the level were not ordered to connect yet.
+    is_to_connect: bool,
     /// End of the last hold; none before the first one.
     held_until: Option<Micros>,
     holds: Vec<AddedHold>,
@@ -45,8 +51,9 @@ struct Counts {
 
 impl PublishedGrowth {
     /// Goes on with a policy whose level is set on a target that is ready, on a plan whose load is added while it
-    /// runs ([`Plan::adding`]). `wall` is the time since the Unix epoch at which the run's clock begins.
+    /// runs ([`Plan::adding`]), and whose first added load is that level's. `wall` is the time since the Unix epoch at which the run's clock begins.
     pub fn new(policy: Published, seconds: Seconds, plan: &Plan, wall: Micros) -> Self {
+        let units = f64::from(policy.level().units);
         Self {
             instances: policy.level().instances,
             policy,
@@ -55,6 +62,11 @@ impl PublishedGrowth {
             first_open: 0,
             has_backend: !plan.backends.is_empty(),
             wall,
+            unit: plan.added.map_or(1.0, |added| added.first / units),
+            adds_devices: plan
+                .added
+                .is_some_and(|added| added.dimension == Dimension::Devices),
+            is_to_connect: false,
             held_until: None,
             holds: Vec::new(),
             is_over: false,
@@ -97,6 +109,9 @@ impl PublishedGrowth {
             self.policy.applied(self.wall + from);
             return (Vec::new(), Some(self.hold(from, standing)));
         };
+        if std::mem::take(&mut self.is_to_connect) {
+            return (Vec::new(), Some(Steer::Activate(self.factor())));
+        }
         self.close(now.second().saturating_sub(LAG_S));
         let check = self.policy.next_check();
         if self.wall + now + LEAD < check {
@@ -132,7 +147,10 @@ impl PublishedGrowth {
         while let Some(event) = self.policy.step(at, &reading) {
             events.push(event);
             match event {
-                Event::Set(level) if level.instances == self.instances => self.policy.applied(at),
+                Event::Set(level) if level.instances == self.instances => {
+                    self.is_to_connect = self.adds_devices;
+                    self.policy.applied(at);
+                }
                 Event::Set(_) | Event::End(_) => {
                     self.is_over = true;
                     return events;
@@ -150,11 +168,16 @@ impl PublishedGrowth {
         let hold = AddedHold {
             from: from - origin,
             until: until - origin,
-            factor: f64::from(self.policy.level().units),
+            factor: self.factor(),
         };
         self.held_until = Some(until);
         self.holds.push(hold);
         Steer::Hold(hold)
+    }
+
+    /// The load of the level as a multiple of what the scenario states.
+    fn factor(&self) -> f64 {
+        f64::from(self.policy.level().units) * self.unit
     }
 
     fn second(&mut self, second: u32) -> &mut Counts {
@@ -188,6 +211,7 @@ mod tests {
     use muster_conduct::{Phase, Progress};
     use muster_measure::{Flow, Timeline, UplinkWindow, WindowKey};
     use muster_model::StreamId;
+    use muster_plan::AddedLoad;
     use muster_scale::{Level, PublishedSpec};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
@@ -239,15 +263,27 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_load_grows_without_a_gap_until_an_instance_is_wanted() {
+    /// A plan that grows in a dimension; each of 4 units is `unit` of what it states.
+    fn plan(dimension: Dimension, unit: f64) -> Plan {
         let source = Source {
             name: "growth.yaml",
             text: "name: growth\nfleet: [ { streams: [ { rate: 100/s } ] } ]\nplatform: { kind: mqtt, devices: \
                    [ \"mqtt://127.0.0.1:1\" ] }\n",
         };
         let plan = parse(source, &Overrides::new(), &NoFiles).expect("a scenario");
-        let mut growth = growth(&plan);
+        let load = AddedLoad {
+            dimension,
+            first: unit,
+            most: 4.0 * unit,
+        };
+        plan.adding(Micros::from_secs(3_600), load)
+            .expect("its load can be added")
+    }
+
+    /// Grows the load until the policy is over, with 100 messages a second a unit. Returns every order.
+    fn grown(dimension: Dimension, unit: f64) -> Vec<Steer> {
+        let mut growth = growth(&plan(dimension, unit));
+        let mut steers = Vec::new();
         let (mut holds, mut lines) = (Vec::<AddedHold>::new(), Vec::new());
         let timeline = Timeline::starting(
             Micros::from_secs(BEGUN),
@@ -261,7 +297,8 @@ mod tests {
                 let at = before - Micros::from_secs(BEGUN);
                 let hold = holds.iter().find(|it| it.from <= at && at < it.until);
                 let factor = hold.map_or(0.0, |hold| hold.factor);
-                growth.windows(&windows(before.second(), 100 * factor as u64));
+                let sent = (100.0 * factor / unit).round();
+                growth.windows(&windows(before.second(), sent as u64));
             }
             let standing = Standing {
                 now,
@@ -278,15 +315,15 @@ mod tests {
                     lines.push((line.level.units, line.summed.received_per_s));
                 }
             }
+            steers.extend(steer);
             match steer {
                 Some(Steer::Hold(hold)) => {
                     // Every thread knows of it before it begins.
                     assert!(timeline.origin + hold.from >= now + LEAD);
                     holds.push(hold);
                 }
-                Some(Steer::Activate(share)) => panic!("a share {share} of the devices"),
                 Some(Steer::End) => break,
-                None => {}
+                Some(Steer::Activate(_)) | None => {}
             }
         }
         assert!(growth.is_over());
@@ -300,6 +337,26 @@ mod tests {
         assert!(holds.windows(2).all(|pair| pair[0].until == pair[1].from));
         let mut factors: Vec<f64> = holds.iter().map(|hold| hold.factor).collect();
         factors.dedup();
-        assert_eq!(factors, [1.0, 2.0, 3.0]);
+        assert_eq!(factors, [1.0, 2.0, 3.0].map(|units| units * unit));
+        steers
+    }
+
+    fn shares(steers: &[Steer]) -> Vec<f64> {
+        let shares = steers.iter().filter_map(|steer| match steer {
+            Steer::Activate(share) => Some(*share),
+            Steer::Hold(_) | Steer::End => None,
+        });
+        shares.collect()
+    }
+
+    #[test]
+    fn the_rate_grows_without_a_gap_until_an_instance_is_wanted() {
+        assert!(shares(&grown(Dimension::Rate, 1.0)).is_empty());
+    }
+
+    #[test]
+    fn devices_of_a_unit_connect_while_the_others_go_on() {
+        // The first unit is connected when the run begins.
+        assert_eq!(shares(&grown(Dimension::Devices, 0.25)), [0.5, 0.75]);
     }
 }

@@ -36,8 +36,7 @@ pub fn replay(bytes: &[u8], earlier: &[CapacityStep]) -> Result<Replayed> {
     let Note::Search(begun) = decoded(&note)? else {
         bail!("its run was not that of a search");
     };
-    let (spec, find) = (begun.spec.clone(), begun.find);
-    let mut search = CapacitySearch::new(spec, find, header.plan, earlier.to_vec())?;
+    let mut search = CapacitySearch::new(&begun, header.plan, earlier.to_vec())?;
     let (mut timeline, mut hold, mut has_ended) = (Timeline::CONNECTING, None, false);
     for record in records {
         match record {

@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tries::{Judged, Tries};
+
 /// The first rate of a search, as a part of the capacity that fewer instances had.
-const BELOW: f64 = 0.9;
-/// The first rate of a search is this part of the one at which the service levels did not hold.
-const RETREAT: f64 = 0.25;
-/// Searches of one number of instances, at the most: an unclear one is repeated.
-const TRIES: u32 = 2;
+pub(crate) const BELOW: f64 = 0.9;
 /// A gain counts if it is this part of what each of the first instances carries.
-const HELPS: f64 = 0.2;
+pub(crate) const HELPS: f64 = 0.2;
 /// The growth ends after this number of gains in a row that do not count.
 const IDLE_STEPS: usize = 2;
 
@@ -77,7 +75,7 @@ impl Outcome {
     }
 
     /// The interval of a search that did not come to an end.
-    fn known(&self) -> Option<Measured> {
+    pub(crate) fn known(&self) -> Option<Measured> {
         match self {
             Self::Unclear { known, .. } => *known,
             Self::Found(_)
@@ -88,65 +86,98 @@ impl Outcome {
     }
 }
 
-/// A search to be made.
+/// A search to be made, with instances as `N` has it: a number, or a [`Setting`](crate::Setting).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
-    /// The number of instances.
-    pub instances: u32,
+pub struct Wanted<N = u32> {
+    /// The instances.
+    pub instances: N,
     /// The first rate.
     pub first: f64,
 }
 
 /// The next move of a growth.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// Search the capacity of this number of instances.
-    Measure(Wanted),
+pub enum Next<N = u32> {
+    /// Search the capacity of these instances.
+    Measure(Wanted<N>),
     /// Nothing: the growth is over.
-    End(End),
+    End(End<N>),
 }
 
 /// The end of a growth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
-pub enum End {
-    /// The last number of instances was measured.
+pub enum End<N = u32> {
+    /// All instances that there may be were measured.
     AtMost,
-    /// The gain of each further instance does not count, by the upper end of what it can be.
+    /// The gain of further instances does not count.
     NoGain {
-        /// The number of instances before these.
-        since: u32,
+        /// The instances before these.
+        since: N,
     },
     /// The service levels hold at the highest rate that was tried.
     AtLeast {
-        /// The number of instances.
-        instances: u32,
+        /// The instances.
+        instances: N,
         /// The rate.
         rate: f64,
         /// The reason why the generator judges no higher one, with the remedy; none if it may.
         bound: Option<String>,
     },
-    /// The target could not be set to some number of instances.
+    /// The target could not be set to some instances.
     NotSet {
-        /// The number of instances.
-        instances: u32,
+        /// The instances.
+        instances: N,
         /// The reason.
         why: String,
     },
-    /// The service levels do not hold with the first number of instances, at any rate that was tried.
+    /// The service levels do not hold with the first instances, at any rate that was tried.
     FailsAtFirst {
         /// The lowest rate.
         rate: f64,
     },
-    /// Some number of instances could not be judged.
+    /// Some instances could not be judged.
     Unclear {
-        /// The number of instances.
-        instances: u32,
+        /// The instances.
+        instances: N,
         /// The reason.
         why: String,
         /// The interval that the last of its searches to leave one left; none if nothing is known.
         known: Option<Measured>,
     },
+}
+
+impl<N> End<N> {
+    /// The same end with other words for the instances.
+    pub fn map<M>(self, of: impl FnOnce(N) -> M) -> End<M> {
+        match self {
+            Self::AtMost => End::AtMost,
+            Self::NoGain { since } => End::NoGain { since: of(since) },
+            Self::AtLeast {
+                instances,
+                rate,
+                bound,
+            } => End::AtLeast {
+                instances: of(instances),
+                rate,
+                bound,
+            },
+            Self::NotSet { instances, why } => End::NotSet {
+                instances: of(instances),
+                why,
+            },
+            Self::FailsAtFirst { rate } => End::FailsAtFirst { rate },
+            Self::Unclear {
+                instances,
+                why,
+                known,
+            } => End::Unclear {
+                instances: of(instances),
+                why,
+                known,
+            },
+        }
+    }
 }
 
 /// A growth under way: the policy `muster`.
@@ -155,8 +186,7 @@ pub struct Growth {
     spec: GrowthSpec,
     /// Number of instances of the next search.
     instances: u32,
-    /// Outcomes of searches with that number.
-    tries: Vec<Outcome>,
+    tries: Tries,
     found: Vec<(u32, Measured)>,
     end: Option<End>,
 }
@@ -167,7 +197,7 @@ impl Growth {
         Self {
             instances: spec.least.max(1),
             spec,
-            tries: Vec::new(),
+            tries: Tries::default(),
             found: Vec::new(),
             end: None,
         }
@@ -189,21 +219,10 @@ impl Growth {
         if self.end.is_some() {
             return;
         }
-        self.tries.push(outcome.clone());
-        match outcome {
-            Outcome::Found(measured) => self.advance(*measured),
-            Outcome::AtLeast { rate, bound } => {
-                self.end = Some(End::AtLeast {
-                    instances: self.instances,
-                    rate: *rate,
-                    bound: bound.clone(),
-                });
-            }
-            Outcome::FailsAtFirst { .. } | Outcome::Idle { .. } | Outcome::Unclear { .. } => {
-                if self.tries.len() as u32 >= TRIES {
-                    self.end = Some(self.without(outcome));
-                }
-            }
+        match self.tries.record(outcome) {
+            Judged::Found(measured) => self.advance(measured),
+            Judged::Again => {}
+            Judged::Not => self.end = Some(self.tries.end(self.instances, self.found.is_empty())),
         }
     }
 
@@ -217,11 +236,7 @@ impl Growth {
 
     /// The end for want of time, with what is known of this number of instances.
     pub fn out_of_budget(&self, why: String) -> End {
-        End::Unclear {
-            instances: self.instances,
-            why,
-            known: self.known(),
-        }
+        self.tries.unclear(self.instances, why)
     }
 
     /// The capacities so far, by the number of instances.
@@ -231,20 +246,13 @@ impl Growth {
 
     /// The first rate: one that fewer instances carry, or far below one that these did not.
     fn first(&self) -> f64 {
-        let failed = self.tries.iter().filter_map(|outcome| match outcome {
-            Outcome::FailsAtFirst { rate } => Some(*rate * RETREAT),
-            Outcome::Found(_)
-            | Outcome::AtLeast { .. }
-            | Outcome::Idle { .. }
-            | Outcome::Unclear { .. } => None,
-        });
         let carried = self.found.last().map(|(_, last)| last.lower * BELOW);
-        failed.fold(carried.unwrap_or(self.spec.first), f64::min)
+        self.tries.first(carried.unwrap_or(self.spec.first))
     }
 
     fn advance(&mut self, measured: Measured) {
         self.found.push((self.instances, measured));
-        self.tries.clear();
+        self.tries = Tries::default();
         let has_no_gain = self.idle_gains() >= IDLE_STEPS;
         if let Some(since) = self.helped_until().filter(|_| has_no_gain) {
             self.end = Some(End::NoGain { since });
@@ -271,35 +279,5 @@ impl Growth {
         let gains = self.found.windows(2).rev();
         let idle = gains.take_while(|pair| pair[1].1.upper - pair[0].1.lower < enough);
         idle.count()
-    }
-
-    /// The interval that the last search of this number of instances to leave one left.
-    fn known(&self) -> Option<Measured> {
-        self.tries.iter().rev().find_map(Outcome::known)
-    }
-
-    fn without(&self, outcome: &Outcome) -> End {
-        let instances = self.instances;
-        match outcome {
-            Outcome::FailsAtFirst { rate } if self.found.is_empty() => {
-                End::FailsAtFirst { rate: *rate }
-            }
-            Outcome::FailsAtFirst { rate } => End::Unclear {
-                instances,
-                why: format!("the SLOs fail at {rate:.0}/s, which fewer instances carried"),
-                known: self.known(),
-            },
-            Outcome::Idle { address } => End::Unclear {
-                instances,
-                why: format!("the instance at {address} received no load"),
-                known: self.known(),
-            },
-            Outcome::Unclear { why, .. } => End::Unclear {
-                instances,
-                why: why.clone(),
-                known: self.known(),
-            },
-            Outcome::Found(_) | Outcome::AtLeast { .. } => End::AtMost,
-        }
     }
 }

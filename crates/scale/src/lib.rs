@@ -2,7 +2,8 @@
 //!
 //! Layer 3, pure. [`Growth::next`] names the next number of instances, [`Growth::record`] takes the outcome;
 //! nothing else is remembered, so that a growth that was interrupted goes on once its outcomes were recorded
-//! again. [`Law::of`] takes the capacities and finds the gain of an instance. [`Published`] is the policy of a published
+//! again. [`ComponentGrowth`] does the same for a target of several components, and [`Sweep`] for a matrix of settings.
+//! [`Law::of`] takes the capacities and finds the gain of an instance. [`Published`] is the policy of a published
 //! test, which grows load and target in turn. It must never know how instances
 //! are started, how load is offered, or how a capacity is searched.
 //!
@@ -17,12 +18,19 @@
 //! assert_eq!(wanted.instances, 2);
 //! ```
 
+mod components;
 mod growth;
 mod law;
 mod published;
+mod setting;
+mod sweep;
+mod tries;
 
+pub use components::{Addition, ComponentGrowth, ComponentLimits, ComponentsSpec};
 pub use growth::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
 pub use law::{Gain, Law, Scalability};
 pub use published::{
     Event, Figures, Level, Limit, LogLine, Published, PublishedSpec, Reading, Second, Seconds,
 };
+pub use setting::Setting;
+pub use sweep::Sweep;

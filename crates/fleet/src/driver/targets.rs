@@ -21,6 +21,8 @@ pub(super) struct Targets {
     targets: Vec<SocketAddr>,
     /// Addresses in the order in which their counts are kept: those of the start, and those that came later.
     known: Vec<SocketAddr>,
+    /// Messages that were reported of each of them.
+    reported: Vec<u64>,
     /// Addresses as they are looked up again, and the number of changes that were read.
     renewed: Option<(Arc<RenewedTargets>, u32)>,
     /// The source addresses that the scenario names, by fleet.
@@ -47,6 +49,7 @@ impl Targets {
         Ok(Self {
             protocol: P::PROTOCOL,
             known: targets.clone(),
+            reported: Vec::new(),
             targets,
             renewed: renewed.map(|renewed| (renewed, 0)),
             sources: fleets.map(sources).collect(),
@@ -112,6 +115,28 @@ impl Targets {
         }
         for (address, counts) in self.known.iter().zip(counts) {
             named.entry(address.to_string()).or_default().merge(counts);
+        }
+    }
+
+    /// Adds the messages that came to an end since the last call, by address, if there are several.
+    pub(super) fn report_sent(
+        &mut self,
+        counts: &[TargetCounts],
+        sent_to: &mut BTreeMap<String, u64>,
+    ) {
+        if !self.differ() {
+            return;
+        }
+        let named = self.reported.len();
+        self.reported.resize(counts.len(), 0);
+        let of_each = self.known.iter().zip(counts).zip(&mut self.reported);
+        for (place, ((address, counts), reported)) in of_each.enumerate() {
+            let sent = counts.sent();
+            let more = sent - std::mem::replace(reported, sent);
+            // An address without messages is named once.
+            if more > 0 || place >= named {
+                *sent_to.entry(address.to_string()).or_default() += more;
+            }
         }
     }
 

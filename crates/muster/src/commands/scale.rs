@@ -4,7 +4,10 @@ mod addresses;
 mod answer;
 mod budget;
 mod log;
+mod policy;
 pub(crate) mod published;
+mod table;
+mod target;
 pub(crate) mod verifying;
 
 use std::fs;
@@ -12,19 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_actuator::{Actuator, ActuatorError, Site, Wait, open};
+use muster_actuator::Wait;
 use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy};
 use muster_report::{CapacityCeiling, CapacityReport};
-use muster_result::{Header, SearchBegun, encoded, sha256};
-use muster_scale::{End, Growth, GrowthSpec, Measured, Next, Outcome, Wanted};
+use muster_result::{Header, SearchBegun};
+use muster_scale::{End, Measured, Next, Outcome, Setting, Wanted};
 
-use self::addresses::{idle, loads};
+use self::addresses::loads;
 use self::answer::Answer;
 use self::budget::{Budget, StepLengths};
 use self::log::{Basis, Entry, Head, HeldStep, Log};
+use self::policy::Policy;
+use self::target::Target;
 use crate::args::{RunArgs, ScaleArgs};
 use crate::commands::capacity::{ceiling, concluded, judgeable, refuse_unjudged, searched};
 use crate::commands::run::{once, stop_by_signal};
@@ -61,46 +66,41 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     }
     let interrupted = stop_by_signal()?;
     let lengths = StepLengths::new(&loaded.plan, plan.hold);
-    let searches = plan.most - plan.least + 1;
     if args.resume.is_none() && plan.policy == ScalePolicy::Muster {
         // Before anything is written.
+        let searches = Policy::new(&Basis::new(&plan), 0.0).further();
         Budget::new(args.budget, Micros::ZERO, searches, lengths)?;
     }
     let folder = folder(args, &loaded)?;
     // Before the actuator: whatever another growth left is not touched.
     let history = History::open(&folder, &Head::new(&loaded.plan, &plan), plan.policy)?;
-    let site = Site {
-        devices: loaded.plan.platform.endpoints.first().cloned(),
-        program: std::env::current_exe().context("find this program for its instances")?,
-        folder: folder.clone(),
-        actuator: sha256(&encoded(&plan.actuator)),
-    };
-    let mut actuator = open(&plan.actuator, site).context("open the actuator")?;
+    let mut target = Target::open(&plan, &loaded, &folder)?;
     let growing = Growing {
         args,
         loaded: &loaded,
         plan: &plan,
+        basis: Basis::new(&plan),
         folder: &folder,
         lengths,
         interrupted: &interrupted,
         clock: Clock::start(),
     };
     let grown = match history {
-        History::Muster(log, searches) => growing.grow(&mut *actuator, log, searches),
+        History::Muster(log, searches) => growing.grow(&mut target, log, searches),
         History::Published(log, entries, policy) => {
-            published::grow(&growing, &policy, &mut *actuator, log, &entries)
+            published::grow(&growing, &policy, &mut target, log, &entries)
         }
     };
     // A Ctrl-C ends the growth, and never keeps the target as it is.
     let anyway = AtomicBool::new(false);
-    let restored = actuator.restore(&Wait::new(plan.timeout, &anyway));
+    let restored = target.restore(&Wait::new(plan.timeout, &anyway));
     let code = grown
         .map_err(|error| anyhow!("{error:#}; searches that ended are in {}", folder.display()));
     if let Err(error) = restored {
         if let Err(error) = &code {
             outcome::complain(error);
         }
-        outcome::complain(&anyhow!(error).context("put the target back as it was"));
+        outcome::complain(&error.context("put the target back as it was"));
         return Ok(NOT_RESTORED);
     }
     code
@@ -158,6 +158,7 @@ struct Growing<'a> {
     args: &'a ScaleArgs,
     loaded: &'a Loaded,
     plan: &'a ScalePlan,
+    basis: Basis,
     folder: &'a Path,
     lengths: StepLengths,
     interrupted: &'a AtomicBool,
@@ -165,66 +166,70 @@ struct Growing<'a> {
 }
 
 impl Growing<'_> {
-    fn grow(&self, actuator: &mut dyn Actuator, log: Log, mut entries: Vec<Entry>) -> Result<u8> {
-        let mut growth = begun(&Basis::new(self.plan), &self.loaded.plan);
+    fn grow(&self, target: &mut Target, log: Log, mut entries: Vec<Entry>) -> Result<u8> {
+        let mut policy = begun(&self.basis, &self.loaded.plan);
         // What was not judged is searched again.
         for entry in entries.iter().filter(|entry| entry.outcome.is_judged()) {
-            growth.record(&entry.outcome);
+            policy.record(&entry.setting, &entry.outcome);
         }
-        let end = match growth.next() {
+        let end = match policy.next() {
             Next::End(end) => Some(end),
-            Next::Measure(_) => self.measure(actuator, &mut growth, log, &mut entries)?,
+            Next::Measure(_) => self.measure(target, &mut policy, log, &mut entries)?,
         };
-        let answer = Answer::new(self.loaded, &Basis::new(self.plan), &growth, end, &entries);
+        let answer = Answer::new(self.loaded, &self.basis, &policy, end, &entries);
         self.conclude(&answer)
     }
 
-    /// Searches one number of instances after the other; none if the user ended it.
+    /// Searches one setting after the other; none if the user ended it.
     fn measure(
         &self,
-        actuator: &mut dyn Actuator,
-        growth: &mut Growth,
+        target: &mut Target,
+        policy: &mut Policy,
         mut log: Log,
         entries: &mut Vec<Entry>,
-    ) -> Result<Option<End>> {
+    ) -> Result<Option<End<Setting>>> {
         let earlier_s = entries.last().map_or(0.0, Entry::ended_s);
         let spent = entries.iter().map(|entry| entry.took_s).sum();
         let spent = Micros::from_secs_f64(spent);
-        let mut budget = Budget::new(self.args.budget, spent, growth.further(), self.lengths)?;
+        let mut budget = Budget::new(self.args.budget, spent, policy.further(), self.lengths)?;
         // Before there are instances, which need the machine as well.
         let ceiling = ceiling(&self.args.calibration, &self.loaded.plan, Dimension::Rate);
         loop {
-            let wanted = match growth.next() {
+            let wanted = match policy.next() {
                 Next::End(end) => return Ok(Some(end)),
                 Next::Measure(_) if self.is_interrupted() => return Ok(None),
                 Next::Measure(wanted) => wanted,
             };
-            let share = match budget.share(growth.further()) {
+            let share = match budget.share(policy.further()) {
                 Ok(share) => share,
-                Err(why) => return Ok(Some(growth.out_of_budget(why))),
+                Err(why) => return Ok(Some(policy.out_of_budget(why))),
             };
-            let search = self.prepared(wanted, share, ceiling.as_ref())?;
+            let search = self.prepared(&wanted, share, ceiling.as_ref())?;
+            let setting = wanted.instances;
             let wait = Wait::new(self.plan.timeout, self.interrupted);
             let begun = self.clock.now();
-            match actuator.set(wanted.instances, &wait) {
+            if let Some(sweep) = &self.plan.sweep {
+                target.set_environment(&sweep.environments[setting.environment]);
+            }
+            match target.set(&setting.sizes, &wait) {
                 Ok(()) => {}
                 Err(_) if self.is_interrupted() => return Ok(None),
                 Err(error) => {
                     return Ok(Some(End::NotSet {
-                        instances: wanted.instances,
+                        instances: setting,
                         why: error.to_string(),
                     }));
                 }
             }
-            outcome::say(&format!("{} instances are ready", wanted.instances));
-            let loaded = self.loaded(&*actuator, wanted.instances, &search)?;
-            let number = entries.len() + 1;
+            outcome::say(&format!("{} are ready", self.basis.in_words(&setting)));
+            let loaded = self.loaded(target, &setting, &search)?;
             let run_s = earlier_s + self.clock.now().as_secs_f64();
-            let entry = self.search(&search.begun, &loaded, wanted.instances, number)?;
+            let number = entries.len() + 1;
+            let entry = self.search(&search.begun, &loaded, setting, number)?;
             let Some(entry) = entry else {
                 return Ok(None);
             };
-            let there = actuator.actual(&wait);
+            let there = target.actual(&wait);
             if self.is_interrupted() {
                 return Ok(None);
             }
@@ -236,8 +241,8 @@ impl Growing<'_> {
                 took_s: took.as_secs_f64(),
                 ..entry.later(run_s)
             };
-            outcome::say(&answer::line(&entry));
-            growth.record(&entry.outcome);
+            outcome::say(&answer::line(&self.basis, &entry));
+            policy.record(&entry.setting, &entry.outcome);
             log.append(&entry)?;
             entries.push(entry);
         }
@@ -273,10 +278,10 @@ impl Growing<'_> {
         &self,
         begun: &SearchBegun,
         loaded: &Loaded,
-        instances: u32,
+        setting: Setting,
         number: usize,
     ) -> Result<Option<Entry>> {
-        let folder = format!("{number:02}-instances-{instances}");
+        let folder = format!("{number:02}-{}", self.basis.folder_name(&setting));
         self.clear(&folder)?;
         let run = self.run_args(&folder);
         let done = once(&run, loaded, self.interrupted)?;
@@ -293,7 +298,8 @@ impl Growing<'_> {
             _ => &[],
         };
         Ok(Some(Entry {
-            instances,
+            instances: setting.sizes.iter().sum(),
+            setting,
             outcome: match &answer {
                 Some(answer) => found(answer),
                 None => not_begun(&done.summary),
@@ -306,15 +312,15 @@ impl Growing<'_> {
         }))
     }
 
-    /// A search for the capacity of this number of instances.
+    /// A search for the capacity of these instances.
     fn prepared(
         &self,
-        wanted: Wanted,
+        wanted: &Wanted<Setting>,
         budget: Micros,
         ceiling: Option<&CapacityCeiling>,
     ) -> Result<Prepared> {
         let plan = &self.loaded.plan;
-        let most = plan.stated_rate() * TO * f64::from(wanted.instances);
+        let most = plan.stated_rate() * TO * f64::from(wanted.instances.sizes.iter().sum::<u32>());
         let most = most.max(wanted.first);
         let most = judgeable(Dimension::Rate, (wanted.first, most), ceiling)
             .map_err(|why| anyhow!("{why}, or lower the rate of the scenario"))?;
@@ -329,6 +335,7 @@ impl Growing<'_> {
         };
         let mut begun = SearchBegun::new(Header::digest(plan), Dimension::Rate, spec);
         begun.ceiling = ceiling.cloned();
+        begun.needs_each_address = true;
         Ok(Prepared {
             begun,
             earlier: Vec::new(),
@@ -336,9 +343,9 @@ impl Growing<'_> {
     }
 
     /// The scenario with the addresses of the instances, and a search that decides on the load.
-    fn loaded(&self, actuator: &dyn Actuator, instances: u32, search: &Prepared) -> Result<Loaded> {
+    fn loaded(&self, target: &Target, setting: &Setting, search: &Prepared) -> Result<Loaded> {
         let mut plan = self.loaded.plan.clone();
-        if let Some(addresses) = actuator.addresses(instances) {
+        if let Some(addresses) = target.addresses(&setting.sizes) {
             plan.platform.endpoints = addresses;
         }
         let loaded = Loaded {
@@ -360,13 +367,9 @@ impl Growing<'_> {
     }
 }
 
-/// A growth before its first search.
-fn begun(basis: &Basis, plan: &Plan) -> Growth {
-    Growth::new(GrowthSpec {
-        least: basis.least,
-        most: basis.most,
-        first: plan.stated_rate() * FROM,
-    })
+/// The policy before its first search.
+fn begun(basis: &Basis, plan: &Plan) -> Policy {
+    Policy::new(basis, plan.stated_rate() * FROM)
 }
 
 /// The outcome of a search whose run held no step, for the reason in its last words.
@@ -383,36 +386,35 @@ fn found(answer: &CapacityReport) -> Outcome {
         let why = format!("the capacity was found and is not certified: {why}");
         return Outcome::Unclear { why, known };
     }
-    match &answer.end {
-        Some(end) => outcome_of(end, answer.generator.as_ref()),
-        None => Outcome::Unclear {
+    match (&answer.end, answer.idle()) {
+        (Some(end), _) => outcome_of(end, answer.generator.as_ref()),
+        (None, Some(address)) => Outcome::Idle {
+            address: address.to_owned(),
+        },
+        (None, None) => Outcome::Unclear {
             why: "the run ended before its search".to_owned(),
             known,
         },
     }
 }
 
-/// The outcome of a search, unless the target was not as it should be: an instance that counted as ready may
-/// have ended since, or received no load.
-fn as_expected(there: Result<u32, ActuatorError>, searched: &Entry) -> Outcome {
-    if let Some(why) = wrong_number(there, searched.instances) {
-        return Outcome::Unclear { why, known: None };
-    }
-    match idle(&searched.load) {
-        Some(idle) => Outcome::Idle {
-            address: idle.address.clone(),
-        },
+/// The outcome of a search, unless an instance that counted as ready has ended since.
+fn as_expected(there: Result<Vec<u32>>, searched: &Entry) -> Outcome {
+    match wrong_number(there, &searched.setting.sizes) {
+        Some(why) => Outcome::Unclear { why, known: None },
         None => searched.outcome.clone(),
     }
 }
 
 /// The fault in the number of instances that were ready in the end; none if it was the wanted one.
-fn wrong_number(there: Result<u32, ActuatorError>, wanted: u32) -> Option<String> {
+fn wrong_number(there: Result<Vec<u32>>, wanted: &[u32]) -> Option<String> {
     match there {
         Err(error) => Some(error.to_string()),
         Ok(there) if there == wanted => None,
         Ok(there) => Some(format!(
-            "{there} of {wanted} instances were ready in the end"
+            "{} of {} instances were ready in the end",
+            there.iter().sum::<u32>(),
+            wanted.iter().sum::<u32>()
         )),
     }
 }
@@ -459,29 +461,13 @@ fn measured(interval: Interval) -> Measured {
 
 #[cfg(test)]
 mod tests {
-    use muster_judge::capacity::Capacity;
+    use std::collections::BTreeMap;
+
+    use muster_judge::capacity::{Capacity, Outcome as StepOutcome, Phase};
     use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
+    use muster_report::{CapacityStep, Step};
 
-    use super::log::Load;
     use super::*;
-
-    fn searched(sent: &[u64]) -> Entry {
-        let load = sent.iter().map(|sent| Load {
-            address: format!("{sent}"),
-            connected: 1,
-            sent: *sent,
-            accepted: 0,
-        });
-        Entry {
-            instances: sent.len() as u32,
-            outcome: Outcome::FailsAtFirst { rate: 9.0 },
-            folder: String::new(),
-            began_s: 0.0,
-            took_s: 0.0,
-            load: load.collect(),
-            steps: Vec::new(),
-        }
-    }
 
     const KNOWN: Interval = Interval {
         lower: 90.0,
@@ -561,24 +547,49 @@ mod tests {
     }
 
     #[test]
-    fn load_that_was_sent_and_not_accepted_has_arrived() {
-        for sent in [&[100, 100][..], &[100, 11], &[0, 0], &[0], &[]] {
-            let searched = searched(sent);
-            let outcome = as_expected(Ok(searched.instances), &searched);
-            assert_eq!(outcome, searched.outcome, "{sent:?}");
-        }
-        for sent in [[100, 0], [1_000, 30]] {
-            let outcome = as_expected(Ok(2), &searched(&sent));
-            assert!(matches!(outcome, Outcome::Idle { .. }), "{sent:?}");
-        }
+    fn an_address_without_load_is_named_if_its_search_stopped() {
+        let step = |load: f64, second| CapacityStep {
+            number: 1,
+            session: 1,
+            load,
+            hold: Micros::from_secs(2),
+            phase: Phase::Ramp,
+            outcome: StepOutcome::Unclear,
+            has_recovered: true,
+            took_s: 4.0,
+            result_at_end: None,
+            margin: None,
+            sent_to: BTreeMap::from([("a".to_owned(), 1_000), ("b".to_owned(), second)]),
+            figures: Step::default(),
+        };
+        let outcome = |second| {
+            found(&CapacityReport {
+                end: None,
+                steps: vec![step(100.0, 300), step(200.0, second)],
+                ..answer(SearchEnd::FailsAtFirst { rate: 100.0 })
+            })
+        };
+        let address = "b".to_owned();
+        assert_eq!(outcome(30), Outcome::Idle { address });
+        assert!(matches!(outcome(300), Outcome::Unclear { .. }));
     }
 
     #[test]
     fn a_target_that_changed_meanwhile_is_not_judged() {
-        let fails = Err(ActuatorError::Interrupted);
-        for there in [Ok(1), fails] {
-            let outcome = as_expected(there, &searched(&[100, 100]));
+        let searched = Entry {
+            instances: 3,
+            setting: Setting::new(vec![2, 1]),
+            outcome: Outcome::FailsAtFirst { rate: 9.0 },
+            folder: String::new(),
+            began_s: 0.0,
+            took_s: 0.0,
+            load: Vec::new(),
+            steps: Vec::new(),
+        };
+        for there in [Ok(vec![1, 1]), Err(anyhow!("interrupted"))] {
+            let outcome = as_expected(there, &searched);
             assert!(matches!(outcome, Outcome::Unclear { .. }), "{outcome:?}");
         }
+        assert_eq!(as_expected(Ok(vec![2, 1]), &searched), searched.outcome);
     }
 }

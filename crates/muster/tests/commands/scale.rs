@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 
@@ -23,18 +24,24 @@ scale:
   hold: 4s
 "#;
 
+/// Number of pairs of ports that tests of this process have looked at.
+static GIVEN: AtomicU16 = AtomicU16::new(0);
+
 fn scenario(text: &str) -> (tempfile::TempDir, u16) {
     let port = free_ports();
     (folder_with(&text.replace("PORT", &port.to_string())), port)
 }
 
 /// The first of two neighbouring ports that nobody uses. The system gives neither away until they are taken: they lie below
-/// those that it hands to clients and to servers that want any.
+/// those that it hands to clients and to servers that want any. No other test of this process gets them.
 fn free_ports() -> u16 {
     use std::net::TcpListener;
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     let own = (std::process::id() % 4_000) as u16;
-    let mut pairs = (0..4_000).map(|pair| 20_000 + (own + pair) % 4_000 * 2);
+    let mut pairs = (0..4_000).map(|_| {
+        let pair = own + GIVEN.fetch_add(1, Ordering::Relaxed) % 4_000;
+        20_000 + pair % 4_000 * 2
+    });
     let port = pairs.find(|port| is_free(*port) && is_free(port + 1));
     port.expect("two free ports")
 }
@@ -60,6 +67,15 @@ fn a_target_that_fails_at_each_rate_is_measured_twice_and_taken_away() {
                 .all(|of| of["connected"] == 2 && of["accepted"] != 0 && of["sent"] != 0),
             "{search}"
         );
+        let steps = search["steps"].as_array().expect("steps");
+        let sent_to =
+            |step: &Value, port: u16| step["sent_to"][format!("127.0.0.1:{port}")].as_u64();
+        for step in steps {
+            assert!(
+                sent_to(step, port) > Some(0) && sent_to(step, port + 1) > Some(0),
+                "{step}"
+            );
+        }
         let of_search = format!("out/{}", search["folder"].as_str().expect("a folder"));
         let answer = json(&folder.path().join(&of_search).join("capacity.json"));
         assert_eq!(answer["end"]["end"], "fails-at-first", "{answer}");
@@ -141,6 +157,44 @@ fn alterations(text: &str, number: usize) -> Vec<(String, Value)> {
         (place, document)
     });
     altered.collect()
+}
+
+#[test]
+fn a_step_with_an_instance_without_load_is_not_judged() {
+    let one_link = HOPELESS
+        .replace("count: 4", "count: 1")
+        .replace("response: { p50: \"<= 50ms\" }", "failure-ratio: \"<= 1%\"");
+    let (folder, port) = scenario(&one_link.replace("service-time: 500ms", "service-time: 1ms"));
+    let said = muster(folder.path(), &["scale", "scenario.yaml", "--out", "out"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let answer = json(&folder.path().join("out/scale.json"));
+    let idle = format!("127.0.0.1:{}", port + 1);
+    assert_eq!(
+        answer["end"]["why"],
+        format!("the instance at {idle} received no load")
+    );
+    for search in answer["searches"].as_array().expect("searches") {
+        assert_eq!(
+            (&search["outcome"], &search["address"]),
+            (&"idle".into(), &idle.as_str().into())
+        );
+        let steps = search["steps"].as_array().expect("steps");
+        assert_eq!(steps.len(), 3, "it stops after three: {search}");
+        assert!(
+            steps
+                .iter()
+                .all(|step| step["outcome"] == "unclear" && step["sent_to"][&idle] == 0),
+            "{search}"
+        );
+        let verified = muster(
+            folder.path(),
+            &[
+                "verify",
+                &format!("out/{}", search["folder"].as_str().expect("a folder")),
+            ],
+        );
+        assert_eq!(verified.code, 0, "{verified:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! A step in the answer of a search.
 
-use muster_judge::capacity::{self, Interval, Margin, Observed, Outcome, Phase, Search};
+use std::collections::BTreeMap;
+
+use muster_judge::capacity::{
+    self, Interval, Margin, Observed, Outcome, Phase, Search, idle_address,
+};
 use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
 
 use super::{outcome_of, word};
 use crate::figures::in_words;
+use crate::text::reason;
 use crate::{Percentiles, RunResult, Step};
 
 /// A step that was held and judged.
@@ -31,6 +36,10 @@ pub struct CapacityStep {
     pub result_at_end: Option<RunResult>,
     /// Messages of the level nearest to its limit; null if the level that decided the outcome allows no share.
     pub margin: Option<Margin>,
+    /// Messages sent to each address, where each is to receive a fair share; empty where load may be spread in any way,
+    /// or devices have one address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sent_to: BTreeMap<String, u64>,
     /// Its figures when it was judged.
     pub figures: Step,
 }
@@ -39,13 +48,34 @@ impl CapacityStep {
     /// Returns whether the closed ledger gives the step another result than the search had.
     pub(super) fn differs(&self) -> bool {
         let at_end = self.result_at_end;
-        at_end.is_some_and(|result| outcome_of(Some(result)) != self.outcome)
+        at_end.is_some_and(|result| self.judged(Some(result)) != self.outcome)
+    }
+
+    /// The address that was sent next to nothing of its fair share; none if each was sent some.
+    pub fn idle(&self) -> Option<&str> {
+        let sent = self.sent_to.iter();
+        idle_address(sent.map(|(address, messages)| (&address[..], *messages)))
+    }
+
+    /// The outcome of the step by this result of its rules: unclear if an address is idle.
+    pub fn judged(&self, result: Option<RunResult>) -> Outcome {
+        match self.idle() {
+            Some(_) => Outcome::Unclear,
+            None => outcome_of(result),
+        }
+    }
+
+    /// The reason in words for which it did not pass: the first one; none if there is none.
+    pub(super) fn why(&self) -> Option<String> {
+        let idle = self.idle();
+        let idle = idle.map(|address| format!("{address} received no load"));
+        idle.or_else(|| self.figures.broken().next().map(reason))
     }
 
     /// The contradiction between the outcome and the figures behind it; none if it follows from them.
     pub fn contradiction(&self) -> Option<String> {
-        let outcome = outcome_of(self.figures.result_by_rules());
-        if outcome != outcome_of(self.figures.result) || outcome != self.outcome {
+        let outcome = self.judged(self.figures.result_by_rules());
+        if outcome != self.judged(self.figures.result) || outcome != self.outcome {
             return Some(format!(
                 "step {} is `{}`, and its rules give `{}`",
                 self.number,
@@ -139,10 +169,11 @@ impl CapacityStep {
             let [lower, upper] = [known.lower, known.upper].map(|load| find.in_words(load));
             format!("{lower} to {upper}")
         });
-        let why = self.figures.broken().next();
-        let why = why.map_or(String::new(), |rule| {
-            format!("  ({} [{}])", rule.rule, rule.scope)
-        });
+        let why = match (self.idle(), self.figures.broken().next()) {
+            (Some(address), _) => format!("  ({address} received no load)"),
+            (None, Some(rule)) => format!("  ({} [{}])", rule.rule, rule.scope),
+            (None, None) => String::new(),
+        };
         format!(
             "step {:>2}  {:>10} for {:.0} s  {outcome:<7}  p99 {p99:>8}  capacity {bracket}  {} left{why}",
             self.number,

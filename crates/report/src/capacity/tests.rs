@@ -1,5 +1,7 @@
 //! Answers of searches, and what refutes them.
 
+use std::collections::BTreeMap;
+
 use muster_judge::capacity::{Batch, Capacity, Margin, Next, Observed};
 use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling};
 
@@ -41,6 +43,7 @@ fn found() -> CapacityReport {
             took_s: step.hold.as_secs_f64(),
             result_at_end: Some(result),
             margin: None,
+            sent_to: BTreeMap::new(),
             figures: Step::default(),
         });
         search.record(&Observed::new(outcome, step.hold));
@@ -153,6 +156,26 @@ fn a_target_that_takes_nothing_any_more_is_said_to_have_died() {
     last.figures.ledger.scheduled = Some(4_000);
     assert!(answer.end_in_words().contains("the target died"));
     assert!(answer.end_in_words().contains("800/s"));
+}
+
+#[test]
+fn a_step_with_an_address_without_load_is_unclear_whatever_its_rules_say() {
+    let mut step = found().steps.remove(0);
+    step.figures.result = Some(RunResult::Pass);
+    step.figures.rules = vec![rule("response p99", RuleResult::Pass, Consequence::None)];
+    let sent_to = |second| {
+        let sent = [("127.0.0.1:1", 1_000), ("127.0.0.1:2", second)];
+        sent.map(|(address, messages)| (address.to_owned(), messages))
+    };
+    step.sent_to = BTreeMap::from(sent_to(990));
+    assert_eq!(step.contradiction(), None);
+    step.sent_to = BTreeMap::from(sent_to(3));
+    let why = "step 1 is `pass`, and its rules give `unclear`";
+    assert_eq!(step.contradiction().as_deref(), Some(why));
+    step.outcome = Outcome::Unclear;
+    assert_eq!((step.contradiction(), step.differs()), (None, false));
+    let line = step.line(Dimension::Rate, None, Micros::ZERO);
+    assert!(line.ends_with("(127.0.0.1:2 received no load)"), "{line}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Instances of the target that `muster scale` adds.
 
+mod sweep;
+
 use muster_model::Micros;
 use muster_plan::{
-    ActuatorPlan, Endpoint, InstancePorts, KubernetesPlan, PlatformKind, PlatformPlan,
-    PublishedPolicy, ScalePlan, ScalePolicy, WorkloadKind,
+    ActuatorPlan, ComponentPlan, Endpoint, InstancePorts, KubernetesPlan, PlatformKind,
+    PlatformPlan, PublishedPolicy, ScalePlan, ScalePolicy, UnitOfLoad, WorkloadKind,
 };
 
 use super::target;
@@ -24,6 +26,77 @@ pub(super) fn platform(root: &View<'_>, is_acknowledged: bool) -> Option<Platfor
 }
 
 fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
+    let components = components(view, platform)?;
+    let hold = view.time("hold")?;
+    if hold.second() < HOLD_LEAST_S as u32 {
+        let what = "a step needs several windows of a second to be judged";
+        return view.refuse_at("hold", what, "at least 4s");
+    }
+    is_deployed(view, platform)?;
+    let policy = policy(view)?;
+    if policy != ScalePolicy::Muster {
+        only_one(view, &components)?;
+    }
+    Some(ScalePlan {
+        policy,
+        sweep: sweep::sweep(view, &components)?,
+        components,
+        hold,
+        timeout: view.time("timeout")?,
+    })
+}
+
+/// The components: the one that `actuator` stands for, or those of the list.
+fn components(view: &View<'_>, platform: &PlatformPlan) -> Option<Vec<ComponentPlan>> {
+    let listed = view.list("components");
+    let Some(first) = listed.first() else {
+        if view.get("actuator").is_none() {
+            return view.refuse(
+                "`scale` has no `actuator`",
+                "add `actuator: ...` (whatever changes the number of instances)",
+            );
+        }
+        return Some(vec![component(view, platform)?]);
+    };
+    for key in ["actuator", "instances", "price"] {
+        if let Some(written) = view.written(key) {
+            let what = format!("each of the `components` has its own `{key}`");
+            return written.refuse(what, &format!("move `{key}` into a component"));
+        }
+    }
+    let all: Vec<ComponentPlan> = listed
+        .iter()
+        .filter_map(|view| component(view, platform))
+        .collect();
+    if all.len() < listed.len() {
+        return None;
+    }
+    for (place, view) in listed.iter().enumerate() {
+        let name = &all[place].name;
+        if all[..place].iter().any(|other| other.name == *name) {
+            let what = format!("another component is named `{name}`");
+            return view.refuse_at("name", what, "a name for each component");
+        }
+    }
+    match all.iter().filter(|of| is_connected(of)).count() {
+        0 | 1 => Some(all),
+        _ => first.refuse(
+            "two components begin at the port of the devices' address",
+            "add `port: NUMBER` to the actuator of those that devices do not connect to",
+        ),
+    }
+}
+
+/// True if the instances have ports that devices connect to.
+fn is_connected(component: &ComponentPlan) -> bool {
+    match component.actuator {
+        ActuatorPlan::Process { ports, .. } => !matches!(ports, InstancePorts::From(_)),
+        ActuatorPlan::Command { .. } | ActuatorPlan::Kubernetes(_) => false,
+    }
+}
+
+/// A component, or the only one, whose keys are those of `scale` itself.
+fn component(view: &View<'_>, platform: &PlatformPlan) -> Option<ComponentPlan> {
     let actuator = view.get("actuator")?;
     let instances = view.get("instances")?;
     let (least, most) = (instances.whole("min")?, instances.whole("max")?);
@@ -31,27 +104,40 @@ fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {
         let what = format!("`min` is {least}, above `max`, which is {most}");
         return instances.refuse(what, "a `min` that is at most `max`");
     }
-    let hold = view.time("hold")?;
-    if hold.second() < HOLD_LEAST_S as u32 {
-        let what = "a step needs several windows of a second to be judged";
-        return view.refuse_at("hold", what, "at least 4s");
+    let name = view.text_of("name");
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    if !name.chars().all(is_plain) {
+        let what = format!("`{name}` is no name of a component: it names a folder");
+        return view.refuse_at("name", what, "letters, digits and `-`");
     }
-    let price = view.optional("price", price)?;
-    let kind = match actuator.text_of("kind") {
-        "process" => process(&actuator, platform, most)?,
-        "kubernetes" => kubernetes(&actuator)?,
-        _ => commands(&actuator)?,
-    };
-    is_deployed(view, platform)?;
-    Some(ScalePlan {
-        policy: policy(view)?,
-        actuator: kind,
+    Some(ComponentPlan {
+        name: name.to_owned(),
+        price: view.optional("price", price)?,
+        actuator: match actuator.text_of("kind") {
+            "process" => process(&actuator, platform, most)?,
+            "kubernetes" => kubernetes(&actuator)?,
+            _ => commands(&actuator)?,
+        },
         least,
         most,
-        hold,
-        timeout: view.time("timeout")?,
-        price,
     })
+}
+
+/// Refuses what the published policy does not have.
+fn only_one(view: &View<'_>, components: &[ComponentPlan]) -> Option<()> {
+    for (key, is_there) in [
+        (
+            "components",
+            components.iter().any(|of| !of.name.is_empty()),
+        ),
+        ("sweep", view.get("sweep").is_some()),
+    ] {
+        if is_there {
+            let what = format!("`policy: published` grows one component, and has no `{key}`");
+            return view.refuse_at(key, what, "remove it, or use `policy: muster`");
+        }
+    }
+    Some(())
 }
 
 fn policy(view: &View<'_>) -> Option<ScalePolicy> {
@@ -79,6 +165,10 @@ fn published(view: &View<'_>) -> Option<PublishedPolicy> {
         stable_within: view.time("stable-within")?,
         improve: view.time("improve")?,
         units: view.whole("units")?,
+        adds: match view.text_of("adds") {
+            "devices" => UnitOfLoad::Devices,
+            _ => UnitOfLoad::Rate,
+        },
     })
 }
 
@@ -123,17 +213,29 @@ fn is_deployed(view: &View<'_>, platform: &PlatformPlan) -> Option<()> {
 
 fn process(view: &View<'_>, platform: &PlatformPlan, most: u32) -> Option<ActuatorPlan> {
     let command = words(view, "command")?;
-    let ports = match view.truth("shared-port")? {
-        true => InstancePorts::Shared,
-        false => InstancePorts::Each,
+    let ports = match (view.truth("shared-port")?, view.get("port")) {
+        (true, None) => InstancePorts::Shared,
+        (false, None) => InstancePorts::Each,
+        (false, Some(_)) => InstancePorts::From(view.whole("port")?),
+        (true, Some(port)) => {
+            return port.refuse(
+                "instances on a shared port listen on that of the devices' address",
+                "remove `port`, or `shared-port`",
+            );
+        }
     };
-    if ports == InstancePorts::Each {
+    if ports != InstancePorts::Shared {
         if !command.iter().any(|word| word.contains("${port}")) {
             let what =
                 "every instance would listen on the same port: `${port}` is not in `command`";
             return view.refuse_at("command", what, "add `${port}`, or `shared-port: true`");
         }
-        ports_of_their_own(view, platform, most)?;
+        match ports {
+            InstancePorts::From(first) => fit(view, first, most, &first.to_string())?,
+            InstancePorts::Each | InstancePorts::Shared => {
+                ports_of_their_own(view, platform, most)?;
+            }
+        }
     }
     Some(ActuatorPlan::Process { command, ports })
 }
@@ -151,15 +253,18 @@ fn ports_of_their_own(view: &View<'_>, platform: &PlatformPlan, most: u32) -> Op
             "one address in `platform.devices`, or `shared-port: true`",
         );
     };
-    let first = platform.endpoints.first()?.port;
-    if u32::from(first) + most - 1 > u32::from(u16::MAX) {
-        let what = format!("the ports of {most} instances from {only} on exceed 65535");
-        return view.refuse(
-            what,
-            "a lower port in `platform.devices`, or a lower `instances.max`",
-        );
+    fit(view, platform.endpoints.first()?.port, most, only)
+}
+
+/// Checks that there are as many ports from the first one on.
+fn fit(view: &View<'_>, first: u16, most: u32, from: &str) -> Option<()> {
+    if u32::from(first) + most - 1 <= u32::from(u16::MAX) {
+        return Some(());
     }
-    Some(())
+    view.refuse(
+        format!("the ports of {most} instances from {from} on exceed 65535"),
+        "a lower port in `platform.devices` or in `port`, or a lower `instances.max`",
+    )
 }
 
 fn commands(view: &View<'_>) -> Option<ActuatorPlan> {

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use muster_judge::capacity::idle_address;
 use muster_measure::TargetCounts;
 use muster_plan::{Endpoint, Plan};
 use muster_report::Report;
 
 use super::log::Load;
-
-/// An address that was sent less than this part of its fair share is idle.
-const IDLE_SHARE: f64 = 0.1;
 
 /// The load that each address received, also those that received none. Over datagrams, it is counted for all
 /// of them together.
@@ -47,8 +45,6 @@ fn load_of(address: &str, counts: &TargetCounts) -> Load {
 }
 
 /// The first address that was sent next to nothing of its fair share.
-pub(super) fn idle(load: &[Load]) -> Option<&Load> {
-    let all: u64 = load.iter().map(|of| of.sent).sum();
-    let least = all as f64 / load.len().max(1) as f64 * IDLE_SHARE;
-    load.iter().find(|of| (of.sent as f64) < least)
+pub(super) fn idle(load: &[Load]) -> Option<&str> {
+    idle_address(load.iter().map(|of| (&of.address[..], of.sent)))
 }

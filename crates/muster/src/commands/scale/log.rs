@@ -1,5 +1,6 @@
 //! The searches of a growth that ended, one line each: a growth that was killed goes on after them.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_judge::capacity::{Outcome as StepOutcome, Phase};
 use muster_model::Micros;
-use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy};
+use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy, SweepPlan};
 use muster_report::CapacityStep;
 use muster_result::{Header, encoded, sha256};
-use muster_scale::Outcome;
+use muster_scale::{Outcome, Setting};
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,11 @@ const SCHEMA: &str = "muster-growth/1";
 /// A search that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// The number of instances.
+    /// The number of instances, of all components.
     pub(super) instances: u32,
+    /// Numbers for each component, and the environment.
+    #[serde(flatten)]
+    pub(super) setting: Setting,
     /// The outcome.
     #[serde(flatten)]
     pub(super) outcome: Outcome,
@@ -71,6 +75,8 @@ pub(super) struct HeldStep {
     pub(super) phase: Phase,
     /// Its outcome.
     pub(super) outcome: StepOutcome,
+    /// Messages that each address was sent in it; empty where they were not counted by address.
+    pub(super) sent_to: BTreeMap<String, u64>,
 }
 
 impl HeldStep {
@@ -85,6 +91,7 @@ impl HeldStep {
             failed_share: due.map(|due| ledger.failed as f64 / due as f64),
             phase: step.phase,
             outcome: step.outcome,
+            sent_to: step.sent_to.clone(),
         }
     }
 }
@@ -115,26 +122,81 @@ pub(super) struct Head {
 }
 
 /// The parts of `scale` that an answer rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Basis {
-    pub(super) least: u32,
-    pub(super) most: u32,
-    pub(super) price: Option<f64>,
+    /// One at the least.
+    pub(super) components: Vec<Component>,
+    pub(super) sweep: Option<SweepPlan>,
     /// Parameters of the published policy; null of the policy `muster`.
     pub(super) published: Option<PublishedPolicy>,
 }
 
+/// A component of the target without its actuator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Component {
+    /// Empty if it is the only one.
+    pub(super) name: String,
+    pub(super) least: u32,
+    pub(super) most: u32,
+    /// Price of an instance for an hour.
+    pub(super) price: Option<f64>,
+}
+
 impl Basis {
     pub(super) fn new(scale: &ScalePlan) -> Self {
+        let components = scale.components.iter().map(|of| Component {
+            name: of.name.clone(),
+            least: of.least,
+            most: of.most,
+            price: of.price,
+        });
         Self {
-            least: scale.least,
-            most: scale.most,
-            price: scale.price,
+            components: components.collect(),
+            sweep: scale.sweep.clone(),
             published: match scale.policy {
                 ScalePolicy::Muster => None,
                 ScalePolicy::Published(policy) => Some(policy),
             },
         }
+    }
+
+    /// The only component of the published policy.
+    pub(super) fn only(&self) -> Result<&Component> {
+        self.components
+            .first()
+            .context("find the component that grows")
+    }
+
+    /// Price of these instances of each component for an hour; none if that of one of the components is unknown.
+    pub(super) fn price_per_hour(&self, sizes: &[u32]) -> Option<f64> {
+        let all = self.components.iter().zip(sizes);
+        all.map(|(of, size)| Some(of.price? * f64::from(*size)))
+            .sum()
+    }
+
+    /// Instances in words: `2 instances`, or those of each component, with their environment.
+    pub(super) fn in_words(&self, setting: &Setting) -> String {
+        let all = self.components.iter().zip(&setting.sizes);
+        let all = all.map(|(of, size)| match &of.name[..] {
+            "" => format!("{size} instances"),
+            name => format!("{name} {size}"),
+        });
+        let mut words: Vec<String> = all.collect();
+        let sweep = self.sweep.as_ref();
+        let environment = sweep.and_then(|sweep| sweep.environments.get(setting.environment));
+        let variables = environment.into_iter().flatten();
+        words.extend(variables.map(|of| format!("{}={}", of.name, of.value)));
+        words.join(", ")
+    }
+
+    /// The name of the folder of a search, behind its number.
+    pub(super) fn folder_name(&self, setting: &Setting) -> String {
+        let all = self.components.iter().zip(&setting.sizes);
+        let all = all.map(|(of, size)| match &of.name[..] {
+            "" => format!("instances-{size}"),
+            name => format!("{name}-{size}"),
+        });
+        all.collect::<Vec<_>>().join("-")
     }
 }
 
@@ -297,9 +359,8 @@ mod tests {
             plan: plan.to_owned(),
             scale: "scale".to_owned(),
             basis: Basis {
-                least: 1,
-                most: 2,
-                price: None,
+                components: Vec::new(),
+                sweep: None,
                 published: None,
             },
         }
@@ -308,6 +369,7 @@ mod tests {
     fn entry(instances: u32) -> Entry {
         Entry {
             instances,
+            setting: Setting::new(vec![instances]),
             outcome: Outcome::AtLeast {
                 rate: 9.0,
                 bound: None,

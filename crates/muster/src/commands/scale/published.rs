@@ -7,12 +7,12 @@ mod past;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_actuator::{Actuator, Wait};
+use muster_actuator::Wait;
 use muster_conduct::{Standing, Steer};
 use muster_measure::WindowDelta;
 use muster_model::{Dimension, Micros, figure};
 use muster_net::Clock;
-use muster_plan::{Ack, AddedLoad, Plan, PublishedPolicy};
+use muster_plan::{Ack, AddedLoad, FleetPlan, Plan, PublishedPolicy, UnitOfLoad};
 use muster_result::PublishedGrowth;
 use muster_scale::{Level, Published, PublishedSpec, Seconds};
 
@@ -21,7 +21,8 @@ pub(super) use self::journal::Entry;
 use self::journal::{Journal, Ran};
 use self::past::Past;
 use super::addresses::loads;
-use super::log::{Basis, Log};
+use super::log::{Basis, Component, Log};
+use super::target::Target;
 use super::{Growing, wrong_number};
 use crate::args::ScaleArgs;
 use crate::commands::run::once;
@@ -100,6 +101,17 @@ pub(super) fn refuse(plan: &Plan, policy: &PublishedPolicy, args: &ScaleArgs) ->
             figure::clock(needed)
         );
     }
+    let is_small = |fleet: &&FleetPlan| fleet.devices < policy.units;
+    let small = plan.fleets.iter().find(is_small);
+    if let Some(fleet) = small.filter(|_| policy.adds == UnitOfLoad::Devices) {
+        bail!(
+            "grow load by devices: fleet `{}` has {} of them, fewer than `scale.published.units`, which is {}; give it the \
+             devices of all units",
+            fleet.name,
+            fleet.devices,
+            policy.units
+        );
+    }
     let unanswered = plan.uplinks().find(|(_, stream)| stream.ack == Ack::None);
     match unanswered {
         Some((fleet, stream)) => bail!(
@@ -116,11 +128,12 @@ pub(super) fn refuse(plan: &Plan, policy: &PublishedPolicy, args: &ScaleArgs) ->
 pub(super) fn grow(
     growing: &Growing<'_>,
     parameters: &PublishedPolicy,
-    actuator: &mut dyn Actuator,
+    target: &mut Target,
     log: Log,
     entries: &[Entry],
 ) -> Result<u8> {
-    let spec = spec(parameters, (growing.plan.least, growing.plan.most));
+    let only = growing.basis.only()?;
+    let spec = spec(parameters, only);
     let past = Past::new(entries);
     let policy = past.policy(spec);
     let mut runs = Runs {
@@ -129,18 +142,19 @@ pub(super) fn grow(
         journal: Journal::open(log, growing.folder, entries)?,
         growing,
         spec,
+        adds: parameters.adds,
     };
     // A kill may have come between the end and its answer.
     let end = match policy.end() {
         Some(limit) => Some(End::Limit { limit }),
         None => {
             let seconds = Seconds::new(spec.window, spec.offset);
-            runs.all(actuator, policy, seconds)?
+            runs.all(target, policy, seconds)?
         }
     };
     let entries = runs.journal.entries()?;
     let past = Past::new(&entries);
-    let terms = (*parameters, growing.plan.price);
+    let terms = (*parameters, only.price);
     let answer = Answer::new(growing.loaded, terms, end, &past);
     write_whole(&growing.folder.join("scale.json"), &answer.json()?)?;
     outcome::say(&answer.words());
@@ -160,13 +174,13 @@ pub(super) fn answer_again(
 ) -> Result<String> {
     let policy = basis.published.context("find its policy")?;
     let past = Past::new(entries);
-    let end = past.policy(spec(&policy, (basis.least, basis.most))).end();
+    let end = past.policy(spec(&policy, basis.only()?)).end();
     let end = match (end, stated) {
         (Some(limit), _) => Some(End::Limit { limit }),
         (None, Some(End::Limit { .. })) => bail!("its policy did not come to an end"),
         (None, stated) => stated,
     };
-    Answer::new(loaded, (policy, basis.price), end, &past).json()
+    Answer::new(loaded, (policy, basis.only()?.price), end, &past).json()
 }
 
 /// Runs that ended, by the journal.
@@ -178,7 +192,7 @@ pub(super) fn runs(entries: &[Entry]) -> impl Iterator<Item = &Ran> {
 }
 
 /// The parameters of the policy; it begins with one unit of load.
-fn spec(parameters: &PublishedPolicy, (least, most): (u32, u32)) -> PublishedSpec {
+fn spec(parameters: &PublishedPolicy, only: &Component) -> PublishedSpec {
     PublishedSpec {
         failure_ratio: parameters.failure_ratio,
         window: parameters.window,
@@ -187,11 +201,11 @@ fn spec(parameters: &PublishedPolicy, (least, most): (u32, u32)) -> PublishedSpe
         improve: parameters.improve,
         least: Level {
             units: 1,
-            instances: least,
+            instances: only.least,
         },
         most: Level {
             units: parameters.units,
-            instances: most,
+            instances: only.most,
         },
     }
 }
@@ -205,6 +219,8 @@ fn least_time(window: Micros, offset: Micros) -> Micros {
 struct Runs<'a> {
     growing: &'a Growing<'a>,
     spec: PublishedSpec,
+    /// The load that a unit adds.
+    adds: UnitOfLoad,
     journal: Journal,
     /// Number of the next run.
     number: usize,
@@ -216,7 +232,7 @@ impl Runs<'_> {
     /// Runs the policy from where it stands; none if the user ended it.
     fn all(
         &mut self,
-        actuator: &mut dyn Actuator,
+        target: &mut Target,
         mut policy: Published,
         mut seconds: Seconds,
     ) -> Result<Option<End>> {
@@ -229,7 +245,7 @@ impl Runs<'_> {
             };
             let begun = growing.clock.now();
             let wait = Wait::new(growing.plan.timeout, growing.interrupted);
-            match actuator.set(instances, &wait) {
+            match target.set(&[instances], &wait) {
                 Ok(()) => {}
                 Err(_) if growing.is_interrupted() => return Ok(None),
                 Err(error) => {
@@ -241,7 +257,7 @@ impl Runs<'_> {
             let Some(lasts) = self.lasts(&policy, begun) else {
                 return unclear(OUT_OF_BUDGET);
             };
-            let loaded = self.loaded(actuator, policy, seconds, lasts)?;
+            let loaded = self.loaded(target, policy, seconds, lasts)?;
             let folder = self.begin(instances)?;
             let done = once(&growing.run_args(&folder), &loaded, growing.interrupted)?;
             let (Some(Steered::Published(growth)), Some(report)) = (done.steered, &done.report)
@@ -257,7 +273,7 @@ impl Runs<'_> {
             if !is_over && growing.is_interrupted() {
                 return Ok(None);
             }
-            let fault = self.fault(actuator, instances);
+            let fault = self.fault(target, instances);
             let took = growing.clock.now() - begun;
             self.spent += took;
             self.journal.keep(&Entry::Run(Ran {
@@ -295,10 +311,10 @@ impl Runs<'_> {
     }
 
     /// The fault of the target after a run, also after a Ctrl-C.
-    fn fault(&self, actuator: &mut dyn Actuator, instances: u32) -> Option<String> {
+    fn fault(&self, target: &mut Target, instances: u32) -> Option<String> {
         let anyway = AtomicBool::new(false);
-        let there = actuator.actual(&Wait::new(self.growing.plan.timeout, &anyway));
-        wrong_number(there, instances)
+        let there = target.actual(&Wait::new(self.growing.plan.timeout, &anyway));
+        wrong_number(there, &[instances])
     }
 
     /// The reason of a run that ended before the policy.
@@ -324,20 +340,27 @@ impl Runs<'_> {
     /// The scenario with the addresses of the instances, whose load the policy decides on.
     fn loaded(
         &self,
-        actuator: &dyn Actuator,
+        target: &Target,
         policy: Published,
         seconds: Seconds,
         lasts: Micros,
     ) -> Result<Loaded> {
         let of = &self.growing.loaded;
         let mut plan = of.plan.clone();
-        if let Some(addresses) = actuator.addresses(policy.level().instances) {
+        if let Some(addresses) = target.addresses(&[policy.level().instances]) {
             plan.platform.endpoints = addresses;
         }
+        let (dimension, unit) = match self.adds {
+            UnitOfLoad::Rate => (Dimension::Rate, 1.0),
+            UnitOfLoad::Devices => {
+                let all = f64::from(self.spec.most.units);
+                (Dimension::Devices, 1.0 / all)
+            }
+        };
         let load = AddedLoad {
-            dimension: Dimension::Rate,
-            first: f64::from(policy.level().units),
-            most: f64::from(self.spec.most.units),
+            dimension,
+            first: f64::from(policy.level().units) * unit,
+            most: f64::from(self.spec.most.units) * unit,
         };
         let plan = plan.adding(lasts, load);
         let plan = plan.map_err(|why| anyhow!("multiply the load of the scenario: {why}"))?;

@@ -7,13 +7,14 @@ use anyhow::{Context, Result, anyhow};
 use muster_model::Micros;
 use muster_plan::Plan;
 use muster_report::{CapacityReport, Report};
-use muster_scale::{End, Growth, Next, Outcome};
+use muster_scale::{End, Next, Outcome, Setting};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::addresses::{idle, loads};
+use super::addresses::loads;
 use super::answer::Answer;
 use super::log::{Basis, Entry, HeldStep, Log, parse};
+use super::policy::{Policy, alone};
 use super::{begun, found, published};
 use crate::folder::read_archive;
 use crate::scenario_file::Loaded;
@@ -49,7 +50,10 @@ pub(crate) fn grown(folder: &Path) -> Result<Grown> {
                 let run = runs.iter().find(|run| run.name == entry.folder);
                 faults.extend(entry_fault(entry, run, folder, &head.plan));
             }
-            let answers = |loaded: &Loaded, stated: Option<End>| {
+            let answers = |loaded: &Loaded, stated: Option<Value>| {
+                let stated = stated
+                    .map(|end| end_of_json(&head.basis, end))
+                    .transpose()?;
                 answers(loaded, &head.basis, &entries, stated.as_ref())
             };
             faults.extend(answer_fault(folder, &runs, answers)?);
@@ -121,14 +125,11 @@ fn entry_fault(entry: &Entry, run: Option<&Run>, folder: &Path, plan: &str) -> O
         let held_nothing = is_unclear && entry.steps.is_empty();
         return (!held_nothing).then(|| format!("{} has no answer", entry.folder));
     };
-    let own = found(&answer);
     let load = loads(&run.report, &run.plan);
-    let outcome = match (idle(&load), &entry.outcome) {
-        (_, Outcome::Unclear { known: None, .. }) => entry.outcome.clone(),
-        (Some(idle), _) => Outcome::Idle {
-            address: idle.address.clone(),
-        },
-        (None, _) => own,
+    let is_of_target = matches!(entry.outcome, Outcome::Unclear { known: None, .. });
+    let outcome = match is_of_target {
+        true => entry.outcome.clone(),
+        false => found(&answer),
     };
     let steps = answer.steps.iter().map(HeldStep::new).collect();
     let is_same = outcome == entry.outcome && load == entry.load && are_same(steps, &entry.steps);
@@ -199,33 +200,42 @@ fn answers(
     loaded: &Loaded,
     basis: &Basis,
     entries: &[Entry],
-    stated: Option<&End>,
+    stated: Option<&End<Setting>>,
 ) -> Result<Vec<Forms>> {
     let mut all = Vec::new();
     for resumed in 0..=entries.len() {
-        let mut growth = begun(basis, &loaded.plan);
+        let mut policy = begun(basis, &loaded.plan);
         let judged = (0..).zip(entries);
         let judged = judged.filter(|(at, entry)| *at >= resumed || entry.outcome.is_judged());
-        judged.for_each(|(_, entry)| growth.record(&entry.outcome));
-        if let Some(end) = end_of(&growth, stated) {
-            let answer = Answer::new(loaded, basis, &growth, end, entries);
+        judged.for_each(|(_, entry)| policy.record(&entry.setting, &entry.outcome));
+        if let Some(end) = end_of(&policy, stated) {
+            let answer = Answer::new(loaded, basis, &policy, end, entries);
             all.push(answer.forms()?.to_vec());
         }
     }
     Ok(all)
 }
 
+/// The stated end, whose instances are written as the policy has them.
+fn end_of_json(basis: &Basis, end: Value) -> Result<End<Setting>> {
+    Ok(match Policy::new(basis, 0.0) {
+        Policy::One(_) => serde_json::from_value::<End>(end)?.map(alone),
+        Policy::Several(_) => serde_json::from_value::<End<Vec<u32>>>(end)?.map(Setting::new),
+        Policy::Sweep(_) => serde_json::from_value(end)?,
+    })
+}
+
 /// The end of a growth. If its searches do not end it, the stated one counts, if that can be; the outer option is none
 /// if it cannot.
-fn end_of(growth: &Growth, stated: Option<&End>) -> Option<Option<End>> {
-    let wanted = match growth.next() {
+fn end_of(policy: &Policy, stated: Option<&End<Setting>>) -> Option<Option<End<Setting>>> {
+    let wanted = match policy.next() {
         Next::End(end) => return Some(Some(end)),
         Next::Measure(wanted) => wanted,
     };
     let can_be = match stated {
         None => true,
         Some(End::NotSet { instances, .. }) => *instances == wanted.instances,
-        Some(end @ End::Unclear { why, .. }) => *end == growth.out_of_budget(why.clone()),
+        Some(end @ End::Unclear { why, .. }) => *end == policy.out_of_budget(why.clone()),
         Some(End::AtMost | End::NoGain { .. } | End::AtLeast { .. } | End::FailsAtFirst { .. }) => {
             false
         }

@@ -152,7 +152,7 @@ impl<'a> Answer<'a> {
                 text += &format!("\n  {} is invalid: see its report", run.folder);
             }
             if let Some(idle) = idle(&run.load) {
-                text += &format!("\n  {}: {} received no load", run.folder, idle.address);
+                text += &format!("\n  {}: {idle} received no load", run.folder);
             }
         }
         text

@@ -87,7 +87,7 @@ impl<'a> Past<'a> {
 
 #[cfg(test)]
 mod tests {
-    use muster_plan::PublishedPolicy;
+    use muster_plan::{PublishedPolicy, UnitOfLoad};
     use muster_report::RunResult;
     use muster_scale::{Figures, Level, Limit};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
@@ -105,6 +105,7 @@ mod tests {
         stable_within: Micros::from_secs(10),
         improve: Micros::from_secs(5),
         units: 9,
+        adds: UnitOfLoad::Rate,
     };
 
     fn spec() -> PublishedSpec {
