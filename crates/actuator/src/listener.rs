@@ -1,10 +1,12 @@
 //! The sockets on which processes of this machine listen, as Linux lists them (proc(5)).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A protocol of sockets: its files in `/proc/PID/net`, and the state of a socket that takes messages.
+/// A protocol of sockets: its files in `/proc/PID/net`, and the state of a socket that takes messages. Only the first file
+/// may be missing for a process that runs.
 #[derive(Debug)]
 pub(crate) struct Table {
     files: [&'static str; 2],
@@ -13,12 +15,12 @@ pub(crate) struct Table {
 
 /// Connections: the state is `TCP_LISTEN`.
 pub(crate) static TCP: Table = Table {
-    files: ["tcp", "tcp6"],
+    files: ["tcp6", "tcp"],
     listening: "0A",
 };
 /// Datagrams: a bound socket has the state `TCP_CLOSE`, one that is connected another.
 pub(crate) static UDP: Table = Table {
-    files: ["udp", "udp6"],
+    files: ["udp6", "udp"],
     listening: "07",
 };
 
@@ -33,9 +35,13 @@ pub(crate) fn listening_groups(leaders: &BTreeSet<u32>, port: u16, table: &Table
         };
         let process = Path::new("/proc").join(pid.to_string());
         let network = fs::read_link(process.join("ns/net")).unwrap_or_else(|_| process.clone());
-        let of_port = of_networks
-            .entry(network)
-            .or_insert_with(|| sockets(&process, port, table));
+        let of_port = match of_networks.entry(network) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => match sockets(&process, port, table) {
+                Some(sockets) => unread.insert(sockets),
+                None => continue,
+            },
+        };
         if !of_port.is_empty() && held(&process).any(|socket| of_port.contains(&socket)) {
             groups.insert(group);
         }
@@ -56,13 +62,15 @@ fn group_of(pid: u32) -> Option<u32> {
     behind.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Inodes of the sockets that listen on a port, in the network of a process.
-fn sockets(process: &Path, port: u16, table: &Table) -> BTreeSet<u64> {
-    let texts = table.files.iter();
-    let texts = texts.filter_map(|file| fs::read_to_string(process.join("net").join(file)).ok());
-    let listening = |line: &str| listening(line, port, table.listening);
-    let sockets = texts.flat_map(|text| text.lines().filter_map(listening).collect::<Vec<_>>());
-    sockets.collect()
+/// Inodes of the sockets that listen on a port, in the network of a process; none if the process has ended.
+fn sockets(process: &Path, port: u16, table: &Table) -> Option<BTreeSet<u64>> {
+    let read = |file| fs::read_to_string(process.join("net").join(file)).ok();
+    let [of_version_6, of_version_4] = table.files.map(read);
+    // Without IPv6 there is no first file.
+    let texts = [of_version_6.unwrap_or_default(), of_version_4?];
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let sockets = lines.filter_map(|line| listening(line, port, table.listening));
+    Some(sockets.collect())
 }
 
 /// The inode of a line: its second field is the local address, the fourth the state, the tenth the inode.
@@ -106,5 +114,12 @@ mod tests {
         let udp = UdpSocket::bind("[::1]:0").expect("a port");
         let port = udp.local_addr().expect("it is bound").port();
         assert!(listens(own, port, &UDP) && !listens(own, port, &TCP));
+    }
+
+    #[test]
+    fn a_process_that_ended_has_no_list_of_sockets() {
+        let of = |pid: u32| sockets(&Path::new("/proc").join(pid.to_string()), 1, &TCP);
+        assert!(of(std::process::id()).is_some());
+        assert_eq!(of(u32::MAX), None);
     }
 }

@@ -253,11 +253,12 @@ impl ProcessActuator {
 
 impl Actuator for ProcessActuator {
     fn set(&mut self, count: u32, wait: &Wait<'_>) -> Result<(), ActuatorError> {
-        let kept = match std::mem::take(&mut self.is_outdated) {
+        let kept = match self.is_outdated {
             true => 0,
             false => count as usize,
         };
         self.end_beyond(kept, wait)?;
+        self.is_outdated = false;
         while self.instances.len() < count as usize {
             self.add()?;
         }

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use muster_actuator::{ActuatorError, Site, Wait, open};
 use muster_model::Micros;
+use muster_net::Clock;
 use muster_plan::{ActuatorPlan, Endpoint, InstancePorts, Scheme, Variable};
 
 use surroundings::{LONG, NEVER, site};
@@ -29,6 +30,19 @@ fn file(folder: &Path) -> ActuatorPlan {
     ActuatorPlan::Command {
         set: shell(&format!("echo ${{count}} >{}", at.display())),
         actual: shell(&format!("cat {}", at.display())),
+    }
+}
+
+/// The text of a file, once it has that number of lines.
+fn text_of_lines(path: &Path, number: usize) -> String {
+    let clock = Clock::start();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if text.lines().count() >= number && text.ends_with('\n') {
+            return text;
+        }
+        assert!(clock.now() < LONG, "{number} lines are missing: {text:?}");
+        std::thread::yield_now();
     }
 }
 
@@ -170,11 +184,8 @@ fn commands_and_instances_have_the_environment_that_was_set_last() {
     for (value, count, lines) in [("3", 1, 1), ("3", 2, 2), ("5", 1, 3)] {
         actuator.set_environment(&[cpus(value)]);
         actuator.set(count, &wait).unwrap();
-        let text = || fs::read_to_string(&started).unwrap_or_default();
-        while text().lines().count() < lines {
-            std::thread::yield_now();
-        }
-        assert_eq!(text().lines().last(), Some(value));
+        let text = text_of_lines(&started, lines);
+        assert_eq!(text.lines().last(), Some(value));
     }
 }
 
@@ -189,11 +200,7 @@ fn instances_that_a_killed_program_left_are_gone_before_others_start() {
     let wait = Wait::new(LONG, &NEVER);
     let mut killed = open(&plan, site(folder.path())).unwrap();
     killed.set(2, &wait).unwrap();
-    let started = || fs::read_to_string(&pids).unwrap_or_default();
-    while started().lines().count() < 2 {
-        std::thread::yield_now();
-    }
-    let before = started();
+    let before = text_of_lines(&pids, 2);
     // A kill runs no destructor.
     std::mem::forget(killed);
     let record = folder.path().join("target.json");

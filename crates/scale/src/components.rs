@@ -96,15 +96,21 @@ impl ComponentGrowth {
         }
     }
 
-    /// Number of further searches, if each component grows to its most.
+    /// The most further searches, if each is judged. Before an instance helps, one of each other component is tried and
+    /// put back.
     pub fn further(&self) -> u32 {
         if self.end.is_some() {
             return 0;
         }
         let sizes = self.last_sizes();
         let limits = self.spec.limits.iter().zip(&sizes);
-        let left: u32 = limits.map(|(of, size)| of.most.saturating_sub(*size)).sum();
-        left + u32::from(self.kept.is_empty())
+        let left = limits.map(|(of, size)| of.most.saturating_sub(*size));
+        let open: Vec<u32> = left.filter(|left| *left > 0).collect();
+        let number = open.len() as u32;
+        // All stay open until each has one instance left; then they close one after the other.
+        let until_last = number * (open.iter().sum::<u32>() - number);
+        let most = until_last + number * (number + 1) / 2;
+        most - self.tried as u32 + u32::from(self.kept.is_empty())
     }
 
     /// The end for want of time, with what is known of the instances under way.

@@ -37,7 +37,12 @@ fn grow(
         match growth.next() {
             Next::End(end) => return (growth, end),
             Next::Measure(wanted) => {
-                growth.record(&searched(capacity(&wanted.instances.sizes), wanted.first));
+                let before = growth.further();
+                let outcome = searched(capacity(&wanted.instances.sizes), wanted.first);
+                growth.record(&outcome);
+                let is_fewer = growth.further() < before;
+                let is_found = matches!(outcome, Outcome::Found(_));
+                assert!(is_fewer || !is_found, "each search counts: {growth:?}");
             }
         }
     }
@@ -138,7 +143,7 @@ fn instances_that_cannot_be_judged_end_the_growth() {
         limits: vec![LIMITS; 2],
         first: 50.0,
     });
-    assert_eq!(growth.further(), 7);
+    assert_eq!(growth.further(), 12);
     growth.record(&searched(200.0, 50.0));
     let idle = Outcome::Idle {
         address: "127.0.0.1:2".to_owned(),

@@ -68,8 +68,8 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
     let lengths = StepLengths::new(&loaded.plan, plan.hold);
     if args.resume.is_none() && plan.policy == ScalePolicy::Muster {
         // Before anything is written.
-        let searches = Policy::new(&Basis::new(&plan), 0.0).further();
-        Budget::new(args.budget, Micros::ZERO, searches, lengths)?;
+        let policy = Policy::new(&Basis::new(&plan), 0.0);
+        budget(args, Micros::ZERO, &policy, lengths)?;
     }
     let folder = folder(args, &loaded)?;
     // Before the actuator: whatever another growth left is not touched.
@@ -191,7 +191,7 @@ impl Growing<'_> {
         let earlier_s = entries.last().map_or(0.0, Entry::ended_s);
         let spent = entries.iter().map(|entry| entry.took_s).sum();
         let spent = Micros::from_secs_f64(spent);
-        let mut budget = Budget::new(self.args.budget, spent, policy.further(), self.lengths)?;
+        let mut budget = budget(self.args, spent, policy, self.lengths)?;
         // Before there are instances, which need the machine as well.
         let ceiling = ceiling(&self.args.calibration, &self.loaded.plan, Dimension::Rate);
         loop {
@@ -221,7 +221,7 @@ impl Growing<'_> {
                     }));
                 }
             }
-            outcome::say(&format!("{} are ready", self.basis.in_words(&setting)));
+            outcome::say(&self.basis.ready_in_words(&setting));
             let loaded = self.loaded(target, &setting, &search)?;
             let run_s = earlier_s + self.clock.now().as_secs_f64();
             let number = entries.len() + 1;
@@ -236,7 +236,7 @@ impl Growing<'_> {
             let took = self.clock.now() - begun;
             budget.spend(took);
             let entry = Entry {
-                outcome: as_expected(there, &entry),
+                outcome: as_expected(there, &entry, &self.basis),
                 began_s: earlier_s + begun.as_secs_f64(),
                 took_s: took.as_secs_f64(),
                 ..entry.later(run_s)
@@ -367,6 +367,22 @@ impl Growing<'_> {
     }
 }
 
+/// The budget of what is left of a policy, after `spent` went to earlier searches.
+fn budget(
+    args: &ScaleArgs,
+    spent: Micros,
+    policy: &Policy,
+    lengths: StepLengths,
+) -> Result<Budget> {
+    Budget::new(
+        args.budget,
+        spent,
+        policy.further(),
+        lengths,
+        policy.fewer(),
+    )
+}
+
 /// The policy before its first search.
 fn begun(basis: &Basis, plan: &Plan) -> Policy {
     Policy::new(basis, plan.stated_rate() * FROM)
@@ -399,24 +415,28 @@ fn found(answer: &CapacityReport) -> Outcome {
 }
 
 /// The outcome of a search, unless an instance that counted as ready has ended since.
-fn as_expected(there: Result<Vec<u32>>, searched: &Entry) -> Outcome {
-    match wrong_number(there, &searched.setting.sizes) {
+fn as_expected(there: Result<Vec<u32>>, searched: &Entry, basis: &Basis) -> Outcome {
+    match wrong_number(there, &searched.setting.sizes, basis) {
         Some(why) => Outcome::Unclear { why, known: None },
         None => searched.outcome.clone(),
     }
 }
 
-/// The fault in the number of instances that were ready in the end; none if it was the wanted one.
-fn wrong_number(there: Result<Vec<u32>>, wanted: &[u32]) -> Option<String> {
-    match there {
-        Err(error) => Some(error.to_string()),
-        Ok(there) if there == wanted => None,
-        Ok(there) => Some(format!(
-            "{} of {} instances were ready in the end",
-            there.iter().sum::<u32>(),
-            wanted.iter().sum::<u32>()
-        )),
-    }
+/// The fault in the numbers of instances that were ready in the end; none if each was the wanted one.
+fn wrong_number(there: Result<Vec<u32>>, wanted: &[u32], basis: &Basis) -> Option<String> {
+    let there = match there {
+        Err(error) => return Some(error.to_string()),
+        Ok(there) => there,
+    };
+    let mut numbers = there.iter().zip(wanted).zip(&basis.components);
+    let ((there, wanted), component) = numbers.find(|((there, wanted), _)| there != wanted)?;
+    let of = match &component.name[..] {
+        "" => String::new(),
+        name => format!(" of {name}"),
+    };
+    Some(format!(
+        "{there} of {wanted} instances{of} were ready in the end"
+    ))
 }
 
 fn outcome_of(end: &SearchEnd, generator: Option<&CapacityCeiling>) -> Outcome {
@@ -467,6 +487,7 @@ mod tests {
     use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
     use muster_report::{CapacityStep, Step};
 
+    use super::log::Component;
     use super::*;
 
     const KNOWN: Interval = Interval {
@@ -586,10 +607,33 @@ mod tests {
             load: Vec::new(),
             steps: Vec::new(),
         };
-        for there in [Ok(vec![1, 1]), Err(anyhow!("interrupted"))] {
-            let outcome = as_expected(there, &searched);
-            assert!(matches!(outcome, Outcome::Unclear { .. }), "{outcome:?}");
+        let component = |name: &str| Component {
+            name: name.to_owned(),
+            least: 1,
+            most: 2,
+            price: None,
+        };
+        let basis = Basis {
+            components: vec![component("adapter"), component("registry")],
+            sweep: None,
+            published: None,
+        };
+        for (there, expected) in [
+            (
+                Ok(vec![1, 2]),
+                "1 of 2 instances of adapter were ready in the end",
+            ),
+            (
+                Ok(vec![2, 0]),
+                "0 of 1 instances of registry were ready in the end",
+            ),
+            (Err(anyhow!("interrupted")), "interrupted"),
+        ] {
+            let outcome = as_expected(there, &searched, &basis);
+            let (why, known) = (expected.to_owned(), None);
+            assert_eq!(outcome, Outcome::Unclear { why, known });
         }
-        assert_eq!(as_expected(Ok(vec![2, 1]), &searched), searched.outcome);
+        let as_wanted = as_expected(Ok(vec![2, 1]), &searched, &basis);
+        assert_eq!(as_wanted, searched.outcome);
     }
 }

@@ -28,11 +28,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
         outcome::say(&format!("NOT VERIFIED: {CERTIFICATE} is missing"));
         return Ok(outcome::FAIL);
     }
-    let mut checked = check(&files, env!("CARGO_PKG_VERSION"))
-        .with_context(|| format!("verify {}", args.folder.display()))?;
-    checked
-        .faults
-        .extend(capacity::faults(&args.folder, &files));
+    let mut checked = checked(&args.folder, &files)?;
     let signature = files.get(SIGNATURE);
     if let Some(key) = &key {
         match signature {

@@ -71,8 +71,15 @@ fn components(view: &View<'_>, platform: &PlatformPlan) -> Option<Vec<ComponentP
     if all.len() < listed.len() {
         return None;
     }
+    let has_prices = all.iter().any(|of| of.price.is_some());
     for (place, view) in listed.iter().enumerate() {
         let name = &all[place].name;
+        if has_prices && all[place].price.is_none() {
+            return view.refuse(
+                format!("`{name}` has no `price`, and another component has one"),
+                "add `price: ...`, or remove that of the others",
+            );
+        }
         if all[..place].iter().any(|other| other.name == *name) {
             let what = format!("another component is named `{name}`");
             return view.refuse_at("name", what, "a name for each component");

@@ -203,7 +203,10 @@ impl Capacity {
         if let Some(added) = &self.addition {
             text += &format!(
                 "; one more {} adds {}/s: {}",
-                added.components.join(" and "),
+                match &added.components[..] {
+                    [only] => only.clone(),
+                    all => format!("of each of {}", all.join(" and ")),
+                },
                 signed(added.gain_per_s),
                 if added.has_helped { "kept" } else { "put back" }
             );
@@ -280,9 +283,14 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// `scale.json`.
+    pub(super) fn json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
     /// `scale.json`, `scale.html` and `scale.csv`.
     pub(super) fn forms(&self) -> Result<[(&'static str, String); 3]> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
+        let text = self.json()?;
         let page = scale_html(self.title(), self.words(), text.clone());
         Ok([
             ("scale.json", text),
@@ -356,7 +364,11 @@ fn concluded(
                     outcome::INVALID
                 }
             };
-            (code, end_words(end.as_ref(), &most))
+            let without_help = match found {
+                Found::One { .. } => "the last ones",
+                Found::Several { .. } | Found::Sweep { .. } => "further ones",
+            };
+            (code, end_words(end.as_ref(), &most, without_help))
         }
     }
 }
@@ -380,11 +392,11 @@ fn of_sweep(capacities: &[Capacity], unmeasured: &[Unmeasured]) -> (u8, String) 
     (code, words)
 }
 
-/// The end of a growth whose last instances were `most`, in words.
-fn end_words(end: Option<&End<String>>, most: &str) -> String {
+/// The end of a growth whose last instances were `most`, in words. `without_help` are those that did not help.
+fn end_words(end: Option<&End<String>>, most: &str, without_help: &str) -> String {
     match end {
         Some(End::AtMost) => format!("measured up to {most}, the limit of the scenario"),
-        Some(End::NoGain { .. }) => format!("measured up to {most}; further ones did not help"),
+        Some(End::NoGain { .. }) => format!("measured up to {most}; {without_help} did not help"),
         Some(End::FailsAtFirst { rate }) => format!(
             "the SLOs fail at {}/s, the lowest rate",
             figure::rate(*rate)
@@ -394,7 +406,7 @@ fn end_words(end: Option<&End<String>>, most: &str) -> String {
             rate,
             bound,
         }) => format!(
-            "{instances} carry at least {}/s, {}",
+            "at least {}/s with {instances}, {}",
             figure::rate(*rate),
             bound.as_deref().unwrap_or("the highest rate tried")
         ),

@@ -65,7 +65,8 @@ pub(super) struct Budget {
 
 impl Budget {
     /// The budget of `searches` further ones, after `spent` went to earlier ones. Without a given one, it is ten
-    /// minutes, or half as much again as the searches need at least if that is more.
+    /// minutes, or half as much again as the searches need at least if that is more. `fewer` says in the error how to need
+    /// fewer of them.
     ///
     /// # Errors
     /// If the given budget is too short for that number of searches.
@@ -74,14 +75,15 @@ impl Budget {
         spent: Micros,
         searches: u32,
         lengths: StepLengths,
+        fewer: &str,
     ) -> Result<Self> {
         let of_search = lengths.of_search();
         let needed = Micros(of_search.get().saturating_mul(u64::from(searches)));
         let left = match given {
             None => USUAL.max(Micros(needed.get() / 2 * 3)),
             Some(whole) if whole < spent + needed => bail!(
-                "search {searches} numbers of instances within --budget {}: they take at least {}{}; give more, or lower \
-                 `scale.instances.max`",
+                "make {searches} further {} within --budget {}: this takes at least {}{}; give more, or {fewer}",
+                if searches == 1 { "search" } else { "searches" },
                 figure::clock(whole),
                 figure::clock(needed),
                 match spent {
@@ -128,6 +130,7 @@ impl Budget {
 mod tests {
     use super::*;
 
+    const FEWER: &str = "lower `scale.instances.max`";
     const LENGTHS: StepLengths = StepLengths {
         short: Micros::from_secs(2),
         long: Micros::from_secs(6),
@@ -137,7 +140,7 @@ mod tests {
     fn a_budget_too_short_for_all_searches_is_refused_with_what_they_take() {
         let budget = |seconds, spent| {
             let given = Some(Micros::from_secs(seconds));
-            Budget::new(given, Micros::from_secs(spent), 3, LENGTHS)
+            Budget::new(given, Micros::from_secs(spent), 3, LENGTHS, FEWER)
         };
         let error = budget(300, 0).expect_err("three take 309 s").to_string();
         assert!(error.contains("5:00") && error.contains("5:09"), "{error}");
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn a_search_may_take_what_the_others_do_not_need_and_a_fair_share_at_the_least() {
         let given = Some(Micros::from_secs(600));
-        let mut budget = Budget::new(given, Micros::ZERO, 3, LENGTHS).expect("it is enough");
+        let mut budget = Budget::new(given, Micros::ZERO, 3, LENGTHS, FEWER).expect("it is enough");
         assert_eq!(
             budget.share(3),
             Ok(Micros::from_secs(291)),
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_budget_that_is_not_given_suffices() {
         let whole = |searches| {
-            let budget = Budget::new(None, Micros::ZERO, searches, LENGTHS);
+            let budget = Budget::new(None, Micros::ZERO, searches, LENGTHS, FEWER);
             budget.expect("a budget").share(1)
         };
         assert_eq!(whole(1), Ok(USUAL));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_judge::capacity::{Outcome as StepOutcome, Phase};
-use muster_model::Micros;
+use muster_model::{Micros, figure};
 use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy, SweepPlan};
 use muster_report::CapacityStep;
 use muster_result::{Header, encoded, sha256};
@@ -178,7 +178,7 @@ impl Basis {
     pub(super) fn in_words(&self, setting: &Setting) -> String {
         let all = self.components.iter().zip(&setting.sizes);
         let all = all.map(|(of, size)| match &of.name[..] {
-            "" => format!("{size} instances"),
+            "" => instances_in_words(*size),
             name => format!("{name} {size}"),
         });
         let mut words: Vec<String> = all.collect();
@@ -187,6 +187,17 @@ impl Basis {
         let variables = environment.into_iter().flatten();
         words.extend(variables.map(|of| format!("{}={}", of.name, of.value)));
         words.join(", ")
+    }
+
+    /// The line on instances that are ready.
+    pub(super) fn ready_in_words(&self, setting: &Setting) -> String {
+        let words = self.in_words(setting);
+        let is_plain = self.sweep.is_none() && self.components.iter().all(|of| of.name.is_empty());
+        match (is_plain, &setting.sizes[..]) {
+            (true, [1]) => format!("{words} is ready"),
+            (true, _) => format!("{words} are ready"),
+            (false, _) => format!("ready: {words}"),
+        }
     }
 
     /// The name of the folder of a search, behind its number.
@@ -198,6 +209,11 @@ impl Basis {
         });
         all.collect::<Vec<_>>().join("-")
     }
+}
+
+/// A number of instances in words: `1 instance`, `2 instances`.
+pub(super) fn instances_in_words(number: u32) -> String {
+    figure::number_of(u64::from(number), "instance")
 }
 
 impl Head {

@@ -77,6 +77,15 @@ impl Policy {
         }
     }
 
+    /// The change of the scenario that makes the searches fewer.
+    pub(super) fn fewer(&self) -> &'static str {
+        match self {
+            Self::One(_) => "lower `scale.instances.max`",
+            Self::Several(_) => "lower `scale.components[].instances.max`",
+            Self::Sweep(_) => "give `scale.sweep` fewer cells",
+        }
+    }
+
     /// The end for want of time.
     pub(super) fn out_of_budget(&self, why: String) -> End<Setting> {
         match self {

@@ -14,9 +14,9 @@ use muster_model::{Dimension, Micros, figure};
 use muster_net::Clock;
 use muster_plan::{Ack, AddedLoad, FleetPlan, Plan, PublishedPolicy, UnitOfLoad};
 use muster_result::PublishedGrowth;
-use muster_scale::{Level, Published, PublishedSpec, Seconds};
+use muster_scale::{Level, Published, PublishedSpec, Seconds, Setting};
 
-use self::answer::{Answer, End};
+use self::answer::{Answer, End, Terms};
 pub(super) use self::journal::Entry;
 use self::journal::{Journal, Ran};
 use self::past::Past;
@@ -154,7 +154,10 @@ pub(super) fn grow(
     };
     let entries = runs.journal.entries()?;
     let past = Past::new(&entries);
-    let terms = (*parameters, only.price);
+    let terms = Terms {
+        policy: *parameters,
+        price: only.price,
+    };
     let answer = Answer::new(growing.loaded, terms, end, &past);
     write_whole(&growing.folder.join("scale.json"), &answer.json()?)?;
     outcome::say(&answer.words());
@@ -180,7 +183,8 @@ pub(super) fn answer_again(
         (None, Some(End::Limit { .. })) => bail!("its policy did not come to an end"),
         (None, stated) => stated,
     };
-    Answer::new(loaded, (policy, basis.only()?.price), end, &past).json()
+    let price = basis.only()?.price;
+    Answer::new(loaded, Terms { policy, price }, end, &past).json()
 }
 
 /// Runs that ended, by the journal.
@@ -253,7 +257,8 @@ impl Runs<'_> {
                     return Ok(Some(End::NotSet { instances, why }));
                 }
             }
-            outcome::say(&format!("{instances} instances are ready"));
+            let setting = Setting::new(vec![instances]);
+            outcome::say(&growing.basis.ready_in_words(&setting));
             let Some(lasts) = self.lasts(&policy, begun) else {
                 return unclear(OUT_OF_BUDGET);
             };
@@ -314,7 +319,7 @@ impl Runs<'_> {
     fn fault(&self, target: &mut Target, instances: u32) -> Option<String> {
         let anyway = AtomicBool::new(false);
         let there = target.actual(&Wait::new(self.growing.plan.timeout, &anyway));
-        wrong_number(there, &[instances])
+        wrong_number(there, &[instances], &self.growing.basis)
     }
 
     /// The reason of a run that ended before the policy.

@@ -41,6 +41,7 @@ pub(crate) fn is_in(folder: &Path) -> bool {
 pub(crate) fn grown(folder: &Path) -> Result<Grown> {
     let (head, journal) = Log::read(folder)?;
     let unreadable = |why: String| anyhow!("read the journal: {why}");
+    let stated = Stated(folder);
     match head.basis.published {
         None => {
             let entries: Vec<Entry> = parse(&journal).map_err(unreadable)?;
@@ -50,13 +51,23 @@ pub(crate) fn grown(folder: &Path) -> Result<Grown> {
                 let run = runs.iter().find(|run| run.name == entry.folder);
                 faults.extend(entry_fault(entry, run, folder, &head.plan));
             }
-            let answers = |loaded: &Loaded, stated: Option<Value>| {
-                let stated = stated
-                    .map(|end| end_of_json(&head.basis, end))
-                    .transpose()?;
-                answers(loaded, &head.basis, &entries, stated.as_ref())
+            let follows = |loaded: &Loaded, end: Option<Value>| {
+                let end = end.map(|end| end_of_json(&head.basis, end)).transpose()?;
+                let starts = starts(&entries);
+                let policies = starts.map(|start| resumed(&head.basis, loaded, &entries, start));
+                for policy in policies {
+                    let Some(end) = end_of(&policy, end.as_ref()) else {
+                        continue;
+                    };
+                    let answer = Answer::new(loaded, &head.basis, &policy, end, &entries);
+                    if stated.has("scale.json", &answer.json()?) {
+                        let forms = answer.forms()?;
+                        return Ok(forms.iter().all(|(name, text)| stated.has(name, text)));
+                    }
+                }
+                Ok(false)
             };
-            faults.extend(answer_fault(folder, &runs, answers)?);
+            faults.extend(answer_fault(&stated, &runs, follows)?);
             Ok(Grown::new(runs, faults))
         }
         Some(_) => {
@@ -74,11 +85,11 @@ pub(crate) fn grown(folder: &Path) -> Result<Grown> {
                     ));
                 }
             }
-            let answers = |loaded: &Loaded, stated| {
-                let answer = published::answer_again(loaded, &head.basis, &entries, stated)?;
-                Ok(vec![vec![("scale.json", answer)]])
+            let follows = |loaded: &Loaded, end| {
+                let answer = published::answer_again(loaded, &head.basis, &entries, end)?;
+                Ok(stated.has("scale.json", &answer))
             };
-            faults.extend(answer_fault(folder, &runs, answers)?);
+            faults.extend(answer_fault(&stated, &runs, follows)?);
             Ok(Grown::new(runs, faults))
         }
     }
@@ -151,32 +162,41 @@ fn are_same(mut own: Vec<HeldStep>, stated: &[HeldStep]) -> bool {
     own == stated
 }
 
-/// Files of an answer by their names.
-type Forms = Vec<(&'static str, String)>;
+/// The answer as its folder has it.
+struct Stated<'a>(&'a Path);
 
-/// The fault of `scale.json` and its page, if they are none of the answers that the journal can give.
+impl Stated<'_> {
+    fn read(&self, name: &str) -> Result<String> {
+        let path = self.0.join(name);
+        fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))
+    }
+
+    /// Returns whether the file of this name has this text.
+    fn has(&self, name: &str, text: &str) -> bool {
+        self.read(name).is_ok_and(|stated| stated == text)
+    }
+}
+
+/// The fault of `scale.json` and its other forms, if they do not follow from the journal with the stated end.
 fn answer_fault<E: DeserializeOwned>(
-    folder: &Path,
+    stated: &Stated<'_>,
     runs: &[Run],
-    answers: impl Fn(&Loaded, Option<E>) -> Result<Vec<Forms>>,
+    follows: impl Fn(&Loaded, Option<E>) -> Result<bool>,
 ) -> Result<Option<String>> {
     let first = runs.first().context(
         "find a run with a result: none of the growth has one, so that there is nothing to verify",
     )?;
-    let read = |name: &str| {
-        let path = folder.join(name);
-        fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))
-    };
-    let stated: Value = serde_json::from_str(&read("scale.json")?).context("read scale.json")?;
+    let answer = stated.read("scale.json")?;
+    let answer: Value = serde_json::from_str(&answer).context("read scale.json")?;
     let refused = || {
         Ok(Some(
             "scale.json does not follow from the journal".to_owned(),
         ))
     };
-    let Ok(end) = serde_json::from_value(stated["end"].clone()) else {
+    let Ok(end) = serde_json::from_value(answer["end"].clone()) else {
         return refused();
     };
-    let sha256 = stated["scenario_sha256"].as_str().unwrap_or_default();
+    let sha256 = answer["scenario_sha256"].as_str().unwrap_or_default();
     let mut digests = runs.iter().map(|run| run.report.scenario_sha256.as_deref());
     if !digests.any(|digest| digest == Some(sha256)) {
         return refused();
@@ -186,34 +206,27 @@ fn answer_fault<E: DeserializeOwned>(
         sha256: sha256.to_owned(),
         decider: Decider::Scenario,
     };
-    let is_stated =
-        |(name, text): &(&'static str, String)| read(name).is_ok_and(|stated| stated == *text);
-    match answers(&loaded, end) {
-        Ok(answers) if answers.iter().any(|forms| forms.iter().all(is_stated)) => Ok(None),
-        Ok(_) | Err(_) => refused(),
+    match follows(&loaded, end) {
+        Ok(true) => Ok(None),
+        Ok(false) | Err(_) => refused(),
     }
 }
 
-/// The answers that a journal can give: a search that was not judged counts until the next `--resume`, which the journal
-/// does not have.
-fn answers(
-    loaded: &Loaded,
-    basis: &Basis,
-    entries: &[Entry],
-    stated: Option<&End<Setting>>,
-) -> Result<Vec<Forms>> {
-    let mut all = Vec::new();
-    for resumed in 0..=entries.len() {
-        let mut policy = begun(basis, &loaded.plan);
-        let judged = (0..).zip(entries);
-        let judged = judged.filter(|(at, entry)| *at >= resumed || entry.outcome.is_judged());
-        judged.for_each(|(_, entry)| policy.record(&entry.setting, &entry.outcome));
-        if let Some(end) = end_of(&policy, stated) {
-            let answer = Answer::new(loaded, basis, &policy, end, entries);
-            all.push(answer.forms()?.to_vec());
-        }
-    }
-    Ok(all)
+/// The entries at which the last `--resume` may have begun, which the journal does not have. Only those behind a search
+/// that was not judged make a difference.
+fn starts(entries: &[Entry]) -> impl Iterator<Item = usize> {
+    let behind = (1..).zip(entries);
+    let behind = behind.filter(|(_, entry)| !entry.outcome.is_judged());
+    std::iter::once(0).chain(behind.map(|(start, _)| start))
+}
+
+/// The policy in the end, if the last `--resume` began at the entry `start`: searches before it count if they were judged.
+fn resumed(basis: &Basis, loaded: &Loaded, entries: &[Entry], start: usize) -> Policy {
+    let mut policy = begun(basis, &loaded.plan);
+    let counted = (0..).zip(entries);
+    let counted = counted.filter(|(at, entry)| *at >= start || entry.outcome.is_judged());
+    counted.for_each(|(_, entry)| policy.record(&entry.setting, &entry.outcome));
+    policy
 }
 
 /// The stated end, whose instances are written as the policy has them.

@@ -11,6 +11,7 @@ use super::journal::Ran;
 use super::past::{Line, Past};
 use crate::commands::scale::addresses::idle;
 use crate::commands::scale::answer::{AnswerHead, price_per_million};
+use crate::commands::scale::log::instances_in_words;
 use crate::outcome;
 use crate::scenario_file::Loaded;
 
@@ -40,6 +41,15 @@ pub(in crate::commands::scale) enum End {
         /// The reason.
         why: String,
     },
+}
+
+/// Terms of a growth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// Parameters of the published test.
+    pub(super) policy: PublishedPolicy,
+    /// Price of an instance for an hour.
+    pub(super) price: Option<f64>,
 }
 
 /// The answer, as `scale.json` holds it.
@@ -82,13 +92,13 @@ struct Capacity<'a> {
 impl<'a> Answer<'a> {
     pub(super) fn new(
         loaded: &'a Loaded,
-        (policy, price): (PublishedPolicy, Option<f64>),
+        terms: Terms,
         end: Option<End>,
         past: &'a Past<'a>,
     ) -> Self {
         let mut capacities: Vec<Capacity<'_>> = Vec::new();
         for of in past.lines().iter().filter(|of| of.line.is_stable) {
-            let capacity = Capacity::of(of, price);
+            let capacity = Capacity::of(of, terms.price);
             capacities.retain(|it| it.instances != capacity.instances);
             capacities.push(capacity);
         }
@@ -111,7 +121,7 @@ impl<'a> Answer<'a> {
         Self {
             head: AnswerHead::new(SCHEMA, loaded, result),
             exit_code,
-            policy,
+            policy: terms.policy,
             end,
             capacities,
             lines: past.lines(),
@@ -132,8 +142,8 @@ impl<'a> Answer<'a> {
         let mut text = format!("{}  {}", self.head.title(), self.end_words());
         for of in &self.capacities {
             text += &format!(
-                "\n  {:>3} instances  {:>3} units of load, {}/s received; {}/s an instance",
-                of.instances,
+                "\n  {:>13}  {:>3} units of load, {}/s received; {}/s an instance",
+                instances_in_words(of.instances),
                 of.units,
                 figure::rate(of.summed.received_per_s),
                 figure::rate(of.per_instance),
@@ -167,10 +177,16 @@ impl<'a> Answer<'a> {
                 limit: Limit::Instances,
             }) => "all instances are there, the limit of the scenario".to_owned(),
             Some(End::NotSet { instances, why }) => {
-                format!("the target cannot be set to {instances} instances: {why}")
+                format!(
+                    "the target cannot be set to {}: {why}",
+                    instances_in_words(*instances)
+                )
             }
             Some(End::Unclear { instances, why }) => {
-                format!("{instances} instances could not be judged: {why}")
+                format!(
+                    "{} could not be judged: {why}",
+                    instances_in_words(*instances)
+                )
             }
             None => "interrupted; go on with --resume".to_owned(),
         }

@@ -92,7 +92,7 @@ mod tests {
     use muster_scale::{Figures, Level, Limit};
     use muster_scenario::{NoFiles, Overrides, Source, parse};
 
-    use super::super::answer::{Answer, End};
+    use super::super::answer::{Answer, End, Terms};
     use super::*;
     use crate::outcome;
     use crate::scenario_file::Loaded;
@@ -247,7 +247,11 @@ mod tests {
         ] {
             let past = Past::new(&entries[..cut]);
             let end = past.policy(spec()).end().map(|limit| End::Limit { limit });
-            let answer = Answer::new(&loaded, (POLICY, None), end, &past);
+            let terms = Terms {
+                policy: POLICY,
+                price: None,
+            };
+            let answer = Answer::new(&loaded, terms, end, &past);
             assert_eq!(answer.exit_code(), code, "{}", answer.words());
             let json = serde_json::to_value(&answer).expect("JSON");
             let found = json["capacities"].as_array().expect("capacities").iter();
