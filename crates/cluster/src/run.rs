@@ -83,7 +83,7 @@ pub fn carry_out(
             run.conductor.interrupt(clock.now());
         }
         run.watch(clock.now());
-        if let Some(order) = run.steer(clock.now(), observer) {
+        if let Some(order) = run.steer(&clock, observer) {
             agents.order(order);
         }
         if let Some(channel) = &mut channel {
@@ -364,7 +364,8 @@ impl Run {
     }
 
     /// Asks the observer for load; the order that brings it.
-    fn steer(&mut self, now: Micros, observer: &mut dyn Observer) -> Option<Order> {
+    fn steer(&mut self, clock: &Clock, observer: &mut dyn Observer) -> Option<Order> {
+        let now = clock.now();
         if self.conductor.phase(now) != Phase::Measure {
             return None;
         }
@@ -373,7 +374,8 @@ impl Run {
             Steer::Hold(hold) => Some(Order::Hold(hold)),
             Steer::Activate(share) => Some(Order::Activate(share)),
             Steer::End => {
-                self.conductor.end(now);
+                // The observer may have waited for a disk: agents have to hear of the end before it comes.
+                self.conductor.end(clock.now());
                 None
             }
         }

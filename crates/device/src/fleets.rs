@@ -22,6 +22,8 @@ pub struct Fleets<C> {
     /// The class of each link.
     of_links: Vec<u8>,
     queues: usize,
+    /// True if some devices make connection attempts by a schedule.
+    have_attempts: bool,
     /// Start of the warm-up, once that is known.
     origin: Option<Micros>,
 }
@@ -61,6 +63,7 @@ impl<C> Fleets<C> {
             places: vec![None; streams],
             of_links: Vec::new(),
             queues: 0,
+            have_attempts: false,
             origin: None,
         }
     }
@@ -79,6 +82,7 @@ impl<C> Fleets<C> {
                 stream_index,
             });
         }
+        self.have_attempts |= class.streams.iter().any(ClassStream::is_connect);
         let first_queue = self.queues;
         self.queues += class.links.len() * class.streams.len();
         self.of_links.extend(class.links.clone().map(|_| index));
@@ -98,6 +102,12 @@ impl<C> Fleets<C> {
     /// The first message is due at `origin`.
     pub(crate) fn start(&mut self, origin: Micros) {
         self.origin = Some(origin);
+    }
+
+    /// True if some devices make connection attempts by a schedule.
+    #[inline]
+    pub(crate) fn have_attempts(&self) -> bool {
+        self.have_attempts
     }
 
     /// True once the run has begun for a link that connects by a schedule: it then has no other turns.

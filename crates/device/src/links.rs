@@ -108,6 +108,11 @@ impl Link {
         self.is_renewing
     }
 
+    /// True if a try to connect is under way.
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Opening(_) | State::Handshaking)
+    }
+
     /// True if it is not connected, and no try is under way.
     pub(crate) fn may_connect(&self) -> bool {
         matches!(self.state, State::Down | State::Resting | State::BackOff)

@@ -25,5 +25,5 @@ pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
 pub use self::fair_share::idle_address;
 pub use self::margin::{Batch, Margin, Observed};
-pub use self::search::Search;
+pub use self::search::{Contradiction, Search};
 pub use self::spec::{SearchError, SearchSpec};

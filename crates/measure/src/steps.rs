@@ -163,7 +163,7 @@ impl Closing<'_> {
             gathered,
             sums,
             ledgers: PerCohort::default(),
-            commands: self.step_of_commands(whole.stream, (step.from, step.until)),
+            commands: self.step_of_commands(whole.stream, step.from..step.until),
             receptions: None,
         };
         let mut ledger = self.ledger(&closed, track, Cohort::Measured);

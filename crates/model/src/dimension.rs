@@ -57,9 +57,8 @@ impl Dimension {
     /// The remedy where the highest load that may be tried passes.
     pub const fn beyond(self) -> &'static str {
         match self {
-            Self::Rate | Self::Commands | Self::Payload | Self::Connects => {
-                "try a higher one with --to"
-            }
+            Self::Rate | Self::Commands | Self::Connects => "try a higher one with --to",
+            Self::Payload => "try a higher one with --to, up to the largest payload",
             Self::Devices => "give the scenario more devices, and --to if it is set",
         }
     }

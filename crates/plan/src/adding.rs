@@ -72,7 +72,11 @@ impl Plan {
         } else {
             self.check_streams(dimension)?;
         }
-        if self.stated_load(dimension) == 0.0 {
+        let is_of_messages = matches!(
+            dimension,
+            Dimension::Rate | Dimension::Devices | Dimension::Payload
+        );
+        if is_of_messages && self.stated_rate() == 0.0 || self.stated_load(dimension) == 0.0 {
             return Err(lacking(dimension).to_owned());
         }
         match dimension {

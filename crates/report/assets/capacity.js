@@ -114,7 +114,7 @@ function responseCurve() {
   if (report.steps.length === 0) return card("Response curve", null, el("p", { class: "hint" }, "No step was held."));
   const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step that passed or failed. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
   page.append(place);
-  const leg = legs[Object.keys(legs).find((key) => report.steps.some((step) => step.figures.latency[key]))];
+  const leg = legs[Object.keys(legs).find((key) => report.steps.some((step) => step.figures.latency[key]))] ?? Object.values(legs).at(-1);
   const percentile = (name, key, color, dash) => ({ name, color, dash, of: (step) => dueOf(step, key) });
   curve(place, capital(leg), "percentiles of all due, against the offered load", { format: time, log: true, height: 320, limits: latencyLimits(leg), lines: [
     percentile("p50", "p50_us", "--p50"), percentile("p90", "p90_us", "--p90"), percentile("p99", "p99_us", "--p99"), percentile("p99.9", "p99_9_us", "--p999", [4, 3]),

@@ -19,9 +19,13 @@ impl<P: Session, S: Sink> Shard<P, S> {
     pub fn take_due(&mut self, now: Micros) -> Option<u32> {
         let link = self.traffic.take_due(&self.links, now)?;
         self.wake(link, now);
-        let is_attempt = ConnectAttempt::of(&mut self.traffic, link).is_some();
-        if is_attempt && self.links.renew(link) {
-            self.retry(link, now);
+        if let Some(attempt) = ConnectAttempt::of(&mut self.traffic, link) {
+            let is_connecting = self.links.get(link).is_connecting();
+            if is_connecting && !attempt.has_begun() {
+                attempt.miss(now);
+            } else if self.links.renew(link) {
+                self.retry(link, now);
+            }
         }
         Some(link)
     }

@@ -20,11 +20,26 @@ impl<'a, P: Session, S: Sink> ConnectAttempt<'a, P, S> {
     /// The attempt on a link; none if no attempt waits there.
     pub(crate) fn of(traffic: &'a mut Traffic<P, S>, link: u32) -> Option<Self> {
         let fleets = &traffic.fleets;
+        if !fleets.have_attempts() {
+            return None;
+        }
         let streams = fleets.class(link).streams.iter();
         let mut queues = streams.zip(fleets.first_queue(link)..);
         let (_, queue) = queues.find(|(stream, _)| stream.is_connect())?;
         let id = traffic.messages.first_queued(queue)?;
         Some(Self { traffic, id })
+    }
+
+    /// True once its connection has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.traffic.messages.get(self.id).sent.is_some()
+    }
+
+    /// Sheds an attempt that is not made: its link was connecting for another reason when it was due.
+    pub(crate) fn miss(self, now: Micros) {
+        let Self { traffic, id } = self;
+        traffic.messages.stop_waiting(&traffic.fleets, id);
+        traffic.finalise(id, now, Outcome::Shed(ShedCause::QueueFull));
     }
 
     /// Its connection begins.

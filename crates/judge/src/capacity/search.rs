@@ -45,6 +45,15 @@ const DEVIATIONS: f64 = 2.0;
 /// The part of the time left that a step takes at the most, unless a long one takes more.
 const PART_OF_LEFT: f64 = 0.23;
 
+/// Rates of steps that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contradiction {
+    /// A rate that passed.
+    pub passed: f64,
+    /// A lower one that failed.
+    pub failed: f64,
+}
+
 /// A search under way.
 #[derive(Debug, Clone)]
 pub struct Search {
@@ -408,22 +417,28 @@ impl Search {
     /// ramp.
     pub fn known(&self) -> Option<Interval> {
         let mut known = self.belief.as_ref()?.interval(CONFIDENCE);
-        let rates = |outcome| {
-            let held = self.of_outcome(outcome).filter(|held| self.is_long(held));
-            held.map(|held| held.rate)
-        };
-        let lowest = rates(Outcome::Fail).fold(f64::INFINITY, f64::min);
-        let highest = rates(Outcome::Pass).fold(0.0, f64::max);
-        if lowest < highest {
-            known.lower = known.lower.min(lowest);
-            known.upper = known.upper.max(highest);
+        if let Some(Contradiction { passed, failed }) = self.contradiction() {
+            known.lower = known.lower.min(failed);
+            known.upper = known.upper.max(passed);
         }
         Some(known)
     }
 
-    /// Returns whether a pass of this step says anything against a fail: a shorter one may end before the queue has
-    /// grown. Nor does a cold target's fail say anything against a pass.
-    fn is_long(&self, held: &Held) -> bool {
+    /// The highest rate that passed and the lowest that failed, if the first is the higher one.
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        let rates = |outcome| {
+            let held = self.of_outcome(outcome);
+            let held = held.filter(|held| self.is_conclusive(held));
+            held.map(|held| held.rate)
+        };
+        let passed = rates(Outcome::Pass).reduce(f64::max)?;
+        let failed = rates(Outcome::Fail).reduce(f64::min)?;
+        (failed < passed).then_some(Contradiction { passed, failed })
+    }
+
+    /// Returns whether the outcome of this step says anything against that of another one: a short step may pass before
+    /// the queue has grown, and a cold target may fail.
+    fn is_conclusive(&self, held: &Held) -> bool {
         held.hold >= self.spec.long && !held.is_cold
     }
 

@@ -122,7 +122,7 @@ impl Closing<'_> {
     pub(crate) fn step_of_commands(
         &self,
         stream: StreamId,
-        (from, until): (Micros, Micros),
+        during: Range<Micros>,
     ) -> Option<CommandsClosed> {
         let track = self.plan.stream(stream)?;
         let of_windows = Closing {
@@ -132,7 +132,10 @@ impl Closing<'_> {
         };
         let mut closed = of_windows.close_commands(stream)?;
         let devices = (0..track.devices).map(|slot| DeviceId(track.first_device.0 + slot));
-        let due = |device| self.calendar?.due_between(stream, device, from, until);
+        let due = |device| {
+            self.calendar?
+                .due_between(stream, device, during.start, during.end)
+        };
         let scheduled = devices.map(|device| due(device).map(|due| due.len() as u64));
         let is_command = track.role == Role::Command;
         closed.ledger = CommandLedger {

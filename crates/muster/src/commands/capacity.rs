@@ -297,7 +297,8 @@ pub(super) fn refuse_unjudged(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "search a capacity by {}: a step is judged by loss, failures, disconnects, latencies, and `stable`; remove the other SLOs, such as by --set 'slo.RULE=any', and judge them in a run at the capacity",
+        "search a capacity by {}: a step is judged by loss, failures, disconnects, latencies of messages and of commands, \
+         and `stable`; remove the other SLOs, such as by --set 'slo.RULE=any', and judge them in a run at the capacity",
         unjudged.join(", ")
     )
 }

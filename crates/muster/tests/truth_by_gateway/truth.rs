@@ -174,8 +174,8 @@ impl Truth {
     }
 
     fn is_result(&self, wanted: &str, code: i32) {
-        assert_eq!(self.reasons_but_time(), [""; 0]);
         let verdict = &self.result["verdict"];
+        assert_eq!(self.reasons_but_time(), [""; 0], "{verdict}");
         let is_open = self
             .rules()
             .any(|rule| rule["consequence"] == "invalidates");

@@ -1,6 +1,6 @@
 //! The reason why the time of a search did not suffice, and what to do.
 
-use muster_judge::capacity::{Interval, Outcome, SearchSpec};
+use muster_judge::capacity::{Interval, Outcome, Search, SearchSpec};
 use muster_model::{Dimension, Micros, figure};
 
 use super::CapacityStep;
@@ -110,18 +110,19 @@ impl Kind {
     }
 }
 
-/// The highest load that passed and the lowest that failed in a long step, if the first is above the other.
+/// The steps that contradict each other, as the search has it.
 fn contradiction(limits: &SearchSpec, steps: &[CapacityStep]) -> Option<(Held, Held)> {
-    let long = steps.iter().filter(|step| step.hold >= limits.long);
-    let of = |outcome| {
-        let held = long.clone().filter(move |step| step.outcome == outcome);
+    let mut search = Search::new(limits.clone()).ok()?;
+    CapacityStep::replay(steps, &mut search);
+    let rates = search.contradiction()?;
+    let step = |outcome, load| {
+        let of = |step: &&CapacityStep| step.outcome == outcome && step.load == load;
+        let held = steps.iter().rev().find(of);
         held.map(|step| Held {
             number: step.number,
-            load: step.load,
+            load,
         })
     };
-    let by_load = |a: &Held, b: &Held| a.load.total_cmp(&b.load);
-    let passed = of(Outcome::Pass).max_by(by_load)?;
-    let failed = of(Outcome::Fail).min_by(by_load)?;
-    (passed.load > failed.load).then_some((passed, failed))
+    let passed = step(Outcome::Pass, rates.passed)?;
+    Some((passed, step(Outcome::Fail, rates.failed)?))
 }
