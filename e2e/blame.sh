@@ -204,7 +204,7 @@ pinned() {
     judged $INVALID "pinned beside hogs, too slow by our own delay" "$out"
     because "pinned beside hogs, too slow by our own delay" "$out" own-delay
     stop "$GATEWAY"
-    gateway --behaviour 'service-time: 1500ms'
+    gateway --behaviour 'service-time: 2500ms'
     taskset -a -p -c 1 "$GATEWAY" >"$WORK/out"
     out=$(beside_hogs "pinned beside hogs, the target too slow by more")
     STATUS=$(cat "$WORK/status")
