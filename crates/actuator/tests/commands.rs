@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "shared/surroundings.rs"]
+#[path = "common/surroundings.rs"]
 mod surroundings;
 
 use std::fs;

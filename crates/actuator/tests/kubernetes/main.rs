@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod served;
-#[path = "../shared/surroundings.rs"]
+#[path = "../common/surroundings.rs"]
 mod surroundings;
 
 use std::fs;

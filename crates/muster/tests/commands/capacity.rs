@@ -206,6 +206,24 @@ fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
     }
 }
 
+/// Searches from a load below the capacity, and from one above it, which no step may pass. Gives the first step of the
+/// one search, which must not fail, and what the other one said.
+fn below_and_above(text: &str, find: &str, loads: [&str; 2]) -> (Value, String) {
+    let folder = folder_with(text);
+    let search = ["--find", find, "--from"];
+    let [below, above] = loads.map(|from| [&search[..], &[from, "--out"]].concat());
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
+        let fixed = ["capacity", "scenario.yaml"];
+        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
+    });
+    assert_eq!(said.code, 1, "{said:?}");
+    let (_, mut steps) = journal(&folder.path().join("below"));
+    let step = steps.remove(0);
+    assert_ne!(step["outcome"], "fail", "{step}");
+    (step, said.unbroken())
+}
+
 /// A target that passes 100 commands on a second.
 const COMMANDED: &str = r#"
 name: commanded
@@ -218,19 +236,8 @@ slo: { command-loop: { p90: "<= 250ms" } }
 
 #[test]
 fn steps_of_a_search_of_commands_are_judged_by_commands() {
-    let folder = folder_with(COMMANDED);
-    let search = ["--find", "commands", "--from"];
-    let [below, above] = ["50/s", "150/s"].map(|from| [&search[..], &[from, "--out"]].concat());
-    let said = std::thread::scope(|scope| {
-        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
-        let fixed = ["capacity", "scenario.yaml"];
-        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
-    });
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.unbroken().contains("command-loop p90"), "{said:?}");
-    let (_, steps) = journal(&folder.path().join("below"));
-    let step = &steps[0];
-    assert_ne!(step["outcome"], "fail", "{step}");
+    let (step, said) = below_and_above(COMMANDED, "commands", ["50/s", "150/s"]);
+    assert!(said.contains("command-loop p90"), "{said}");
     let figures = &step["figures"];
     let held =
         figures["until_s"].as_f64().expect("an end") - figures["from_s"].as_f64().expect("a begin");
@@ -254,19 +261,9 @@ slo: { response: { p90: "<= 250ms" }, failure-ratio: "<= 1%", disconnects: any }
 
 #[test]
 fn a_step_of_a_search_of_payloads_has_messages_of_its_size() {
-    let folder = folder_with(LIMITED);
-    let search = ["--find", "payload", "--from"];
-    let [below, above] = ["2000", "2001"].map(|from| [&search[..], &[from, "--out"]].concat());
-    let said = std::thread::scope(|scope| {
-        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
-        let fixed = ["capacity", "scenario.yaml"];
-        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
-    });
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.unbroken().contains("rejected"), "{said:?}");
-    let (_, steps) = journal(&folder.path().join("below"));
-    assert_ne!(steps[0]["outcome"], "fail", "{}", steps[0]);
-    assert_eq!(steps[0]["load"], 2000.0);
+    let (step, said) = below_and_above(LIMITED, "payload", ["2000", "2001"]);
+    assert!(said.contains("rejected"), "{said}");
+    assert_eq!(step["load"], 2000.0);
 }
 
 /// A target that takes 100 new connections a second.
@@ -281,18 +278,8 @@ slo: { response: { p90: "<= 100ms" }, failure-ratio: "<= 1%" }
 
 #[test]
 fn steps_of_a_search_of_connects_are_judged_by_connects() {
-    let folder = folder_with(CONNECTING);
-    let search = ["--find", "connects", "--from"];
-    let [below, above] = ["50/s", "150/s"].map(|from| [&search[..], &[from, "--out"]].concat());
-    let said = std::thread::scope(|scope| {
-        scope.spawn(|| kill_after_a_step(folder.path(), &[&below[..], &["below"]].concat()));
-        let fixed = ["capacity", "scenario.yaml"];
-        muster(folder.path(), &[&fixed[..], &above, &["above"]].concat())
-    });
-    assert_eq!(said.code, 1, "{said:?}");
-    let (_, steps) = journal(&folder.path().join("below"));
-    let (step, figures) = (&steps[0], &steps[0]["figures"]);
-    assert_ne!(step["outcome"], "fail", "{step}");
+    let (step, _) = below_and_above(CONNECTING, "connects", ["50/s", "150/s"]);
+    let figures = &step["figures"];
     let at = |key: &str| figures[key].as_f64().expect("an instant");
     let attempts = 50.0 * (at("until_s") - at("from_s"));
     assert_eq!(figures["ledger"]["scheduled"], attempts);

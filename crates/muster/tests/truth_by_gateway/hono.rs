@@ -119,7 +119,7 @@ fn a_gateway_that_behaves_and_the_ledger_agree_and_a_peer_is_a_link() {
         assert_eq!(truth.uplink("accepted"), MESSAGES, "{over:?}");
         assert_eq!(truth.uplink("arrived"), MESSAGES, "{over:?}");
         assert_eq!(truth.uplink("duplicate_responses"), 0, "{over:?}");
-        truth.passes();
+        assert_eq!(truth.exit_code, 0, "{over:?}");
         let links = match over.is_behind_gateways {
             true => LINKS,
             false => u64::from(DEVICES),
@@ -155,7 +155,7 @@ fn those_that_are_answered_twice_are_counted_and_change_nothing() {
         truth.befell("answer-twice", 13);
         assert_eq!(truth.uplink("duplicate_responses"), 13, "{over:?}");
         assert_eq!(truth.cell("accepted", "arrived"), MESSAGES, "{over:?}");
-        truth.passes();
+        assert_eq!(truth.exit_code, 0, "{over:?}");
     });
 }
 
@@ -245,7 +245,7 @@ fn the_rejected_are_the_same_whether_or_not_they_are_delivered() {
             assert_eq!(truth.cell("rejected", "arrived"), 9, "{over:?}");
             assert_eq!(truth.not_arrived("rejected"), refused as u64, "{over:?}");
             assert_eq!(truth.uplink("lost"), 0, "{over:?}");
-            truth.fails();
+            assert_eq!(truth.exit_code, 1, "{over:?}");
         });
     }
 }

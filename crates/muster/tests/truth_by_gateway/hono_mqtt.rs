@@ -82,7 +82,7 @@ fn a_gateway_that_behaves_and_the_ledger_agree() {
         truth.agrees();
         assert_eq!(truth.uplink("accepted"), MESSAGES, "{link}");
         assert_eq!(truth.uplink("arrived"), MESSAGES, "{link}");
-        truth.passes();
+        assert_eq!(truth.exit_code, 0, "{link}");
         let links = if link == GATEWAYS {
             DEVICES / 10
         } else {
@@ -139,7 +139,7 @@ fn a_link_that_subscribes_to_errors_stays_and_each_refusal_has_its_status() {
         assert_eq!(truth.absent(), rejected, "{link}");
         assert_eq!(truth.uplink("rejected_but_arrived"), 9, "{link}");
         assert_eq!(truth.account("closed-links"), 0, "{link}");
-        truth.fails();
+        assert_eq!(truth.exit_code, 1, "{link}");
     });
 }
 

@@ -67,7 +67,7 @@ fn a_gateway_that_behaves_and_the_ledger_agree_on_everything() {
     truth.agrees();
     assert_eq!(truth.uplink("accepted"), MESSAGES);
     assert_eq!(truth.uplink("arrived"), MESSAGES);
-    truth.passes();
+    assert_eq!(truth.exit_code, 0);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_37_lost_are_37_lost_and_the_same_37() {
     assert_eq!(truth.cell("accepted", "absent"), 37);
     assert_eq!(truth.lost_ids(), lost);
     assert_eq!(truth.absent(), lost);
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_dropped_time_out_and_do_not_arrive() {
     assert_eq!(truth.in_state("timed_out"), dropped);
     assert_eq!(truth.absent(), dropped);
     assert_eq!(truth.uplink("lost"), 0, "what nobody accepted is not lost");
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn the_ignored_time_out_and_arrive() {
     assert_eq!(truth.uplink("timed_out_but_arrived"), 19);
     assert_eq!(truth.in_state("timed_out"), ignored);
     assert_eq!(truth.absent(), BTreeSet::new());
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_second_answer_changes_nothing() {
     truth.befell("answer-twice", 13);
     assert_eq!(truth.cell("accepted", "arrived"), MESSAGES);
     assert_eq!(truth.uplink("answered_late"), 0);
-    truth.passes();
+    assert_eq!(truth.exit_code, 0);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_full_queue_drops_what_it_says() {
     assert!(dropped > 100, "{dropped} dropped");
     assert_eq!(truth.cell("timed_out", "absent"), dropped);
     assert_eq!(truth.uplink("accepted") + dropped, MESSAGES);
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_full_queue_rejects_what_it_says() {
     assert!(rejected > 100, "{rejected} rejected");
     assert_eq!(truth.by_code("0x97"), rejected);
     assert_eq!(truth.not_arrived("rejected"), rejected);
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_gateway_that_behaves_accepts_everything() {
             MESSAGES * u64::from(qos)
         );
         assert!(truth.latency("response", "p50_us") > 0);
-        truth.passes();
+        assert_eq!(truth.exit_code, 0);
     }
 }
 
@@ -85,7 +85,7 @@ fn the_dropped_and_the_ignored_time_out() {
     assert_eq!(truth.uplink("timed_out"), 42);
     assert_eq!(truth.account("unanswered"), 42);
     assert_eq!(truth.in_state("timed_out"), silent);
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn late_acknowledgements_within_the_time_out_are_accepted() {
     truth.befell("answer-late", 17);
     assert_eq!(truth.uplink("accepted"), MESSAGES);
     assert!(truth.latency("service", "max_us") >= 300_000);
-    truth.passes();
+    assert_eq!(truth.exit_code, 0);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_second_acknowledgement_is_counted_and_changes_nothing() {
     truth.befell("answer-twice", 13);
     assert_eq!(truth.uplink("answered_again"), 13);
     assert_eq!(truth.uplink("accepted"), MESSAGES);
-    truth.passes();
+    assert_eq!(truth.exit_code, 0);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn acknowledgements_that_cannot_be_read_are_counted_and_acknowledge_nothing() {
     let garbled = truth.befell("answer-garbled", 11);
     assert_eq!(truth.uplink("answered_malformed"), 11);
     assert_eq!(truth.in_state("timed_out"), garbled);
-    truth.fails();
+    assert_eq!(truth.exit_code, 1);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_rejected_are_the_same_with_the_code_they_were_rejected_with() {
         let rejected = truth.befell("reject", count);
         assert_eq!(truth.by_code(code), count as u64);
         assert_eq!(truth.in_state("rejected"), rejected);
-        truth.fails();
+        assert_eq!(truth.exit_code, 1);
     }
 }
 
@@ -174,7 +174,7 @@ fn a_full_queue_drops_and_rejects_what_it_says() {
     let dropped = dropping.account("capacity-dropped");
     assert!(dropped > 100, "{dropped} dropped");
     assert_eq!(dropping.uplink("timed_out"), dropped);
-    dropping.fails();
+    assert_eq!(dropping.exit_code, 1);
     let rejecting = truth("capacity: 200/s, queue: 20, full: reject");
     let rejected = rejecting.account("capacity-rejected");
     assert!(rejected > 100, "{rejected} rejected");

@@ -74,7 +74,7 @@ fn a_gateway_that_behaves_and_the_ledger_agree_and_the_gateway_sees_two_peers() 
         truth.agrees();
         assert_eq!(truth.uplink("accepted"), MESSAGES);
         assert_eq!(truth.uplink("arrived"), MESSAGES);
-        truth.passes();
+        assert_eq!(truth.exit_code, 0);
         let devices = u64::from(DEVICES);
         match over {
             // A peer is an address, and over DTLS a session.

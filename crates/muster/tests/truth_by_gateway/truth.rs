@@ -38,7 +38,7 @@ pub(crate) struct Fared {
 
 /// Both accounts of one run.
 pub(crate) struct Truth {
-    exit_code: i32,
+    pub(crate) exit_code: i32,
     pub(crate) result: Value,
     pub(crate) gateway: Value,
     pub(crate) facts: String,
@@ -147,6 +147,7 @@ impl Truth {
     /// Checks the verdict: the target broke these rules and no other, and the result follows from that. A busy
     /// machine may leave one of them open by a reason of time, and the run is invalid then, never another result.
     pub(crate) fn is_judged(&self, broken: &[&str], what: &str) {
+        let verdict = &self.result["verdict"];
         let is_broken = |rule: &&Value| match rule["consequence"].as_str() {
             Some("fails") => true,
             Some("invalidates") => rule["kind"] != "validity",
@@ -157,34 +158,18 @@ impl Truth {
         let evidence: Vec<&Value> = self.rules().filter(is_broken).collect();
         let broken: BTreeSet<&str> = broken.iter().copied().collect();
         assert_eq!(names, broken, "{what}: {evidence:?}");
-        match broken.is_empty() {
-            true => self.passes(),
-            false => self.fails(),
-        }
-    }
-
-    /// Checks that the run passes, or would but for a busy machine.
-    pub(crate) fn passes(&self) {
-        self.is_result("pass", 0);
-    }
-
-    /// Checks that the run fails, or would but for a busy machine.
-    pub(crate) fn fails(&self) {
-        self.is_result("fail", 1);
-    }
-
-    fn is_result(&self, wanted: &str, code: i32) {
-        let verdict = &self.result["verdict"];
-        assert_eq!(self.reasons_but_time(), [""; 0], "{verdict}");
+        assert_eq!(self.reasons_but_time(), [""; 0], "{what}");
+        let wanted = if broken.is_empty() { "pass" } else { "fail" };
         let is_open = self
             .rules()
             .any(|rule| rule["consequence"] == "invalidates");
-        let (key, code) = match is_open {
-            true => ("would_be", 3),
-            false => ("result", code),
+        let (key, code) = match (is_open, wanted) {
+            (true, _) => ("would_be", 3),
+            (false, "pass") => ("result", 0),
+            (false, _) => ("result", 1),
         };
-        assert_eq!(verdict[key], wanted, "{verdict}");
-        assert_eq!(self.exit_code, code, "{verdict}");
+        assert_eq!(verdict[key], wanted, "{what}: {verdict}");
+        assert_eq!(self.exit_code, code, "{what}: {verdict}");
     }
 
     pub(crate) fn account(&self, name: &str) -> u64 {
