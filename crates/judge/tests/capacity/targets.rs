@@ -222,17 +222,15 @@ impl Target {
         }
     }
 
-    /// The truth by one long simulation, in seconds a rate.
-    pub(crate) fn simulated_truth(&self, seconds: f64) -> f64 {
-        highest(1.2 * self.servers as f64 / self.mean, |rate| {
-            let mut world = World::new(*self, 1);
-            world.hold(rate, seconds, seconds).outcome == Outcome::Pass
-        })
+    /// Returns true if both levels hold in one simulation of that many seconds.
+    pub(crate) fn passes(&self, rate: f64, seconds: f64) -> bool {
+        let mut world = World::new(*self, 1);
+        world.hold(rate, seconds, seconds).outcome == Outcome::Pass
     }
 }
 
 /// The highest rate up to `most` at which something holds that does not hold above.
-fn highest(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
+pub(crate) fn highest(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.3 * most, most);
     while high / low > 1.0002 {
         let middle = f64::midpoint(low, high);

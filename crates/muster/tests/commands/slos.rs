@@ -76,7 +76,7 @@ impl Judged {
         assert_eq!(self.said.code, code, "{:?}", self.said);
     }
 
-    /// Returns whether rules decided, and not the machine.
+    /// Returns true if rules decided, and not the machine.
     fn is_decided(&self) -> bool {
         self.said.code != 3
     }
