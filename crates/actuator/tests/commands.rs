@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "common/surroundings.rs"]
+#[path = "surroundings/surroundings.rs"]
 mod surroundings;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! The published policy under virtual time: its times, its log, and its figures.
 
-#[path = "common/scenario1.rs"]
+#[path = "published_test/scenario1.rs"]
 mod scenario1;
 
 use muster_measure::PublishedSecond;

@@ -1,6 +1,6 @@
 //! Both policies on the same simulated targets under virtual time: the table in `docs/scale.md`.
 
-#[path = "common/scenario1.rs"]
+#[path = "published_test/scenario1.rs"]
 mod scenario1;
 
 use std::cell::Cell;

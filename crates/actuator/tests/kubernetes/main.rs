@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod served;
-#[path = "../common/surroundings.rs"]
+#[path = "../surroundings/surroundings.rs"]
 mod surroundings;
 
 use std::fs;
