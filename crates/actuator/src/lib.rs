@@ -24,6 +24,7 @@ pub use error::ActuatorError;
 #[cfg(feature = "kubernetes")]
 use kubernetes::KubernetesActuator;
 use process::ProcessActuator;
+pub use program::{CommandEnd, run_shell};
 pub use wait::Wait;
 
 /// Sets the number of instances of a target.

@@ -71,6 +71,38 @@ fn not_started(program: &str, source: io::Error) -> ActuatorError {
     }
 }
 
+/// End of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// Its exit code; none if a signal or the time-out ended it.
+    pub code: Option<i32>,
+    /// Its end in words, such as `code 3` or `no exit after 0:10`.
+    pub how: String,
+    /// The last of its standard output, at most 2 KiB.
+    pub output: String,
+    /// The last line of its standard error, behind a colon; empty if there was none.
+    pub said: String,
+}
+
+/// Runs a command of the shell `sh` to its end, or to that of the wait, which ends all that it has started. Its standard
+/// output and error are in `NAME.log` and `NAME.err.log` of the folder.
+///
+/// # Errors
+/// If it did not start, or the wait was interrupted.
+pub fn run_shell(
+    command: &str,
+    folder: &Path,
+    name: &str,
+    wait: &Wait<'_>,
+) -> Result<CommandEnd, ActuatorError> {
+    let words = ["sh", "-c", command].map(str::to_owned);
+    let program = Program {
+        words: &words,
+        environment: &[],
+    };
+    run_to_end(&program, folder, name, wait)
+}
+
 /// Runs a program to its end, and gives the last of what it printed. Its standard output and error are in
 /// `NAME.log` and `NAME.err.log`.
 pub(crate) fn run(
@@ -79,27 +111,37 @@ pub(crate) fn run(
     name: &str,
     wait: &Wait<'_>,
 ) -> Result<String, ActuatorError> {
+    let end = run_to_end(program, folder, name, wait)?;
+    match end.code {
+        Some(0) => Ok(end.output),
+        Some(_) | None => Err(ActuatorError::Failed {
+            program: program.words.first().cloned().unwrap_or_default(),
+            status: end.how,
+            said: end.said,
+        }),
+    }
+}
+
+fn run_to_end(
+    program: &Program<'_>,
+    folder: &Path,
+    name: &str,
+    wait: &Wait<'_>,
+) -> Result<CommandEnd, ActuatorError> {
     let out = folder.join(format!("{name}.log"));
     let errors = folder.join(format!("{name}.err.log"));
     let mut child = start(program, &out, &errors)?;
-    let ended = wait.until(|| Ok(child.try_wait().ok().flatten()));
-    let failed = |status: String| ActuatorError::Failed {
-        program: program.words.first().cloned().unwrap_or_default(),
-        status,
-        said: last_words(&errors),
-    };
-    match ended {
-        Ok(Some(status)) if status.success() => Ok(tail(&out)),
-        Ok(Some(status)) => Err(failed(of_exit(status))),
-        Ok(None) => {
-            end_now(&mut child);
-            Err(failed(format!("no exit after {}", wait.length())))
-        }
-        Err(error) => {
-            end_now(&mut child);
-            Err(error)
-        }
+    let status = wait.until(|| Ok(child.try_wait().ok().flatten()));
+    if !matches!(status, Ok(Some(_))) {
+        end_now(&mut child);
     }
+    let status = status?;
+    Ok(CommandEnd {
+        code: status.and_then(|status| status.code()),
+        how: status.map_or_else(|| format!("no exit after {}", wait.length()), of_exit),
+        output: tail(&out),
+        said: last_words(&errors),
+    })
 }
 
 /// Ends a program and what it started, at once.

@@ -28,7 +28,7 @@ impl Metric {
             Unit::PerSecond(thing) => format!("{{{thing}}}/s"),
             Unit::Seconds => "s".to_owned(),
             Unit::Bytes => "By".to_owned(),
-            Unit::Ratio | Unit::One => "1".to_owned(),
+            Unit::Ratio | Unit::One | Unit::Named => "1".to_owned(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Unit {
     /// End of a name, by its unit.
     const fn suffix(self) -> &'static str {
         match self {
-            Self::Things(_) | Self::One => "",
+            Self::Things(_) | Self::One | Self::Named => "",
             Self::PerSecond(_) => "_per_second",
             Self::Seconds => "_seconds",
             Self::Bytes => "_bytes",

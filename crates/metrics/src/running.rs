@@ -1,7 +1,7 @@
 //! The figures of the running second, from the live view.
 
 use muster_model::Micros;
-use muster_result::{Live, Quantiles};
+use muster_result::{Live, LiveUse, Quantiles};
 
 use crate::snapshot::{Point, Value};
 use crate::table;
@@ -51,7 +51,14 @@ pub(crate) fn points(live: &Live) -> Vec<Point> {
         .chain(counts)
         .chain(quantiles)
         .chain([phase])
+        .chain(live.usage.iter().map(used))
         .collect()
+}
+
+fn used(of: &LiveUse) -> Point {
+    let resource = &of.resource;
+    let labels = [&*resource.entry, &resource.name, resource.unit.name()];
+    Point::number(&table::TARGET_USE, &labels, of.value)
 }
 
 fn of(quantiles: &Quantiles) -> Vec<(f64, f64)> {

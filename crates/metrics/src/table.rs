@@ -45,6 +45,8 @@ pub enum Unit {
     Ratio,
     /// 1, or absent.
     One,
+    /// The unit that the label `unit` names.
+    Named,
 }
 
 /// Place of a metric in `result.json`.
@@ -271,6 +273,9 @@ metrics! {
         "Validity rules that do not hold so far: the run would be invalid.";
     STRAINS: "generator.warnings" Gauge Unit::Things("rule"), &[], Place::Nowhere,
         "Rules on the generator that the last second alone breaks.";
+
+    TARGET_USE: "target.use" Gauge Unit::Named, &["name", "resource", "unit"], Place::Nowhere,
+        "Last sample of a resource of the target, by the entry of `monitor`.";
 }
 
 impl Metric {

@@ -13,7 +13,7 @@ use crate::procfs::{
     memory_total_bytes, open_files_limit, os_name,
 };
 
-const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+pub(crate) const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// The machine on which the generator ran; unknown facts are none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ impl Container {
     }
 }
 
-fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
+pub(crate) fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
     let unified = within("", groups.unified.as_deref());
     let unified = unified.filter_map(|folder| read(folder.join("cpu.max"), cgroup_v2_quota));
     let split = within("cpu", groups.cpu.as_deref()).filter_map(|folder| {
@@ -137,7 +137,7 @@ fn cpu_quota(groups: &CgroupPath) -> Option<f64> {
     unified.chain(split).reduce(f64::min)
 }
 
-fn memory_bound(groups: &CgroupPath) -> Option<u64> {
+pub(crate) fn memory_bound(groups: &CgroupPath) -> Option<u64> {
     let unified = within("", groups.unified.as_deref());
     let unified = unified.map(|folder| folder.join("memory.max"));
     let split = within("memory", groups.memory.as_deref());
@@ -156,7 +156,7 @@ fn within(controller: &str, group: Option<&str>) -> impl Iterator<Item = PathBuf
 }
 
 /// A file's text as `parse` reads it.
-fn read<T>(path: impl AsRef<Path>, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+pub(crate) fn read<T>(path: impl AsRef<Path>, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     parse(&text(path)?)
 }
 
@@ -165,7 +165,7 @@ fn trimmed(path: &str) -> Option<String> {
     read(path, |text| Some(text.trim().to_owned()))
 }
 
-fn text(path: impl AsRef<Path>) -> Option<String> {
+pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 

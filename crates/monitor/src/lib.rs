@@ -5,6 +5,8 @@
 //! the generator can be trusted (`judge` decides, this crate only reads) and the cost of the load
 //! for the target. It must never know a protocol, a scenario or a verdict.
 //!
+//! [`UsageSource`] is a part of the target that is sampled over time: a process, a cgroup, or a page.
+//!
 //! Usage comes from procfs, sysfs and the clocks of the kernel; the target's counters come from a
 //! page over HTTP ([`CounterPage`]). The parsers of [`procfs`] and [`prometheus`] are pure
 //! functions of a text, so that they are tested on captured ones; the monitors keep their files
@@ -32,6 +34,7 @@ pub mod procfs;
 pub mod prometheus;
 mod reread;
 mod target;
+mod usage;
 
 pub use clock::{ClockChange, ClockReading};
 pub use environment::{Container, Environment, Limits};
@@ -42,3 +45,4 @@ pub use health::HealthLog;
 pub use page::{CounterPage, PageError};
 pub use reread::MonitorError;
 pub use target::{TargetMonitor, TargetSample};
+pub use usage::{CgroupUsage, Growth, PageUsage, ProcessUsage, UsageError, UsageSource};

@@ -3,6 +3,8 @@
 //!
 //! Other lines are passed over, since a page holds much that nobody here asks for.
 
+use muster_plan::quoted_label;
+
 /// One sample of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample<'a> {
@@ -19,7 +21,7 @@ impl Sample<'_> {
         let mut rest = self.labels;
         loop {
             let (name, after) = rest.split_once('=')?;
-            let (value, after) = quoted(after.trim_start())?;
+            let (value, after) = quoted_label(after.trim_start())?;
             let name = name.trim_start_matches(|c: char| c == ',' || c.is_ascii_whitespace());
             if name.trim_end() == wanted {
                 return Some(value);
@@ -79,22 +81,6 @@ fn end_of_labels(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// Splits a text that begins with a quoted string into that string and the rest.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let mut chars = text.strip_prefix('"')?.chars();
-    let mut value = String::new();
-    loop {
-        match chars.next()? {
-            '"' => return Some((value, chars.as_str())),
-            '\\' => value.push(match chars.next()? {
-                'n' => '\n',
-                other => other,
-            }),
-            other => value.push(other),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use muster_model::figure;
 use muster_monitor::CounterPage;
 use muster_monitor::prometheus::samples;
 use muster_net::Clock;
-use muster_plan::{MonitorPlan, Plan};
+use muster_plan::{Plan, WebAddress};
 use muster_platform::Counters;
 use muster_report::Event;
 use muster_result::{COUNTERS_UNREAD, Counted, NotedCounter};
@@ -45,9 +45,13 @@ impl CounterWatch {
             tenants: fleets.map(|fleet| fleet.tenant.clone()).collect(),
         };
         let is_part = part != Part::WHOLE;
-        let watched = plan.monitor.iter().filter(|_| !is_part);
-        let pages = watched.map(|of| Page::begin(of, &reading)).collect();
-        (!plan.monitor.is_empty()).then_some(Self {
+        let entries = plan.monitor.iter();
+        let of_counters = entries.filter_map(|of| Some((of.name.as_str(), of.counters()?)));
+        let all: Vec<(&str, &WebAddress)> = of_counters.collect();
+        let watched = all.iter().filter(|_| !is_part);
+        let pages = watched.map(|(name, at)| Page::begin(name, at, &reading));
+        let pages = pages.collect();
+        (!all.is_empty()).then_some(Self {
             reading,
             pages,
             is_part,
@@ -74,10 +78,10 @@ impl CounterWatch {
 }
 
 impl Page {
-    fn begin(of: &MonitorPlan, reading: &Reading) -> Self {
-        let page = CounterPage::new(&of.counters.to_string());
+    fn begin(name: &str, at: &WebAddress, reading: &Reading) -> Self {
+        let page = CounterPage::new(&at.to_string());
         Self {
-            name: of.name.clone(),
+            name: name.to_owned(),
             before: read(&page, reading),
             page,
         }

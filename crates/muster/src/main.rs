@@ -10,6 +10,7 @@ mod control_channel;
 mod counters;
 mod folder;
 mod lines;
+mod monitoring;
 mod outcome;
 mod outputs;
 mod provisioned;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
 use muster_plan::Plan;
-use muster_report::{Report, certificate_html, html, steps_csv, text};
+use muster_report::{Report, certificate_html, html, monitor_csv, steps_csv, text};
 use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, certify};
 
 use crate::args::RunArgs;
@@ -95,6 +95,9 @@ pub(crate) fn write_result(
     folder.write("report.html", &html(report));
     if let Some(steps) = steps_csv(report) {
         folder.write("steps.csv", &steps);
+    }
+    if let Some(samples) = monitor_csv(report) {
+        folder.write("monitor.csv", &samples);
     }
     if let Some(account) = gateway_account {
         folder.write("gateway.json", account);

@@ -10,10 +10,11 @@ use muster_measure::{Record, WindowDelta};
 use muster_metrics::Exporter;
 use muster_model::Micros;
 use muster_provision::Registrar;
-use muster_result::{Fixed, Live, Note, View, encoded, event_of};
+use muster_result::{Fixed, Live, Note, UsageNote, View, encoded, event_of};
 
 use crate::args::RunArgs;
 use crate::folder::Folder;
+use crate::monitoring::Monitoring;
 use crate::screen::Screen;
 use crate::steering::Steering;
 
@@ -30,6 +31,8 @@ pub(crate) struct Watcher {
     pub(crate) registrar: Option<Arc<Registrar>>,
     /// Decides on the load; none where it is planned.
     pub(crate) steering: Option<Steering>,
+    /// Samples the target; none where nothing is watched.
+    pub(crate) monitoring: Option<Monitoring>,
 }
 
 impl Watcher {
@@ -52,7 +55,23 @@ impl Watcher {
             has_timeline: false,
             registrar: None,
             steering: None,
+            monitoring: None,
         }
+    }
+
+    /// Ends the samples of the target, whose parts may end from now on.
+    pub(crate) fn end_monitoring(&mut self) {
+        let last = self.monitoring.take().map(Monitoring::end);
+        last.into_iter().flatten().for_each(|note| self.monitored(note));
+    }
+
+    fn monitored(&mut self, note: UsageNote) {
+        if let (UsageNote::Event(event), Some(exporter)) = (&note, &mut self.exporter) {
+            exporter.annotate(event);
+        }
+        self.view.monitored(&note);
+        let note = Note::Usage(note);
+        self.folder.record(&Record::Event(encoded(&note)));
     }
 
     /// The folder of the result.
@@ -128,6 +147,8 @@ impl Observer for Watcher {
             self.folder
                 .record(&Record::Event(encoded(&Note::Timeline(standing.timeline))));
         }
+        let notes: Vec<UsageNote> = self.monitoring.iter().flat_map(Monitoring::notes).collect();
+        notes.into_iter().for_each(|note| self.monitored(note));
         let exporter = self.exporter.as_mut();
         let exporter = exporter.filter(|exporter| exporter.is_due(standing.now));
         if self.screen.is_none() && exporter.is_none() {

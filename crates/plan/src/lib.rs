@@ -35,6 +35,7 @@ mod scale;
 mod scheme;
 mod secret;
 mod security;
+mod selector;
 mod steps;
 mod stream;
 mod target;
@@ -47,7 +48,7 @@ pub use backend_kind::{BackendKind, BackendSpec};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
 pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, Login};
 pub use http::{AnswerId, HttpCall, HttpSettings};
-pub use monitor::MonitorPlan;
+pub use monitor::{MonitorPlan, PagePlan, PageSeries, Watched};
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{
@@ -61,6 +62,7 @@ pub use scale::{
 pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};
 pub use security::Security;
+pub use selector::{LabelMatch, Selector, quoted_label};
 pub use steps::StepPlan;
 pub use stream::{Ack, Policy, StreamKind, StreamPlan};
 pub use target::{
@@ -90,8 +92,7 @@ pub struct Plan {
     /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
     /// refusal is final.
     pub registers_refused: bool,
-    /// Pages of the platform's own counters, read before the load and after it; only whoever starts
-    /// the run has a use for them.
+    /// Parts of the target that are watched; only whoever starts the run has a use for them.
     #[serde(skip)]
     pub monitor: Vec<MonitorPlan>,
     /// The fleets, at the index of their `FleetId`; never empty.

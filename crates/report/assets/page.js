@@ -149,7 +149,29 @@ function overTime() {
     { name: "broken", color: "--fail", values: some(perSecond(w, "broken")) }, { name: "shed", color: "--none", values: some(perSecond(w, "shed")) },
   ] });
   lineChart(place, report, { title: "Links up", hint: "at the end of each window", format: count, height: 130, limits: bounds.links, lines: [{ name: "links", color: "--issued", values: w.map((one) => one.links_up) }] });
+  targetCharts(place);
   return null;
+}
+
+const USED = { "cores": ["cores", rate], "bytes": ["bytes", bytes], "bytes-per-second": ["bytes a second", bytes], "per-second": ["a second", rate], "number": ["", rate] };
+const ENTRIES = ["--issued", "--completed", "--arrived", "--accepted", "--p999", "--none"];
+
+/// What the target used: a chart for each resource with a line for each entry, below the load that it is of.
+function targetCharts(place) {
+  const kind = (one) => `${one.resource} ${one.unit}`;
+  for (const each of new Set(report.monitor.map(kind))) {
+    const all = report.monitor.filter((one) => kind(one) === each);
+    const [hint, format] = USED[all[0].unit];
+    lineChart(place, report, { title: `Target: ${all[0].resource}`, hint, format, height: 130, least: 0.01, lines: all.map((one, n) => ({ name: one.name, color: ENTRIES[n % ENTRIES.length], values: onWindows(one) })) });
+  }
+}
+
+/// The mean of the samples of a resource in each window of the run.
+function onWindows(series) {
+  return report.windows.map((w) => {
+    const within = series.windows.filter(([from]) => from + series.for_s > w.t_s && from < w.t_s + w.for_s);
+    return within.length > 0 ? within.reduce((sum, one) => sum + one[1], 0) / within.length : null;
+  });
 }
 
 /// A counter that is zero all the time is no line.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, Phase, Rates, Step, TargetUse, Unfinished,
-    Verdict, Window,
+    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, MonitoredSeries, Phase, Rates, Step,
+    TargetUse, Unfinished, Verdict, Window,
 };
 
 /// The name and version of the form in which a result is written.
@@ -73,6 +73,9 @@ pub struct Report {
     pub generator: GeneratorUse,
     /// Resources that the target used, where it was watched.
     pub target: TargetUse,
+    /// Samples of the target over time: a row for each resource of each entry of `monitor`.
+    #[serde(default)]
+    pub monitor: Vec<MonitoredSeries>,
     /// Events, in order of begin.
     pub events: Vec<Event>,
     /// At most 600 stretches of the run, in order of time.
@@ -82,28 +85,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// The text of `result.json`: indented, each window on one line, with a line feed at the end.
+    /// The text of `result.json`: indented, each window and each series on one line, with a line feed at the end.
     pub fn to_json(&self) -> String {
-        let windows: Vec<String> = self
-            .windows
-            .iter()
-            .map(|window| json(window, false))
-            .collect();
         let rest = Self {
             windows: Vec::new(),
+            monitor: Vec::new(),
             ..self.clone()
         };
-        let lines = match windows.as_slice() {
-            [] => "[]".to_owned(),
-            windows => format!("[\n    {}\n  ]", windows.join(",\n    ")),
-        };
         let mut text = json(&rest, true);
-        // The key of the top level is the only one indented by two spaces.
-        text = text.replacen(
-            "\n  \"windows\": []",
-            &format!("\n  \"windows\": {lines}"),
-            1,
-        );
+        for (key, rows) in [
+            ("monitor", in_lines(&self.monitor)),
+            ("windows", in_lines(&self.windows)),
+        ] {
+            // The key of the top level is the only one indented by two spaces.
+            let empty = format!("\n  \"{key}\": []");
+            text = text.replacen(&empty, &format!("\n  \"{key}\": {rows}"), 1);
+        }
         text.push('\n');
         text
     }
@@ -164,6 +161,15 @@ impl Report {
     pub(crate) fn published<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let value = self.published.get(name)?;
         serde_json::from_value(value.clone()).ok()
+    }
+}
+
+/// A list of the top level with each value on one line.
+fn in_lines(values: &[impl Serialize]) -> String {
+    let lines: Vec<String> = values.iter().map(|value| json(value, false)).collect();
+    match lines.as_slice() {
+        [] => "[]".to_owned(),
+        lines => format!("[\n    {}\n  ]", lines.join(",\n    ")),
     }
 }
 

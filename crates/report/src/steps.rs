@@ -231,7 +231,7 @@ pub(crate) fn table(rows: &[(Cells, &Step)]) -> Option<String> {
 }
 
 /// A cell as RFC 4180 wants it.
-fn quoted(cell: String) -> String {
+pub(crate) fn quoted(cell: String) -> String {
     match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,

@@ -13,6 +13,7 @@ mod counters;
 mod downlink;
 mod happened;
 mod heading;
+mod monitor;
 mod reasons;
 mod steps;
 mod times;
@@ -46,6 +47,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.steps(report);
     screen.links(report);
     screen.counters(&report.target);
+    screen.monitor(&report.monitor);
     screen.happened(&report.events);
     screen.generator(report);
     screen.stability(report);

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::capacity::{Judgement, SearchBegun};
 use crate::counters::NotedCounter;
 use crate::events;
+use crate::usage::{UsageLog, UsageNote};
 
 mod samples;
 
@@ -71,6 +72,8 @@ pub enum Note {
     Search(Box<SearchBegun>),
     /// The judgement on the step of the last hold, by the windows before this record.
     Judged(Judgement),
+    /// A note of the monitoring of the target.
+    Usage(UsageNote),
 }
 
 /// The last record: all that is known at the end.
@@ -114,6 +117,7 @@ pub struct Archive {
     /// None where nobody read any.
     pub counters: Option<Vec<NotedCounter>>,
     pub(crate) samples: SampleSeries,
+    pub(crate) usage: UsageLog,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
@@ -249,6 +253,7 @@ impl Archive {
             pushes_refused: Vec::new(),
             counters: None,
             samples: SampleSeries::default(),
+            usage: UsageLog::default(),
             footer: None,
             records: 0,
             unread: None,
@@ -257,10 +262,12 @@ impl Archive {
     }
 
     /// The archive of a run that has ended: its windows are those that were written meanwhile,
-    /// and those that could not be.
+    /// and those that could not be; its samples of the target are those that were written.
     pub fn of(header: Header, data: RunData, target: NotedTarget, written: Result<Self>) -> Self {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
-        let mut windows = written.map(|archive| archive.windows).unwrap_or_default();
+        let (mut windows, usage) = written
+            .map(|archive| (archive.windows, archive.usage))
+            .unwrap_or_default();
         windows.merge(&data.unkept);
         let events = events::of_incidents(&data.incidents);
         let devices_until = header.part.links.map(|_| data.end);
@@ -275,6 +282,7 @@ impl Archive {
             pushes_refused: events::pushes_refused(&data.incidents),
             counters: None,
             samples: SampleSeries::default(),
+            usage,
             records: 0,
             unread,
             is_running: false,
@@ -417,6 +425,7 @@ impl Archive {
             mine
         });
         self.events.extend(other.events);
+        self.usage.or(other.usage);
         self.refusals.extend(other.refusals);
         self.pushes_refused.extend(other.pushes_refused);
         let footer = self.footer.take().zip(other.footer);
@@ -447,6 +456,7 @@ impl Archive {
                 Note::PushesRefused(refusal) => self.pushes_refused.push(refusal),
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
+                Note::Usage(note) => self.usage.add(note),
                 Note::Search(_) | Note::Judged(_) => {}
             },
             Record::Identity(identity) => self.identity = Some(*identity),

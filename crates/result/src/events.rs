@@ -21,6 +21,12 @@ pub const CLOCKS_APART: &str = "clocks-apart";
 /// The event of counters of the platform whose growth is not known.
 pub const COUNTERS_UNREAD: &str = "counters-unread";
 
+/// The event of a part of the target that is gone while it is watched.
+pub const MONITOR_ENDED: &str = "monitor-ended";
+
+/// The event of a part of the target that is watched and could not be read.
+pub const MONITOR_UNREAD: &str = "monitor-unread";
+
 /// The event of metrics that a server outside lacks.
 pub const METRICS_LOST: &str = "metrics-lost";
 

@@ -297,6 +297,7 @@ impl Archive {
         all.extend(events::of_early(self.windows.early()));
         let is_part = self.header.part != Part::WHOLE;
         all.extend(events::of_series(summary, &self.windows, is_part));
+        all.extend_from_slice(self.usage.events());
         Ok(Report {
             muster: self.header.muster.clone(),
             name: plan.name.clone(),
@@ -311,6 +312,7 @@ impl Archive {
             co_located: Some(self.header.co_located),
             unfinished: self.unfinished(),
             generator: self.generator(summary),
+            monitor: self.usage.series(self.timeline),
             events: all,
             ..Report::default()
         })

@@ -20,15 +20,20 @@ mod published_growth;
 mod replay;
 pub mod series;
 mod so_far;
+mod usage;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
 pub use capacity::{
     CapacitySearch, Judgement, SearchBegun, end_after, search_length, standing_after,
 };
 pub use counters::NotedCounter;
-pub use events::{CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, event_of};
+pub use events::{
+    CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, MONITOR_ENDED, MONITOR_UNREAD, event_of,
+};
 pub use live::{
-    Fixed, Health, LAG_S, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles, View,
+    Fixed, Health, LAG_S, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, LiveUse, Quantiles,
+    View,
 };
 pub use published_growth::PublishedGrowth;
 pub use replay::{Replayed, replay};
+pub use usage::{UsageNote, UsageSample};

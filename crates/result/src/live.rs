@@ -11,16 +11,22 @@ use muster_measure::{Distribution, Flow, RecorderPlan, State, Timeline, WindowDe
 use muster_model::{ConnectFailure, Micros, RunId, StreamId};
 use muster_plan::Plan;
 
+use crate::usage::UsageNote;
+
 mod fitness;
 mod history;
 mod slos;
 mod standing;
+mod usage;
 
 use fitness::Fitness;
 pub(crate) use fitness::HealthLog;
 use history::{History, SPAN_MAX_S};
 use slos::{Moment, SloWatch};
-pub use standing::{Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, Quantiles};
+pub use standing::{
+    Health, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, LiveUse, Quantiles,
+};
+use usage::LastUsage;
 
 /// The last second whose windows have surely come in: two dispatches ago. It is what is shown.
 pub const LAG_S: u32 = 2;
@@ -68,6 +74,7 @@ pub struct View {
     errors: BTreeMap<String, u64>,
     connect_failures: BTreeMap<ConnectFailure, u64>,
     fitness: Fitness,
+    usage: LastUsage,
     phase: Option<(muster_conduct::Phase, Micros)>,
 }
 
@@ -84,6 +91,7 @@ impl View {
             flow: Flow::default(),
             errors: BTreeMap::new(),
             connect_failures: BTreeMap::new(),
+            usage: LastUsage::default(),
             phase: None,
         }
     }
@@ -110,6 +118,11 @@ impl View {
     /// Adds a health sample.
     pub fn process_sample(&mut self, agent: usize, sample: &ProcessSample) {
         self.fitness.process_sample(agent, sample);
+    }
+
+    /// Adds a note of the monitoring of the target.
+    pub fn monitored(&mut self, note: &UsageNote) {
+        self.usage.add(note);
     }
 
     /// The state of the run.
@@ -167,6 +180,7 @@ impl View {
                 response,
             }),
             health: self.health(second),
+            usage: self.usage.at(standing.now),
         }
     }
 

@@ -89,7 +89,10 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let judged = rules::Judged {
         fleets: &fleets,
         dialect,
-        is_watched: monitor.as_ref().is_some_and(|all| !all.is_empty()),
+        is_watched: monitor
+            .iter()
+            .flatten()
+            .any(|entry| entry.counters().is_some()),
         backends: consumed,
         phases: &phases,
     };

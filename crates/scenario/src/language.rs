@@ -162,6 +162,8 @@ pub(crate) enum Scalar {
     Percent,
     /// `120`, `4KiB`.
     Size,
+    /// `1.5`, `2GiB`: any number from 0 on, or a number of bytes.
+    Quantity,
     /// `0`, `5`, `"<= 5"`, `"<= 0.1%"`: a count or a share at most; or `any`.
     CountAtMost,
     /// `0`, `0.1%`, `"<= 0.1%"`; or `any`.
@@ -324,7 +326,6 @@ pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'stati
 pub(crate) mod work {
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
     pub(crate) const HOOKS: &str = "hooks";
-    pub(crate) const MONITORING: &str = "the monitoring of the target";
 }
 
 // The whole file.
@@ -340,7 +341,7 @@ object! { pub(crate) SCENARIO:
     key("fleet", Kind::List(&map(&fleet::FLEET)), "The devices").required(),
     key("phases", map(&judging::PHASES), "Length of each phase").or("{}"),
     key("cold", map(&judging::COLD), "A first part that is kept apart"),
-    key("monitor", Kind::List(&map(&platform::MONITOR)), "Further processes and pages to watch"),
+    key("monitor", Kind::List(&map(&platform::MONITOR)), "Parts of the target to watch while the run goes on"),
     key("slo", map(&judging::SLO), "Rules for a pass"),
     key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
     key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),

@@ -135,6 +135,9 @@ fn single(scalar: Scalar) -> Value {
         Scalar::Size => {
             json!({ "type": ["integer", "string"], "minimum": 0, "examples": ["4KiB"] })
         }
+        Scalar::Quantity => {
+            json!({ "type": ["number", "string"], "minimum": 0, "examples": ["2GiB"] })
+        }
         Scalar::CountAtMost | Scalar::ShareAtMost => {
             json!({ "type": ["integer", "string"], "examples": ["<= 0.1%"] })
         }

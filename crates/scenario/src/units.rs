@@ -139,15 +139,7 @@ pub(crate) fn size(text: &str) -> Read<u32> {
     let help = "bytes, such as 120, 4KiB or 1MiB";
     let bad = || Unreadable::new(format!("`{text}` is no size"), help);
     let (value, unit) = leading_number(text.trim()).ok_or_else(bad)?;
-    let factor = match unit.trim() {
-        "" | "B" => 1.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        _ => return Err(bad()),
-    };
-    let bytes = value * factor;
+    let bytes = value * unit_of_size(unit.trim()).ok_or_else(bad)?;
     if bytes.fract() != 0.0 {
         return Err(bad());
     }
@@ -156,6 +148,30 @@ pub(crate) fn size(text: &str) -> Read<u32> {
         return no(text, "larger than an MQTT packet can be", help);
     }
     Ok(bytes as u32)
+}
+
+/// A number of anything, or of bytes: `1.5`, `2GiB`.
+pub(crate) fn quantity(text: &str) -> Read<f64> {
+    let read = leading_number(text.trim())
+        .and_then(|(value, unit)| Some(value * unit_of_size(unit.trim())?));
+    let help = "a number, such as 250, 0.5 or 2GiB";
+    read.map_or_else(|| no(text, "no number", help), Ok)
+}
+
+fn unit_of_size(unit: &str) -> Option<f64> {
+    const KIB: f64 = 1024.0;
+    Some(match unit {
+        "" | "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => KIB,
+        "MiB" => KIB * KIB,
+        "GiB" => KIB * KIB * KIB,
+        "TiB" => KIB * KIB * KIB * KIB,
+        _ => return None,
+    })
 }
 
 /// The largest remaining length of an MQTT packet (MQTT 5 section 1.5.5).

@@ -1495,7 +1495,7 @@ fn counters_are_read_where_each_entry_says_and_by_nobody_but_who_starts_the_run(
     let plan = plan(text);
     let pages = plan.monitor.iter();
     let pages: Vec<String> = pages
-        .map(|page| format!("{} {}", page.name, page.counters))
+        .map(|page| format!("{} {}", page.name, page.counters().expect("a page")))
         .collect();
     let wanted = [
         "a http://127.0.0.1:8088/prometheus",

@@ -1,5 +1,7 @@
 //! Control groups, version 1 and 2: which one a process is in, and what it may use.
 
+use super::DiskBytes;
+
 /// The groups of one process, as paths below the mount point of their controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CgroupPath {
@@ -40,6 +42,25 @@ pub fn cgroup_v2_quota(text: &str) -> Option<f64> {
 /// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` (version 1); a quota of -1 means no bound.
 pub fn cgroup_v1_quota(quota_us: &str, period_us: &str) -> Option<f64> {
     quota(quota_us.trim(), period_us.trim())
+}
+
+/// Parses `cpu.stat` (version 2): the CPU time of all processes of the group, in microseconds.
+pub fn cgroup_cpu_us(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse().ok())
+}
+
+/// Parses `io.stat` (version 2): the bytes of all devices together.
+pub fn cgroup_disk_bytes(text: &str) -> DiskBytes {
+    let sum = |name: &str| {
+        let fields = text.split_ascii_whitespace();
+        let values = fields.filter_map(|field| field.strip_prefix(name)?.parse::<u64>().ok());
+        values.sum()
+    };
+    DiskBytes {
+        read: sum("rbytes="),
+        written: sum("wbytes="),
+    }
 }
 
 /// Parses `memory.max` (version 2) or `memory.limit_in_bytes` (version 1), in bytes.
@@ -87,6 +108,19 @@ mod tests {
     fn a_quota_is_in_cores() {
         assert_eq!(cgroup_v2_quota("150000 100000\n"), Some(1.5));
         assert_eq!(cgroup_v1_quota("50000\n", "100000\n"), Some(0.5));
+    }
+
+    #[test]
+    fn what_a_group_used_is_summed() {
+        let text = "usage_usec 1234567\nuser_usec 1000000\nsystem_usec 234567\n";
+        assert_eq!(cgroup_cpu_us(text), Some(1_234_567));
+        assert_eq!(cgroup_cpu_us(""), None);
+        let text = "8:0 rbytes=4096 wbytes=100 rios=1 wios=2 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=2 rios=1\n";
+        let bytes = DiskBytes {
+            read: 4_097,
+            written: 102,
+        };
+        assert_eq!(cgroup_disk_bytes(text), bytes);
     }
 
     #[test]

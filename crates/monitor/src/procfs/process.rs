@@ -13,6 +13,52 @@ pub fn cpu_ticks(text: &str) -> Option<u64> {
     Some(user + system)
 }
 
+/// Parses `/proc/<pid>/stat`: the id of the process that started it, or took it over (field 4).
+pub fn parent(text: &str) -> Option<u32> {
+    let (_, after_name) = text.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Parses `/proc/<pid>/stat`: the name of the command, of at most 15 bytes.
+pub fn command_name(text: &str) -> Option<&str> {
+    let (before, _) = text.rsplit_once(')')?;
+    Some(before.split_once('(')?.1)
+}
+
+/// Parses `/proc/<pid>/status`: the number of threads.
+pub fn threads(text: &str) -> Option<u64> {
+    field(text, "Threads:")?.trim().parse().ok()
+}
+
+/// Parses `/proc/<pid>/status`: the number of CPUs that the process may run on, such as 5 of `0-3,8`.
+pub fn cpus_allowed(text: &str) -> Option<u32> {
+    let ranges = field(text, "Cpus_allowed_list:")?.trim().split(',');
+    let count = |range: &str| -> Option<u32> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (last - first.min(last)).checked_add(1)
+    };
+    ranges.map(count).sum()
+}
+
+/// Bytes read from disks and written to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskBytes {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+/// Parses `/proc/<pid>/io`, which only the process's own user may read.
+pub fn disk_bytes(text: &str) -> Option<DiskBytes> {
+    let bytes = |name| field(text, name)?.trim().parse().ok();
+    Some(DiskBytes {
+        read: bytes("read_bytes:")?,
+        written: bytes("write_bytes:")?,
+    })
+}
+
 /// Memory of one process, from `/proc/<pid>/status`, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
@@ -85,6 +131,34 @@ mod tests {
     fn cpu_ticks_of_a_torn_line_are_none() {
         assert_eq!(cpu_ticks("9090 (cat) R 9077"), None);
         assert_eq!(cpu_ticks(""), None);
+    }
+
+    #[test]
+    fn parent_and_name_survive_a_name_with_blanks_and_parentheses() {
+        let text = "9090 (a (b) c) R 9077 9077 5347 0 -1 4194304 103 0 0 0 57 21 0 0 20 0 1 0";
+        assert_eq!(parent(text), Some(9_077));
+        assert_eq!(command_name(text), Some("a (b) c"));
+        assert_eq!((parent("9090 (cat"), command_name("9090")), (None, None));
+    }
+
+    #[test]
+    fn cpus_that_are_allowed_are_counted() {
+        for (list, count) in [("0", Some(1)), ("0-3,8", Some(5)), ("x", None), ("3-1", Some(1))] {
+            let text = format!("Cpus_allowed:\tff\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n");
+            assert_eq!(cpus_allowed(&text), count, "{list}");
+        }
+        assert_eq!(threads("Name:\tx\nThreads:\t17\nSigQ:\t1\n"), Some(17));
+    }
+
+    #[test]
+    fn bytes_of_disks_are_those_of_the_disk_alone() {
+        let text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 7\n";
+        let bytes = DiskBytes {
+            read: 4_096,
+            written: 8_192,
+        };
+        assert_eq!(disk_bytes(text), Some(bytes));
+        assert_eq!(disk_bytes("rchar: 1\n"), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
+use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
 use crate::steering::{Decider, Steered, Steering};
@@ -139,6 +140,10 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         return Ok(Done::infeasible(&plan, &format!("cannot {error:#}")));
     }
     let target = Target::start(&mut plan, addresses, &needs, descriptors)?;
+    let monitor = match Monitor::open(&plan, part_of(args), &target.gateways()) {
+        Ok(monitor) => monitor,
+        Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
+    };
     let line = control_channel::open(args, || membership(args, &plan))?;
     let (folder, facts) = outputs::open(args, &plan)?;
     let watch = provisioned::Watcher::new(interrupted, args.quiet);
@@ -162,6 +167,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         folder,
         facts,
         provisioned,
+        monitor,
         counters,
         clock: clock_of(args)?,
         line,
@@ -186,6 +192,7 @@ struct Ready {
     folder: Folder,
     facts: Option<FactsLog>,
     provisioned: Option<Provisioned>,
+    monitor: Monitor,
     counters: Option<CounterWatch>,
     clock: Clock,
     line: Option<ControlChannel>,
@@ -207,6 +214,7 @@ impl Ready {
             mut folder,
             facts,
             provisioned,
+            monitor,
             counters,
             clock,
             line,
@@ -227,6 +235,7 @@ impl Ready {
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
         watcher.steering = loaded.decider.begin(&plan, watcher.folder(), clock)?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
+        watcher.monitoring = monitor.start(clock);
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,
@@ -234,6 +243,7 @@ impl Ready {
         };
         let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
+        watcher.end_monitoring();
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();

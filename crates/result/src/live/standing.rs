@@ -1,7 +1,7 @@
 //! The state of a run at one instant.
 
 use muster_conduct::Phase;
-use muster_model::Micros;
+use muster_model::{Micros, Resource};
 
 /// The state of a run, updated up to four times a second.
 ///
@@ -36,6 +36,17 @@ pub struct Live {
     pub slos: Option<Vec<String>>,
     /// The generator's own health.
     pub health: Health,
+    /// Resources of the target that were sampled within the last minute.
+    pub usage: Vec<LiveUse>,
+}
+
+/// The last sample of a resource of the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveUse {
+    /// The resource.
+    pub resource: Resource,
+    /// Its value.
+    pub value: f64,
 }
 
 /// Phase and times of a run, since T0.

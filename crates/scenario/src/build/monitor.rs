@@ -1,12 +1,20 @@
-//! Counters of the target that are watched.
+//! Parts of the target that are watched.
 
-use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan};
+mod page;
 
+use muster_model::Micros;
+use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan, WebAddress, Watched};
+
+use crate::units;
 use crate::view::View;
 use crate::web;
 
-/// More instances than this are read one after the other for too long before a run.
+/// Each entry has a thread; and more pages of counters than this are read for too long before a run.
 const MONITORS_MAX: usize = 16;
+/// A process is read in some hundred microseconds: more often, that alone would be a load.
+const EVERY_LEAST: Micros = Micros::from_millis(100);
+/// The keys that say what is watched.
+const WATCHED: [&str; 5] = ["process", "cgroup", "prometheus", "command", "counters"];
 
 pub(super) fn monitor(
     root: &View<'_>,
@@ -27,16 +35,70 @@ pub(super) fn monitor(
 }
 
 fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan> {
-    let Some(url) = view.get("counters") else {
-        let what = "this entry does not say what is watched";
-        return view.refuse(what, "add `counters: \"http://127.0.0.1:8088/prometheus\"`");
+    let named = WATCHED.into_iter().filter_map(|key| Some((key, view.get(key)?)));
+    let named: Vec<(&str, View<'_>)> = named.collect();
+    let (key, of) = match &named[..] {
+        [] => {
+            let what = "this entry does not say what is watched";
+            return view.refuse(what, "add `process: NAME`, or another of `cgroup`, `prometheus`, `command`, `counters`");
+        }
+        [(key, of)] => (*key, of),
+        [(first, _), (second, of), ..] => {
+            let what = format!("this entry watches two things, `{first}` and `{second}`");
+            return of.refuse(what, "an entry for each of them");
+        }
     };
-    let counters = url.accept(web::read(url.text()))?;
-    if counters.is_tls {
-        let what = "counters are read over plain HTTP only";
-        return url.refuse(what, "the `http` address of the same page");
+    let every = view.time("every")?;
+    if every < EVERY_LEAST {
+        let what = format!("`every` is {every}, which is too often");
+        return view.refuse_at("every", what, "at least 100ms");
     }
-    let platform = platform?;
+    let limit = view.optional("limit", |of| of.accept(units::quantity(of.text())))?;
+    has_use_of_limit(view, key)?;
+    let is_embedded = platform
+        .is_some_and(|platform| matches!(platform.kind, PlatformKind::Gateway { .. }));
+    Some(MonitorPlan {
+        name: view.text_of("name").to_owned(),
+        watched: match key {
+            "process" if is_embedded && of.text() == "gateway" => Watched::Gateway,
+            "process" => Watched::Process(of.text().to_owned()),
+            "cgroup" => Watched::Cgroup(of.text().to_owned()),
+            "prometheus" => Watched::Page(page::page(of)?),
+            "command" => Watched::Command(of.text().to_owned()),
+            _ => Watched::Counters(counters(of, platform?)?),
+        },
+        every,
+        limit,
+    })
+}
+
+/// Figures of a page have their own limits, and counters none.
+fn has_use_of_limit(view: &View<'_>, key: &str) -> Option<()> {
+    let help = match key {
+        "prometheus" => "move it into `prometheus`: `limits: { FIGURE: 2GiB }`",
+        "counters" => "remove it: counters have no limit",
+        _ => return Some(()),
+    };
+    match view.get("limit") {
+        Some(limit) => limit.refuse(format!("`limit` has no meaning with `{key}`"), help),
+        None => Some(()),
+    }
+}
+
+/// An address of a page that is read without TLS.
+fn plain_page(url: &View<'_>, what: &str) -> Option<WebAddress> {
+    let address = url.accept(web::read(url.text()))?;
+    match address.is_tls {
+        true => url.refuse(
+            format!("{what} are read over plain HTTP only"),
+            "the `http` address of the same page",
+        ),
+        false => Some(address),
+    }
+}
+
+fn counters(url: &View<'_>, platform: &PlatformPlan) -> Option<WebAddress> {
+    let address = plain_page(url, "counters")?;
     if platform.dialect().counters.is_none() {
         let what = format!("of {} no counters are known", platform.dialect());
         return url.refuse(what, "remove the entry; those of `dialect: hono` are known");
@@ -45,8 +107,5 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
         let what = "the embedded gateway has no page of counters: its account is exact";
         return url.refuse(what, "remove the entry, or use `kind: hono`");
     }
-    Some(MonitorPlan {
-        name: view.text_of("name").to_owned(),
-        counters,
-    })
+    Some(address)
 }

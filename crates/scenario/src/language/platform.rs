@@ -3,7 +3,9 @@
 use muster_plan::{BackendKind, PasswordHash, ProvisionPlan};
 use muster_platform::{Dialect, ManagementApi, Protocol};
 
-use super::Scalar::{Bool, File, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
+use super::Scalar::{
+    Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole,
+};
 use super::{
     Key, Kind, Owner, STREAMED, Urls, Word, behaviour, fleet, key, later, map, one, refused_word,
     word, work,
@@ -250,7 +252,23 @@ object! { pub(super) HOOKS:
 
 object! { pub(super) MONITOR:
     key("name", one(Text), "Its name in the result").required(),
-    key("process", one(Text), "The process to watch").later(work::MONITORING),
+    key("process", one(Text),
+        "A process by its name or id, with its child processes; with `kind: gateway`, `gateway` is the embedded one"),
+    key("cgroup", one(Text),
+        "A cgroup (version 2) by its folder, absolute or below `/sys/fs/cgroup`"),
+    key("prometheus", map(&PAGE), "Figures of a page in the text format of Prometheus"),
+    key("command", one(Text), "A command of the shell that prints a number"),
     key("counters", one(Web),
         "Page with the platform's own counters in the text format of Prometheus; several entries are summed"),
+    key("every", one(Time), "Interval of the samples").or("1s")
+        .above_zero("nothing can be sampled all the time", "such as 1s"),
+    key("limit", one(Quantity),
+        "The value at which it runs out: of a command its number, of a process or cgroup its memory in bytes"),
+}
+
+object! { PAGE:
+    key("url", one(Web), "Its address, over plain HTTP").required(),
+    key("series", Kind::Table(&one(Text)),
+        "Figures by name, such as `'jvm_memory_used_bytes{area=\"heap\"}'`: the sum of these samples, or `rate(...)` of it").required(),
+    key("limits", Kind::Table(&one(Quantity)), "The values at which figures run out, by their names"),
 }
