@@ -1,5 +1,7 @@
 //! Makes the rules of a run from the words of a scenario and the defaults.
 
+use muster_model::Micros;
+
 use crate::{
     Allowance, RuleName, Rules, Scope, Share, Slo, SloBound, StabilityBounds, StopIf, SwitchedOff,
     ValidityBounds,
@@ -15,6 +17,7 @@ pub struct RulesBuilder {
     validity: ValidityBounds,
     stability: StabilityBounds,
     stop_if: Vec<StopIf>,
+    soak: Option<Micros>,
 }
 
 impl RulesBuilder {
@@ -27,6 +30,7 @@ impl RulesBuilder {
             validity: ValidityBounds::default(),
             stability: StabilityBounds::default(),
             stop_if: Vec::new(),
+            soak: None,
         }
     }
 
@@ -71,6 +75,12 @@ impl RulesBuilder {
         self
     }
 
+    /// Demands that each resource of the target lasts for this time.
+    pub fn soak(mut self, lasts: Micros) -> Self {
+        self.soak = Some(lasts);
+        self
+    }
+
     /// The rules. Four defaults apply unless the top of the scenario names them or switches them
     /// off: loss 0 (where there is a backend), failure-ratio 0, connected 100 %, disconnects 0. A
     /// rule of a fleet or stream takes it out of the wider rule of the same name.
@@ -86,6 +96,7 @@ impl RulesBuilder {
             validity: self.validity,
             stability: self.stability,
             stop_if: self.stop_if,
+            soak: self.soak,
         }
     }
 

@@ -6,7 +6,9 @@ use muster_load::{Schedule, Shape, StreamSchedule};
 use muster_measure::{ArrivalFigures, Phase, Summary, WindowDelta};
 use muster_model::{FleetId, Micros, Promise, Rate, StreamId};
 
-use crate::{GeneratorHealth, Hints, Latency, RuleName, Slo, Stop, Unevaluated, Warning};
+use crate::{
+    GeneratorHealth, Hints, Latency, ResourceOutlook, RuleName, Slo, Stop, Unevaluated, Warning,
+};
 
 /// Everything that a run has shown. The judge adds nothing to it and asks for nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +35,8 @@ pub struct Evidence<'a> {
     pub is_part: bool,
     /// Findings outside the figures that are worth a warning.
     pub found: &'a [Warning],
+    /// Outlooks of the resources of the target that have a limit; empty unless the scenario has `soak`.
+    pub resources: &'a [ResourceOutlook],
 }
 
 impl<'a> Evidence<'a> {

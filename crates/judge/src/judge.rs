@@ -8,7 +8,7 @@ use crate::slo::counts;
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Slo, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo,
+    RunResult, Slo, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo, soak,
     stable, validity, warnings::warnings,
 };
 
@@ -21,6 +21,7 @@ use crate::{
 /// place of *pass* it says *part*.
 pub fn judge(rules: &Rules, evidence: &Evidence<'_>) -> Verdict {
     let mut results = slos(rules.slos.iter(), evidence);
+    results.extend(soak::evaluate(rules, evidence));
     results.extend(no_link_up(&results, evidence));
     results.extend(completion::evaluate(rules, evidence));
     results.extend(reach::reachable(evidence));

@@ -31,6 +31,7 @@ mod keep_alive;
 mod latency;
 mod margin;
 mod meanwhile;
+pub mod outlook;
 mod own_delay;
 mod reach;
 mod reason;
@@ -38,6 +39,7 @@ mod rule_name;
 mod rules;
 mod share;
 mod slo;
+mod soak;
 pub mod stability;
 mod stable;
 mod starved;
@@ -68,6 +70,7 @@ pub use rules::{
     Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
 pub use share::{Percentile, Share};
+pub use soak::ResourceOutlook;
 pub use step::{StepVerdict, is_judged_in_steps, judge_step};
 pub use stop::{Stop, StopLatency, StopWatch, StopWindow};
 pub use strain::{Strain, StrainKind, strains};

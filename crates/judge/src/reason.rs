@@ -242,7 +242,7 @@ impl Reason {
             Unevaluated::Running => return None,
             Unevaluated::OwnDelay(own) => own.into(),
             Unevaluated::TooFewMessages { .. } => Self::TooFewMessages,
-            Unevaluated::TooFewWindows { .. } => Self::TooShort,
+            Unevaluated::TooFewWindows { .. } | Unevaluated::Trend { .. } => Self::TooShort,
             Unevaluated::NotConstant => Self::NotConstant,
             Unevaluated::Unclear { .. } => Self::Unclear,
             Unevaluated::NothingDue => Self::NothingDue,
@@ -250,6 +250,7 @@ impl Reason {
             Unevaluated::NoLinks
             | Unevaluated::NoBackend
             | Unevaluated::NoSuchLatency
+            | Unevaluated::NoLimit
             | Unevaluated::DeliveryUnknown
             | Unevaluated::OnePart => Self::NotMeasurable,
             Unevaluated::ConsumerDisturbed => Self::OwnConsumer,

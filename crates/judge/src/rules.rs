@@ -22,6 +22,8 @@ pub struct Rules {
     pub stability: StabilityBounds,
     /// Conditions that end the measured phase early; the run then fails by rule `stop-if`.
     pub stop_if: Vec<StopIf>,
+    /// The time that each resource of the target must last under the load; none if the scenario has no `soak`.
+    pub soak: Option<Micros>,
 }
 
 impl Rules {

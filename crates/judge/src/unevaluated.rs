@@ -32,6 +32,13 @@ pub enum Unevaluated {
         /// Length that the hold would need to decide, in seconds.
         needed_s: u64,
     },
+    /// The trend of a resource of the target decides nothing so far.
+    Trend {
+        /// Length that the measured phase would need, in seconds.
+        needed_s: u64,
+    },
+    /// No resource of the target with a limit was sampled.
+    NoLimit,
     /// Nothing was due in the scope.
     NothingDue,
     /// The scope wants no links.
@@ -88,6 +95,12 @@ impl fmt::Display for Unevaluated {
                     f,
                     "unclear: latency rises, backlog does not; hold {hold} to decide"
                 )
+            }
+            Self::Trend { needed_s } => {
+                write!(f, "unclear: needs at least {}", figure::span(*needed_s))
+            }
+            Self::NoLimit => {
+                f.write_str("no resource with a limit was sampled while measuring; see `monitor`")
             }
             Self::NothingDue => f.write_str("nothing was due"),
             Self::CutShort => f.write_str("the run was interrupted before"),

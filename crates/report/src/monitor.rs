@@ -1,5 +1,6 @@
 //! Samples of the target over time.
 
+use muster_judge::outlook::{Lasts, Outlook};
 use muster_model::ResourceUnit;
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +24,70 @@ pub struct MonitoredSeries {
     pub min: Option<f64>,
     /// The largest of them.
     pub max: Option<f64>,
+    /// Its trend and the time until it runs out; null without `soak` in the scenario, or without a limit.
+    pub outlook: Option<ResourceTrend>,
     /// Length of each of `windows` in seconds.
     pub for_s: u32,
     /// At most 600 stretches of the whole run: `[begin in seconds since T0, average, min, max]`.
     pub windows: Vec<[f64; 4]>,
+}
+
+/// Movement of a resource towards its limit while measuring, with 90 % intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ResourceTrend {
+    /// `sustainable`, `not-sustainable` or `unclear`.
+    pub verdict: Sustainability,
+    /// Its level at the end: that of its peaks, or of its lows if the limit is below.
+    pub level: f64,
+    /// Growth per hour of its floor; null if there is too little to tell, as the next two.
+    pub per_hour: Option<f64>,
+    /// Lower end of the interval of `per_hour`.
+    pub per_hour_low: Option<f64>,
+    /// Upper end of the interval of `per_hour`.
+    pub per_hour_high: Option<f64>,
+    /// Seconds from the end of the load until it runs out at this rate; null if it does not move towards its limit, as
+    /// the next two.
+    pub runs_out_s: Option<f64>,
+    /// The earliest that is likely.
+    pub earliest_s: Option<f64>,
+    /// The latest that is likely.
+    pub latest_s: Option<f64>,
+    /// Length of the measured phase that decides; null if it is decided.
+    pub needs_s: Option<f64>,
+}
+
+/// Finding on the trend of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sustainability {
+    /// It lasts for the time that the scenario demands.
+    Sustainable,
+    /// It runs out before.
+    NotSustainable,
+    /// The interval of its trend holds both.
+    Unclear,
+}
+
+impl From<&Outlook> for ResourceTrend {
+    fn from(of: &Outlook) -> Self {
+        let per_hour = |slope: Option<f64>| slope.map(|slope| slope * 3_600.0);
+        let (verdict, needs_s) = match of.lasts {
+            Lasts::Yes => (Sustainability::Sustainable, None),
+            Lasts::No => (Sustainability::NotSustainable, None),
+            Lasts::Unclear { needs_s } => (Sustainability::Unclear, Some(needs_s.ceil())),
+        };
+        Self {
+            verdict,
+            level: of.level,
+            per_hour: per_hour(of.slope),
+            per_hour_low: per_hour(of.slope_low),
+            per_hour_high: per_hour(of.slope_high),
+            runs_out_s: of.runs_out_s.map(f64::round),
+            earliest_s: of.earliest_s.map(f64::round),
+            latest_s: of.latest_s.map(f64::round),
+            needs_s,
+        }
+    }
 }
 
 /// The samples as comma-separated values with a heading, a row for each stretch of each resource; none without a
@@ -61,6 +122,7 @@ pub(crate) mod tests {
             average: Some(0.5),
             min: Some(0.25),
             max: Some(0.75),
+            outlook: None,
             for_s: 1,
             windows: vec![[0.0, 0.25, 0.25, 0.25], [1.0, 0.75, 0.75, 0.75]],
         }

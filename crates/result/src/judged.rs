@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_conduct::{Afterlife, Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{
-    Evidence, GeneratorHealth, Hints, StreamEvidence, StreamRole, Warning, WarningKind, holds,
+    Evidence, GeneratorHealth, Hints, ResourceOutlook, StreamEvidence, StreamRole, Warning, WarningKind, holds,
     judge, judge_step,
 };
 use muster_load::StreamSchedule;
@@ -16,7 +16,8 @@ use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
-    Assembly, GeneratorUse, JudgedStep, Names, Report, SEARCHED, Step, TargetUse, Unfinished,
+    Assembly, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report, ResourceTrend, SEARCHED, Step,
+    TargetUse, Unfinished,
 };
 
 use crate::archive::Archive;
@@ -60,6 +61,7 @@ impl Archive {
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
         let hints = self.hints(&summary);
+        let resources = self.outlooks();
         let evidence = Evidence {
             summary: &summary,
             windows: &self.windows,
@@ -72,6 +74,7 @@ impl Archive {
             ending: &ending,
             is_part: self.header.part != Part::WHOLE,
             found: &found,
+            resources: &resources,
         };
         let verdict = judge(&plan.rules, &evidence);
         let steps = self.judged_steps(&evidence, &steps, &planned);
@@ -94,6 +97,7 @@ impl Archive {
                 counters,
                 ..self.target()
             },
+            monitor: self.monitored(&resources),
             ..self.facts(&summary)?
         };
         let assembly = Assembly {
@@ -105,6 +109,23 @@ impl Archive {
             health: &health,
         };
         Ok(assembly.report())
+    }
+
+    /// The outlooks of the target's resources, if the scenario has `soak`.
+    fn outlooks(&self) -> Vec<ResourceOutlook> {
+        let soak = self.header.plan.rules.soak;
+        soak.map_or_else(Vec::new, |wanted| self.usage.outlooks(self.timeline, wanted))
+    }
+
+    /// The samples of the target, each with its outlook if it has one.
+    fn monitored(&self, outlooks: &[ResourceOutlook]) -> Vec<MonitoredSeries> {
+        let mut all = self.usage.series(self.timeline);
+        for series in &mut all {
+            let name = format!("{} {}", series.name, series.resource);
+            let known = outlooks.iter().find(|of| of.name == name);
+            series.outlook = known.map(|of| ResourceTrend::from(&of.outlook));
+        }
+        all
     }
 
     fn hints(&self, summary: &Summary) -> Hints {
@@ -312,7 +333,6 @@ impl Archive {
             co_located: Some(self.header.co_located),
             unfinished: self.unfinished(),
             generator: self.generator(summary),
-            monitor: self.usage.series(self.timeline),
             events: all,
             ..Report::default()
         })

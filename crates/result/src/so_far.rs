@@ -98,6 +98,7 @@ impl SoFar<'_> {
             ending: &Ending::Planned,
             is_part: false,
             found: &[],
+            resources: &[],
         };
         report(&evidence, &parts)
     }

@@ -1,5 +1,7 @@
 //! Samples of the target's resources, in bounded memory.
 
+use muster_judge::ResourceOutlook;
+use muster_judge::outlook::{Extremes, Outlook};
 use muster_measure::Timeline;
 use muster_model::{Micros, Resource};
 use muster_report::{Event, MonitoredSeries};
@@ -88,6 +90,12 @@ impl UsageLog {
         &self.events
     }
 
+    /// The outlook of each resource with a limit for a time after the measured phase.
+    pub(crate) fn outlooks(&self, timeline: Timeline, wanted: Micros) -> Vec<ResourceOutlook> {
+        let all = self.series.iter();
+        all.filter_map(|of| of.outlook(timeline, wanted)).collect()
+    }
+
     /// Each resource that was sampled, in the order of the scenario.
     pub(crate) fn series(&self, timeline: Timeline) -> Vec<MonitoredSeries> {
         let series = self.series.iter();
@@ -155,9 +163,26 @@ impl Series {
             average: (count > 0).then(|| rounded(sum / f64::from(count))),
             min: least.map(rounded),
             max: most.map(rounded),
+            outlook: None,
             for_s: self.length_s,
             windows: self.stretches.iter().map(row).collect(),
         }
+    }
+
+    /// Its outlook; none without a limit, or a sample of the measured phase.
+    fn outlook(&self, timeline: Timeline, wanted: Micros) -> Option<ResourceOutlook> {
+        let limit = self.resource.limit?;
+        let length_s = f64::from(self.length_s);
+        let extremes = self.measured(timeline).map(|of| Extremes {
+            t_s: f64::from(of.place) * length_s,
+            min: of.min,
+            max: of.max,
+        });
+        let extremes: Vec<Extremes> = extremes.collect();
+        (!extremes.is_empty()).then(|| ResourceOutlook {
+            name: format!("{} {}", self.resource.entry, self.resource.name),
+            outlook: Outlook::of(&extremes, length_s, limit, wanted.as_secs_f64()),
+        })
     }
 
     /// The stretches that lie within the measured phase.

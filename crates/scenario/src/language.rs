@@ -343,6 +343,7 @@ object! { pub(crate) SCENARIO:
     key("cold", map(&judging::COLD), "A first part that is kept apart"),
     key("monitor", Kind::List(&map(&platform::MONITOR)), "Parts of the target to watch while the run goes on"),
     key("slo", map(&judging::SLO), "Rules for a pass"),
+    key("soak", map(&judging::SOAK), "Demands by the trends of `monitor` that the target can bear the load for long"),
     key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
     key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),
     key("stop-if", map(&judging::STOP_IF), "Conditions that end the measured phase early"),

@@ -8,6 +8,7 @@ mod own;
 mod recorded;
 mod run;
 mod slo;
+mod soak;
 mod stable;
 mod step;
 mod unfinished;

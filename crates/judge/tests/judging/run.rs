@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, RuleName, RuleOutcome, RuleResult,
-    Rules, Scope, SloBound, StepVerdict, StreamEvidence, StreamRole, Verdict, Warning, judge,
+    Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, ResourceOutlook, RuleName, RuleOutcome,
+    RuleResult, Rules, Scope, SloBound, StepVerdict, StreamEvidence, StreamRole, Verdict, Warning, judge,
     judge_step,
 };
 use muster_measure::{
@@ -80,6 +80,7 @@ pub(crate) struct Run {
     pub(crate) is_part: bool,
     pub(crate) listening: Listening,
     pub(crate) found: Vec<Warning>,
+    pub(crate) resources: Vec<ResourceOutlook>,
     pub(crate) reason_strings: BTreeMap<String, String>,
     pub(crate) hints: Hints,
     pub(crate) promise: Promise,
@@ -127,6 +128,7 @@ impl Run {
             is_part: false,
             listening: Listening::until(Micros::from_secs(MEASURE + measure_s + 20)),
             found: Vec::new(),
+            resources: Vec::new(),
             reason_strings: BTreeMap::new(),
             hints: Hints::default(),
             promise: Promise::Enqueued,
@@ -237,6 +239,7 @@ impl Run {
             ending: &self.ending,
             is_part: self.is_part,
             found: &self.found,
+            resources: &self.resources,
         };
         judge(&evidence)
     }

@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::{SideRun, SideRuns};
 
 /// Parts of a scenario that change no load: what is tested, what is allowed, what a run is called.
-const NO_LOAD: [&str; 13] = [
+const NO_LOAD: [&str; 14] = [
     "name",
     "seed",
     "labels",
     "platform",
     "slo",
     "stop-if",
+    "soak",
     "validity",
     "stability",
     "provision",

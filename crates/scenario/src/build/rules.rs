@@ -44,6 +44,9 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
     if let Some(view) = root.get("stop-if") {
         builder = stop_if(builder, &view, judged);
     }
+    if let Some(soak) = root.get("soak") {
+        builder = builder.soak(soak.time("for")?);
+    }
     let rules = builder.build();
     warn_of_rules_without_object(&rules, &scopes, judged.fleets);
     Some(rules)

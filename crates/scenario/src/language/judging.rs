@@ -45,6 +45,11 @@ object! { pub(super) SLO:
     key("stable", one(BoolOrAny), "The backlog must not grow"),
 }
 
+object! { pub(super) SOAK:
+    key("for", one(Time), "The time from the end of the load for which each resource of `monitor` with a limit must last").or("7d")
+        .above_zero("whatever is within its limit lasts for no time", "such as 7d"),
+}
+
 object! { pub(super) VALIDITY:
     key("lateness-p99", one(Time), "Upper bound of the p99 of lateness").or("100ms"),
     key("max-lateness", one(Time), "A message later than this is shed").or("5s"),

@@ -67,6 +67,7 @@ fn judged(plan: Plan, behaviour: Behaviour, stalls: &[Stall]) -> Verdict {
         ending: &Ending::Planned,
         is_part: false,
         found: &[],
+        resources: &[],
     };
     judge(&rules, &evidence)
 }
