@@ -93,6 +93,8 @@ pub enum WarningKind {
     CountersUnread,
     /// A server that receives the run's metrics lacks some of them.
     MetricsLost,
+    /// A hook failed, hung until its time-out, or was not started.
+    HookFailed,
     /// A thread of the generator used 85 % of a CPU, in over 5 % of seconds.
     Cpu,
     /// A thread of the generator waited for a CPU for 10 %, in over 5 % of seconds.

@@ -4,11 +4,13 @@
 
 mod args;
 mod beginning;
+mod beside;
 mod calibration;
 mod commands;
 mod control_channel;
 mod counters;
 mod folder;
+mod hooks;
 mod lines;
 mod monitoring;
 mod outcome;

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use muster_cluster::Observer;
 use muster_conduct::{Delivery, Incidents, ProcessSample, Refused, Standing, Steer};
@@ -10,11 +11,11 @@ use muster_measure::{Record, WindowDelta};
 use muster_metrics::Exporter;
 use muster_model::Micros;
 use muster_provision::Registrar;
-use muster_result::{Fixed, Live, Note, UsageNote, View, encoded, event_of};
+use muster_result::{Fixed, Live, Note, UsageNote, View, encoded, event_of, event_of_hook};
 
 use crate::args::RunArgs;
+use crate::beside::Beside;
 use crate::folder::Folder;
-use crate::monitoring::Monitoring;
 use crate::screen::Screen;
 use crate::steering::Steering;
 
@@ -31,8 +32,8 @@ pub(crate) struct Watcher {
     pub(crate) registrar: Option<Arc<Registrar>>,
     /// Decides on the load; none where it is planned.
     pub(crate) steering: Option<Steering>,
-    /// Samples the target; none where nothing is watched.
-    pub(crate) monitoring: Option<Monitoring>,
+    /// What goes on beside the load; none before and after it.
+    pub(crate) beside: Option<Beside>,
 }
 
 impl Watcher {
@@ -55,23 +56,40 @@ impl Watcher {
             has_timeline: false,
             registrar: None,
             steering: None,
-            monitoring: None,
+            beside: None,
         }
     }
 
-    /// Ends the samples of the target, whose parts may end from now on.
-    pub(crate) fn end_monitoring(&mut self) {
-        let last = self.monitoring.take().map(Monitoring::end);
-        last.into_iter().flatten().for_each(|note| self.monitored(note));
+    /// Ends what goes on beside the load: the target may end from now on.
+    pub(crate) fn end_beside(&mut self, interrupted: &AtomicBool) {
+        let last = self.beside.take().map(|beside| beside.end(interrupted));
+        last.into_iter().flatten().for_each(|note| self.note(&note));
     }
 
-    fn monitored(&mut self, note: UsageNote) {
-        if let (UsageNote::Event(event), Some(exporter)) = (&note, &mut self.exporter) {
-            exporter.annotate(event);
+    fn note(&mut self, note: &Note) {
+        let event = match note {
+            Note::Usage(usage) => {
+                self.view.monitored(usage);
+                if let UsageNote::Event(event) = usage {
+                    Some(event.clone())
+                } else {
+                    None
+                }
+            }
+            Note::Hook(hook) => event_of_hook(hook),
+            Note::Timeline(_)
+            | Note::Event(_)
+            | Note::Refusal(_)
+            | Note::PushesRefused(_)
+            | Note::Counters(_)
+            | Note::Hold(_)
+            | Note::Search(_)
+            | Note::Judged(_) => None,
+        };
+        if let (Some(event), Some(exporter)) = (event, &mut self.exporter) {
+            exporter.annotate(&event);
         }
-        self.view.monitored(&note);
-        let note = Note::Usage(note);
-        self.folder.record(&Record::Event(encoded(&note)));
+        self.folder.record(&Record::Event(encoded(note)));
     }
 
     /// The folder of the result.
@@ -147,8 +165,8 @@ impl Observer for Watcher {
             self.folder
                 .record(&Record::Event(encoded(&Note::Timeline(standing.timeline))));
         }
-        let notes: Vec<UsageNote> = self.monitoring.iter().flat_map(Monitoring::notes).collect();
-        notes.into_iter().for_each(|note| self.monitored(note));
+        let notes = self.beside.as_mut().map(|beside| beside.turn(standing));
+        notes.into_iter().flatten().for_each(|note| self.note(&note));
         let exporter = self.exporter.as_mut();
         let exporter = exporter.filter(|exporter| exporter.is_due(standing.now));
         if self.screen.is_none() && exporter.is_none() {

@@ -21,6 +21,7 @@ mod backend_kind;
 mod coap;
 mod connecting;
 mod fleet;
+mod hook;
 mod http;
 mod limits;
 mod monitor;
@@ -47,6 +48,7 @@ pub use amqp::{AmqpAddress, AmqpLogin, AmqpNorthbound};
 pub use backend_kind::{BackendKind, BackendSpec};
 pub use coap::{CoapSettings, SocketUse, shared_receive_buffer};
 pub use fleet::{ClientPlan, ConnectPlan, Credential, FleetPlan, Login};
+pub use hook::{HookPlan, HookTime};
 pub use http::{AnswerId, HttpCall, HttpSettings};
 pub use monitor::{MonitorPlan, PagePlan, PageSeries, Watched};
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
@@ -92,6 +94,9 @@ pub struct Plan {
     /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
     /// refusal is final.
     pub registers_refused: bool,
+    /// Commands that the run starts; only whoever starts the run has a use for them.
+    #[serde(skip)]
+    pub hooks: Vec<HookPlan>,
     /// Parts of the target that are watched; only whoever starts the run has a use for them.
     #[serde(skip)]
     pub monitor: Vec<MonitorPlan>,

@@ -53,6 +53,7 @@ impl Plan {
         plan.warnings.clear();
         plan.provision = None;
         plan.registers_refused = false;
+        plan.hooks.clear();
         plan.monitor.clear();
         plan.platform = null_target(&self.platform, self.largest());
         plan.backends.retain(|backend| backend.kafka().is_none());

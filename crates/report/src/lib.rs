@@ -25,6 +25,7 @@ mod downlink;
 mod figures;
 mod hdr;
 mod hono;
+mod hook;
 mod html;
 mod junit;
 mod ledger;
@@ -56,6 +57,7 @@ pub use figures::{
 };
 pub use hdr::hdr;
 pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
+pub use hook::HookRun;
 pub use html::{capacity_html, certificate_html, compare_html, html, scale_html};
 pub use junit::junit;
 pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};

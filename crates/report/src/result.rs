@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, Latencies, Ledgers, LinkLedger, MonitoredSeries, Phase, Rates, Step,
+    Event, GeneratorUse, HookRun, Latencies, Ledgers, LinkLedger, MonitoredSeries, Phase, Rates, Step,
     TargetUse, Unfinished, Verdict, Window,
 };
 
@@ -76,6 +76,9 @@ pub struct Report {
     /// Samples of the target over time: a row for each resource of each entry of `monitor`.
     #[serde(default)]
     pub monitor: Vec<MonitoredSeries>,
+    /// The hooks of the scenario, in the order in which they ended.
+    #[serde(default)]
+    pub hooks: Vec<HookRun>,
     /// Events, in order of begin.
     pub events: Vec<Event>,
     /// At most 600 stretches of the run, in order of time.

@@ -10,7 +10,7 @@ use muster_load::{AddedHold, PayloadSpec};
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros, RunId};
 use muster_plan::{ClientId, ClientPlan, Credential, Plan};
-use muster_report::Event;
+use muster_report::{Event, HookRun};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -74,6 +74,8 @@ pub enum Note {
     Judged(Judgement),
     /// A note of the monitoring of the target.
     Usage(UsageNote),
+    /// A hook that ended.
+    Hook(HookRun),
 }
 
 /// The last record: all that is known at the end.
@@ -118,6 +120,7 @@ pub struct Archive {
     pub counters: Option<Vec<NotedCounter>>,
     pub(crate) samples: SampleSeries,
     pub(crate) usage: UsageLog,
+    pub(crate) hooks: Vec<HookRun>,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
@@ -254,6 +257,7 @@ impl Archive {
             counters: None,
             samples: SampleSeries::default(),
             usage: UsageLog::default(),
+            hooks: Vec::new(),
             footer: None,
             records: 0,
             unread: None,
@@ -262,11 +266,11 @@ impl Archive {
     }
 
     /// The archive of a run that has ended: its windows are those that were written meanwhile,
-    /// and those that could not be; its samples of the target are those that were written.
+    /// and those that could not be; its samples and hooks are those that were written.
     pub fn of(header: Header, data: RunData, target: NotedTarget, written: Result<Self>) -> Self {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
-        let (mut windows, usage) = written
-            .map(|archive| (archive.windows, archive.usage))
+        let (mut windows, usage, hooks) = written
+            .map(|archive| (archive.windows, archive.usage, archive.hooks))
             .unwrap_or_default();
         windows.merge(&data.unkept);
         let events = events::of_incidents(&data.incidents);
@@ -283,6 +287,7 @@ impl Archive {
             counters: None,
             samples: SampleSeries::default(),
             usage,
+            hooks,
             records: 0,
             unread,
             is_running: false,
@@ -426,6 +431,7 @@ impl Archive {
         });
         self.events.extend(other.events);
         self.usage.or(other.usage);
+        self.hooks.extend(other.hooks);
         self.refusals.extend(other.refusals);
         self.pushes_refused.extend(other.pushes_refused);
         let footer = self.footer.take().zip(other.footer);
@@ -457,6 +463,7 @@ impl Archive {
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
                 Note::Usage(note) => self.usage.add(note),
+                Note::Hook(hook) => self.hooks.push(hook),
                 Note::Search(_) | Note::Judged(_) => {}
             },
             Record::Identity(identity) => self.identity = Some(*identity),

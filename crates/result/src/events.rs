@@ -7,7 +7,7 @@ use muster_conduct::{ConsumerName, ConsumerRefusal, Diagnostic, Incidents, PushR
 use muster_judge::{Warning, WarningKind};
 use muster_measure::{LinksSecond, ScopeSummary, Summary, WindowDelta};
 use muster_model::{Micros, figure};
-use muster_report::Event;
+use muster_report::{Event, HookRun};
 
 use crate::gaps;
 
@@ -26,6 +26,9 @@ pub const MONITOR_ENDED: &str = "monitor-ended";
 
 /// The event of a part of the target that is watched and could not be read.
 pub const MONITOR_UNREAD: &str = "monitor-unread";
+
+/// The event of a hook that failed.
+const HOOK_FAILED: &str = "hook-failed";
 
 /// The event of metrics that a server outside lacks.
 pub const METRICS_LOST: &str = "metrics-lost";
@@ -148,6 +151,23 @@ pub fn event_of(incident: &Incidents) -> Event {
         Diagnostic::ReasonString { cause, text } => (REASON_STRING, format!("{cause}: {text}")),
     };
     Event::new(since.as_secs_f64(), kind, detail)
+}
+
+/// A hook that was started, as an event.
+pub fn event_of_hook(hook: &HookRun) -> Option<Event> {
+    let (begin, took) = (hook.t_s?, hook.took_s?);
+    let kind = if hook.succeeded() { "hook" } else { HOOK_FAILED };
+    Some(Event::new(begin, kind, hook.words()).until(begin + took))
+}
+
+/// The warnings on hooks that failed, or were not started.
+pub(crate) fn hook_warnings(hooks: &[HookRun]) -> impl Iterator<Item = Warning> {
+    let failed = hooks.iter().filter(|hook| !hook.succeeded());
+    failed.map(|hook| Warning {
+        kind: WarningKind::HookFailed,
+        scope: "run".to_owned(),
+        detail: hook.words(),
+    })
 }
 
 /// The platform's own words by the cause that they were given for.

@@ -56,6 +56,7 @@ impl Archive {
         let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
         let mut found: Vec<Warning> = plan.warnings.iter().map(of_scenario).collect();
         found.extend(events::warnings(&self.events));
+        found.extend(events::hook_warnings(&self.hooks));
         found.extend(counters.iter().flatten().filter_map(counters::differing));
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
@@ -319,6 +320,7 @@ impl Archive {
         let is_part = self.header.part != Part::WHOLE;
         all.extend(events::of_series(summary, &self.windows, is_part));
         all.extend_from_slice(self.usage.events());
+        all.extend(self.hooks.iter().filter_map(events::event_of_hook));
         Ok(Report {
             muster: self.header.muster.clone(),
             name: plan.name.clone(),
@@ -333,6 +335,7 @@ impl Archive {
             co_located: Some(self.header.co_located),
             unfinished: self.unfinished(),
             generator: self.generator(summary),
+            hooks: self.hooks.clone(),
             events: all,
             ..Report::default()
         })

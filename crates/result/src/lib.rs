@@ -29,6 +29,7 @@ pub use capacity::{
 pub use counters::NotedCounter;
 pub use events::{
     CLOCKS_APART, COUNTERS_UNREAD, METRICS_LOST, MONITOR_ENDED, MONITOR_UNREAD, event_of,
+    event_of_hook,
 };
 pub use live::{
     Fixed, Health, LAG_S, Live, LiveClock, LiveLinks, LiveMessages, LiveRates, LiveUse, Quantiles,

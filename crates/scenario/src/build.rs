@@ -15,6 +15,7 @@ mod credential;
 mod expected;
 mod fleet;
 mod hono;
+mod hooks;
 mod http;
 mod json;
 mod monitor;
@@ -81,6 +82,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
     }
+    let hooks = hooks::hooks(root);
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => backends.as_deref()?,
@@ -106,6 +108,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         added: None,
         registers_refused: provision::registers_refused(provision.as_ref()?.as_ref()),
         provision: provision?,
+        hooks: hooks?,
         monitor: monitor?,
         fleets,
         phases,

@@ -306,13 +306,6 @@ impl Key {
     pub(crate) const fn of(self, owners: &'static [Owner]) -> Self {
         Self { owners, ..self }
     }
-
-    pub(crate) const fn later(self, with: &'static str) -> Self {
-        Self {
-            status: Status::NotYet(with),
-            ..self
-        }
-    }
 }
 
 pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'static str) -> Key {
@@ -325,7 +318,6 @@ pub(crate) const fn refused(name: &'static str, why: &'static str, help: &'stati
 /// Work that keys and words wait for, as it is named to the user.
 pub(crate) mod work {
     pub(crate) const BACKENDS: &str = "backends other than MQTT";
-    pub(crate) const HOOKS: &str = "hooks";
 }
 
 // The whole file.
@@ -337,7 +329,7 @@ object! { pub(crate) SCENARIO:
         "The system under test; without it the embedded reference gateway").or("{}"),
     key("provision", map(&platform::PROVISION),
         "Creation of the devices at the platform before they connect, and removal after the run"),
-    key("hooks", map(&platform::HOOKS), "Commands before and after the run").later(work::HOOKS),
+    key("hooks", Kind::List(&map(&platform::HOOK)), "Commands before, while and after the run"),
     key("fleet", Kind::List(&map(&fleet::FLEET)), "The devices").required(),
     key("phases", map(&judging::PHASES), "Length of each phase").or("{}"),
     key("cold", map(&judging::COLD), "A first part that is kept apart"),

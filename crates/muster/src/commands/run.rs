@@ -26,10 +26,12 @@ use muster_scenario::{Needs, needs};
 use serde_json::json;
 
 use crate::args::RunArgs;
+use crate::beside::Beside;
 use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
+use crate::hooks::Hooks;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
@@ -132,6 +134,10 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     }
     check_facts(args, processes)?;
     check_layers(&plan)?;
+    let mut hooks = Hooks::new(&plan, part_of(args))?;
+    if let Err(failed) = hooks.before(interrupted) {
+        return Ok(Done::none(&plan, &failed));
+    }
     let addresses = match target::resolve(&plan, part_of(args)) {
         Ok(addresses) => addresses,
         Err(error) => return Ok(Done::none(&plan, &format!("failed to {error:#}"))),
@@ -168,6 +174,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         facts,
         provisioned,
         monitor,
+        hooks,
         counters,
         clock: clock_of(args)?,
         line,
@@ -193,6 +200,7 @@ struct Ready {
     facts: Option<FactsLog>,
     provisioned: Option<Provisioned>,
     monitor: Monitor,
+    hooks: Hooks,
     counters: Option<CounterWatch>,
     clock: Clock,
     line: Option<ControlChannel>,
@@ -215,6 +223,7 @@ impl Ready {
             facts,
             provisioned,
             monitor,
+            hooks,
             counters,
             clock,
             line,
@@ -235,7 +244,7 @@ impl Ready {
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
         watcher.steering = loaded.decider.begin(&plan, watcher.folder(), clock)?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
-        watcher.monitoring = monitor.start(clock);
+        watcher.beside = Some(Beside::start(monitor, hooks, clock));
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,
@@ -243,7 +252,7 @@ impl Ready {
         };
         let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
-        watcher.end_monitoring();
+        watcher.end_beside(interrupted);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();

@@ -245,9 +245,14 @@ object! { PROVISION_TLS:
     INSECURE,
 }
 
-object! { pub(super) HOOKS:
-    key("before", one(Text), "A command before the run"),
-    key("after", one(Text), "A command after the run"),
+object! { pub(super) HOOK:
+    key("name", one(Text), "Its name in the result").required(),
+    key("when", words!("before", "connect", "warm-up", "measure", "settle", "after"),
+        "Before the first link, in a phase, or after settling").required(),
+    key("at", one(Time), "Time after the begin of the phase").or("0s"),
+    key("command", one(Text), "A command of the shell").required(),
+    key("timeout", one(Time), "The longest time for it; then it is ended").or("30s")
+        .above_zero("no command ends in no time", "such as 30s"),
 }
 
 object! { pub(super) MONITOR:

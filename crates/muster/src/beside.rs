@@ -1,0 +1,47 @@
+//! What goes on beside the load: samples of the target, and commands of the user.
+
+use std::sync::atomic::AtomicBool;
+
+use muster_conduct::Standing;
+use muster_net::Clock;
+use muster_result::Note;
+
+use crate::hooks::Hooks;
+use crate::monitoring::{Monitor, Monitoring};
+
+/// What goes on beside the load of a run that goes on.
+pub(crate) struct Beside {
+    monitoring: Option<Monitoring>,
+    hooks: Hooks,
+    clock: Clock,
+}
+
+impl Beside {
+    /// Begins with the load.
+    pub(crate) fn start(monitor: Monitor, hooks: Hooks, clock: Clock) -> Self {
+        Self {
+            monitoring: monitor.start(clock),
+            hooks,
+            clock,
+        }
+    }
+
+    /// Starts hooks that are due, and gives the notes that came since the last time.
+    pub(crate) fn turn(&mut self, standing: &Standing) -> Vec<Note> {
+        let samples = self.monitoring.iter().flat_map(Monitoring::notes);
+        let mut notes: Vec<Note> = samples.map(Note::Usage).collect();
+        let hooks = self.hooks.turn(standing, self.clock);
+        notes.extend(hooks.into_iter().map(Note::Hook));
+        notes
+    }
+
+    /// Ends sampling, runs the hooks after the load, and gives the last notes.
+    pub(crate) fn end(self, interrupted: &AtomicBool) -> Vec<Note> {
+        let samples = self.monitoring.map(Monitoring::end);
+        let samples = samples.into_iter().flatten().map(Note::Usage);
+        let mut notes: Vec<Note> = samples.collect();
+        let hooks = self.hooks.end(self.clock, interrupted);
+        notes.extend(hooks.into_iter().map(Note::Hook));
+        notes
+    }
+}
