@@ -518,6 +518,7 @@ mod tests {
             certified: None,
             refuted: None,
             first_failing: None,
+            saturated: None,
             generator: None,
             steps: Vec::new(),
         }
