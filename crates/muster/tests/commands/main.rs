@@ -21,6 +21,7 @@ mod interrupt;
 mod lists;
 mod manual;
 mod metrics;
+mod monitor;
 mod nobody;
 mod parts;
 mod processes;
