@@ -306,6 +306,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_each_second_costs_at_most_a_hundredth_of_a_core() {
+        let mut usage = ProcessUsage::of("own", &[std::process::id()], None).expect("it is alive");
+        let begun = thread_cpu_us();
+        for second in 1..=50 {
+            at(&mut usage, second);
+        }
+        let each = (thread_cpu_us() - begun) / 50;
+        assert!(each <= 10_000, "{each} us");
+    }
+
+    #[test]
     fn children_count_and_the_end_of_the_process_is_named() {
         let (mut parent, input) = parent_and_child();
         let mut usage = ProcessUsage::of("shell", &[parent.id()], Some(1e6)).expect("it is alive");
