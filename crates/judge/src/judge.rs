@@ -8,8 +8,8 @@ use crate::slo::counts;
 use crate::starved::StarvedSeconds;
 use crate::{
     Consequence, Ending, Evidence, Figure, OwnDelay, RuleKind, RuleOutcome, RuleResult, Rules,
-    RunResult, Slo, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo, soak,
-    stable, validity, warnings::warnings,
+    RunResult, Slo, Unevaluated, Verdict, causes, completion, delivery, keep_alive, reach, slo,
+    soak, stable, validity, warnings::warnings,
 };
 
 /// Judges a run: evaluates every rule, whatever the others say, and draws the one result.

@@ -14,6 +14,9 @@ const CYCLE_MIN: f64 = 0.3;
 /// Below this autocorrelation a value no longer depends on the one before, so that a later peak is a cycle.
 const APART_MAX: f64 = 0.1;
 
+/// Part of the highest autocorrelation that the first cycle reaches.
+const ALIKE: f64 = 0.8;
+
 /// Extremes of a resource in one stretch of time; all stretches of a series are equally long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
@@ -176,9 +179,18 @@ fn cycle(series: &[Extremes]) -> Option<usize> {
         let products = rest[lag..].iter().zip(&rest).map(|(a, b)| a * b);
         products.sum::<f64>() / power
     };
-    let apart = (1..=rest.len() / 3).skip_while(|lag| correlation(*lag) > APART_MAX);
-    let best = apart.map(|lag| (lag, correlation(lag))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (best.1 > CYCLE_MIN).then_some(best.0)
+    let lags = (1..=rest.len() / 3).map(|lag| (lag, correlation(lag)));
+    let apart = lags.skip_while(|(_, correlated)| *correlated > APART_MAX);
+    let apart: Vec<(usize, f64)> = apart.collect();
+    let best = apart.iter().map(|(_, correlated)| *correlated);
+    let best = best
+        .max_by(f64::total_cmp)
+        .filter(|best| *best > CYCLE_MIN)?;
+    // Multiples of a cycle look like it, and the first of them is it.
+    let mut alike = apart
+        .iter()
+        .filter(|(_, correlated)| *correlated >= ALIKE * best);
+    alike.next().map(|(lag, _)| *lag)
 }
 
 fn middle(of: &Extremes) -> Point {
@@ -205,8 +217,14 @@ fn turned(of: &Point) -> Point {
 /// The extremes of several stretches, at their begin.
 fn block(stretches: &[Extremes]) -> Extremes {
     let t_s = stretches.first().map_or(0.0, |first| first.t_s);
-    let min = stretches.iter().map(|of| of.min).fold(f64::INFINITY, f64::min);
-    let max = stretches.iter().map(|of| of.max).fold(f64::NEG_INFINITY, f64::max);
+    let min = stretches
+        .iter()
+        .map(|of| of.min)
+        .fold(f64::INFINITY, f64::min);
+    let max = stretches
+        .iter()
+        .map(|of| of.max)
+        .fold(f64::NEG_INFINITY, f64::max);
     Extremes { t_s, min, max }
 }
 
@@ -217,7 +235,9 @@ fn level(blocks: &[Extremes], slope: f64, at: f64) -> f64 {
         _ => 0.0,
     };
     // Under a rise the peak of a block lies at its end.
-    let moved = blocks.iter().map(|of| of.max + slope * (at - of.t_s - length));
+    let moved = blocks
+        .iter()
+        .map(|of| of.max + slope * (at - of.t_s - length));
     median(moved.collect())
 }
 
@@ -244,7 +264,8 @@ mod tests {
     impl Resource {
         fn at(&self, second: u64) -> f64 {
             let cycles = second as f64 / self.period_s;
-            let noise = self.noise * (2.0 * muster_model::unit(muster_model::mix(self.seed, second)) - 1.0);
+            let noise =
+                self.noise * (2.0 * muster_model::unit(muster_model::mix(self.seed, second)) - 1.0);
             self.base + self.leak * second as f64 + self.amplitude * cycles.fract() + noise
         }
 
@@ -253,9 +274,10 @@ mod tests {
             let length = load_s.div_ceil(600).next_power_of_two();
             let stretch = |begin: u64| {
                 let values = (begin..(begin + length).min(load_s)).map(|second| self.at(second));
-                let (min, max) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
-                    (min.min(value), max.max(value))
-                });
+                let (min, max) = values
+                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
+                        (min.min(value), max.max(value))
+                    });
                 let t_s = begin as f64;
                 Extremes { t_s, min, max }
             };
@@ -330,7 +352,10 @@ mod tests {
     #[test]
     fn an_empty_series_is_unclear() {
         let outlook = Outlook::of(&[], 1.0, 1.0, DAY);
-        assert!(matches!(outlook.lasts, Lasts::Unclear { .. }), "{outlook:?}");
+        assert!(
+            matches!(outlook.lasts, Lasts::Unclear { .. }),
+            "{outlook:?}"
+        );
     }
 
     proptest! {

@@ -75,7 +75,12 @@ fn in_words(of: &ResourceOutlook) -> String {
         return format!("{} is at its limit", of.name);
     };
     let latest = outlook.latest_s.map_or("later".to_owned(), span);
-    format!("{} in {} ({} to {latest})", of.name, span(left), span(earliest))
+    format!(
+        "{} in {} ({} to {latest})",
+        of.name,
+        span(left),
+        span(earliest)
+    )
 }
 
 /// A length of time in words.

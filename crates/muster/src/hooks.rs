@@ -94,7 +94,11 @@ impl Hooks {
         let mut runs: Vec<HookRun> = self.done.into_iter().chain(self.ended.try_iter()).collect();
         // What puts the target back is wanted after a run that was interrupted, too.
         let never = AtomicBool::new(false);
-        runs.extend(after.iter().map(|hook| run(hook, &self.folder, clock, &never)));
+        runs.extend(
+            after
+                .iter()
+                .map(|hook| run(hook, &self.folder, clock, &never)),
+        );
         runs.extend(self.waiting.iter().map(not_due));
         runs
     }
@@ -124,7 +128,11 @@ fn run(hook: &HookPlan, folder: &TempDir, clock: Clock, is_over: &AtomicBool) ->
         Ok(end) => (end.code, end.how, end.output, end.said),
         Err(error) => {
             let was_ended = matches!(error, ActuatorError::Interrupted);
-            let end = if was_ended { "ended with the run".to_owned() } else { error.to_string() };
+            let end = if was_ended {
+                "ended with the run".to_owned()
+            } else {
+                error.to_string()
+            };
             (None, end, String::new(), String::new())
         }
     };
@@ -174,7 +182,10 @@ mod tests {
     fn a_hook_has_its_code_and_its_output() {
         let done = outcome("echo put back; exit 0", Micros::from_secs(30));
         assert!(done.succeeded());
-        assert_eq!((done.end.as_str(), done.output.as_str()), ("code 0", "put back\n"));
+        assert_eq!(
+            (done.end.as_str(), done.output.as_str()),
+            ("code 0", "put back\n")
+        );
         let failed = outcome("echo no such unit >&2; exit 4", Micros::from_secs(30));
         assert_eq!(failed.words(), "hook `a/b`: code 4: no such unit");
     }

@@ -4,7 +4,6 @@
 
 mod args;
 mod beginning;
-mod beside;
 mod calibration;
 mod commands;
 mod control_channel;
@@ -12,6 +11,7 @@ mod counters;
 mod folder;
 mod hooks;
 mod lines;
+mod meanwhile;
 mod monitoring;
 mod outcome;
 mod outputs;
@@ -20,6 +20,7 @@ mod registered;
 mod scenario_file;
 mod screen;
 mod searching;
+mod secured;
 mod signals;
 mod signing;
 mod sockets;

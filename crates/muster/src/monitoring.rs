@@ -131,12 +131,16 @@ impl Entry {
                 Ok(values) => {
                     let failed = failure.take();
                     let over = failed.map(|event| event.until(at.as_secs_f64()));
-                    over.into_iter().for_each(|event| send(notes, UsageNote::Event(event)));
+                    over.into_iter()
+                        .for_each(|event| send(notes, UsageNote::Event(event)));
                     let first = self.first;
                     Some(UsageNote::Sample(UsageSample { at, first, values }))
                 }
                 Err(error) if error.is_final() => {
-                    send(notes, UsageNote::Event(self.event(at, MONITOR_ENDED, &error)));
+                    send(
+                        notes,
+                        UsageNote::Event(self.event(at, MONITOR_ENDED, &error)),
+                    );
                     break;
                 }
                 Err(error) => {
@@ -147,7 +151,9 @@ impl Entry {
             note.into_iter().for_each(|note| send(notes, note));
             next = later(next, self.every, clock.now());
         }
-        failure.into_iter().for_each(|event| send(notes, UsageNote::Event(event)));
+        failure
+            .into_iter()
+            .for_each(|event| send(notes, UsageNote::Event(event)));
     }
 
     fn event(&self, at: Micros, kind: &str, error: &UsageError) -> Event {
@@ -244,7 +250,12 @@ mod tests {
             UsageNote::Resources(_) => "resources".to_owned(),
             UsageNote::Sample(sample) => format!("{} {:?}", sample.first, sample.values),
             UsageNote::Event(event) => {
-                format!("{} {} {}", event.kind, event.until_s.is_some(), event.detail)
+                format!(
+                    "{} {} {}",
+                    event.kind,
+                    event.until_s.is_some(),
+                    event.detail
+                )
             }
         });
         let expected = [

@@ -14,8 +14,8 @@ use muster_provision::Registrar;
 use muster_result::{Fixed, Live, Note, UsageNote, View, encoded, event_of, event_of_hook};
 
 use crate::args::RunArgs;
-use crate::beside::Beside;
 use crate::folder::Folder;
+use crate::meanwhile::Meanwhile;
 use crate::screen::Screen;
 use crate::steering::Steering;
 
@@ -32,8 +32,8 @@ pub(crate) struct Watcher {
     pub(crate) registrar: Option<Arc<Registrar>>,
     /// Decides on the load; none where it is planned.
     pub(crate) steering: Option<Steering>,
-    /// What goes on beside the load; none before and after it.
-    pub(crate) beside: Option<Beside>,
+    /// Samples of the target and hooks; none before and after the load.
+    pub(crate) meanwhile: Option<Meanwhile>,
 }
 
 impl Watcher {
@@ -56,13 +56,16 @@ impl Watcher {
             has_timeline: false,
             registrar: None,
             steering: None,
-            beside: None,
+            meanwhile: None,
         }
     }
 
-    /// Ends what goes on beside the load: the target may end from now on.
-    pub(crate) fn end_beside(&mut self, interrupted: &AtomicBool) {
-        let last = self.beside.take().map(|beside| beside.end(interrupted));
+    /// Ends sampling and hooks: the target may end from now on.
+    pub(crate) fn end_meanwhile(&mut self, interrupted: &AtomicBool) {
+        let last = self
+            .meanwhile
+            .take()
+            .map(|meanwhile| meanwhile.end(interrupted));
         last.into_iter().flatten().for_each(|note| self.note(&note));
     }
 
@@ -165,8 +168,14 @@ impl Observer for Watcher {
             self.folder
                 .record(&Record::Event(encoded(&Note::Timeline(standing.timeline))));
         }
-        let notes = self.beside.as_mut().map(|beside| beside.turn(standing));
-        notes.into_iter().flatten().for_each(|note| self.note(&note));
+        let notes = self
+            .meanwhile
+            .as_mut()
+            .map(|meanwhile| meanwhile.turn(standing));
+        notes
+            .into_iter()
+            .flatten()
+            .for_each(|note| self.note(&note));
         let exporter = self.exporter.as_mut();
         let exporter = exporter.filter(|exporter| exporter.is_due(standing.now));
         if self.screen.is_none() && exporter.is_none() {

@@ -26,7 +26,12 @@ impl Selector {
         let (metric, rest) = name(text.trim(), ":")?;
         let mut labels = Vec::new();
         let mut rest = match rest.trim_start() {
-            "" => return Some(Self { metric: metric.to_owned(), labels }),
+            "" => {
+                return Some(Self {
+                    metric: metric.to_owned(),
+                    labels,
+                });
+            }
             rest => rest.strip_prefix('{')?.trim_start(),
         };
         while rest != "}" {

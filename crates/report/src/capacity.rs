@@ -78,7 +78,8 @@ impl CapacityReport {
         let is_of_run = |step: &&CapacityStep| step.session == self.sessions;
         let failing = self.failing().filter(is_of_run)?;
         let passed = self.steps.iter().filter(is_of_run);
-        let passed = passed.filter(|step| step.outcome == Outcome::Pass && step.load < failing.load);
+        let passed =
+            passed.filter(|step| step.outcome == Outcome::Pass && step.load < failing.load);
         let passing = passed.max_by(|a, b| a.load.total_cmp(&b.load))?;
         Saturation::of(report, failing, passing)
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Event, GeneratorUse, HookRun, Latencies, Ledgers, LinkLedger, MonitoredSeries, Phase, Rates, Step,
-    TargetUse, Unfinished, Verdict, Window,
+    Event, GeneratorUse, HookRun, Latencies, Ledgers, LinkLedger, MonitoredSeries, Phase, Rates,
+    Step, TargetUse, Unfinished, Verdict, Window,
 };
 
 /// The name and version of the form in which a result is written.

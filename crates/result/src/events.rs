@@ -156,7 +156,11 @@ pub fn event_of(incident: &Incidents) -> Event {
 /// A hook that was started, as an event.
 pub fn event_of_hook(hook: &HookRun) -> Option<Event> {
     let (begin, took) = (hook.t_s?, hook.took_s?);
-    let kind = if hook.succeeded() { "hook" } else { HOOK_FAILED };
+    let kind = if hook.succeeded() {
+        "hook"
+    } else {
+        HOOK_FAILED
+    };
     Some(Event::new(begin, kind, hook.words()).until(begin + took))
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use muster_conduct::{Afterlife, Ending, Part, PlanCalendar, recorder_plan, schedules};
 use muster_judge::{
-    Evidence, GeneratorHealth, Hints, ResourceOutlook, StreamEvidence, StreamRole, Warning, WarningKind, holds,
-    judge, judge_step,
+    Evidence, GeneratorHealth, Hints, ResourceOutlook, StreamEvidence, StreamRole, Warning,
+    WarningKind, holds, judge, judge_step,
 };
 use muster_load::StreamSchedule;
 use muster_measure::{Calendar, Closing, Ledger, LinkLedger, Summary, Timeline};
@@ -16,8 +16,8 @@ use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
-    Assembly, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report, ResourceTrend, SEARCHED, Step,
-    TargetUse, Unfinished,
+    Assembly, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report, ResourceTrend, SEARCHED,
+    Step, TargetUse, Unfinished,
 };
 
 use crate::archive::Archive;
@@ -115,7 +115,9 @@ impl Archive {
     /// The outlooks of the target's resources, if the scenario has `soak`.
     fn outlooks(&self) -> Vec<ResourceOutlook> {
         let soak = self.header.plan.rules.soak;
-        soak.map_or_else(Vec::new, |wanted| self.usage.outlooks(self.timeline, wanted))
+        soak.map_or_else(Vec::new, |wanted| {
+            self.usage.outlooks(self.timeline, wanted)
+        })
     }
 
     /// The samples of the target, each with its outlook if it has one.

@@ -56,6 +56,8 @@ pub fn replay(bytes: &[u8], earlier: &[CapacityStep]) -> Result<Replayed> {
                 | Note::Refusal(_)
                 | Note::PushesRefused(_)
                 | Note::Counters(_)
+                | Note::Usage(_)
+                | Note::Hook(_)
                 | Note::Search(_) => {}
             },
             Record::Footer(_) => has_ended = true,

@@ -153,7 +153,12 @@ impl Series {
         let most = measured.iter().map(|of| of.max).reduce(f64::max);
         let row = |of: &Stretch| {
             let begin = f64::from(of.place) * f64::from(self.length_s);
-            [begin, rounded(of.average()), rounded(of.min), rounded(of.max)]
+            [
+                begin,
+                rounded(of.average()),
+                rounded(of.min),
+                rounded(of.max),
+            ]
         };
         MonitoredSeries {
             name: self.resource.entry.clone(),
@@ -227,7 +232,10 @@ mod tests {
             limit: None,
         };
         let mut log = UsageLog::default();
-        log.add(UsageNote::Resources(vec![resource("cpu"), resource("threads")]));
+        log.add(UsageNote::Resources(vec![
+            resource("cpu"),
+            resource("threads"),
+        ]));
         for (second, value) in values {
             log.add(UsageNote::Sample(UsageSample {
                 at: Micros::from_secs(second),
@@ -263,7 +271,13 @@ mod tests {
 
     #[test]
     fn a_run_of_days_keeps_few_stretches_and_their_extremes() {
-        let spike = |second: u64| if second == 77_777 { 50.0 } else { (second % 2) as f64 };
+        let spike = |second: u64| {
+            if second == 77_777 {
+                50.0
+            } else {
+                (second % 2) as f64
+            }
+        };
         let log = log((0..200_000).map(|second| (second, spike(second))));
         let series = &log.series(timeline(0, 200_000))[0];
         assert!((300..=600).contains(&series.windows.len()));
@@ -272,6 +286,10 @@ mod tests {
         assert!((average - 0.5).abs() < 0.01, "{average}");
         let length = f64::from(series.for_s);
         let begins = series.windows.iter().map(|window| window[0]);
-        assert!(begins.zip(0..).all(|(begin, place)| begin == f64::from(place) * length));
+        assert!(
+            begins
+                .zip(0..)
+                .all(|(begin, place)| begin == f64::from(place) * length)
+        );
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use muster_judge::{
-    Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, ResourceOutlook, RuleName, RuleOutcome,
-    RuleResult, Rules, Scope, SloBound, StepVerdict, StreamEvidence, StreamRole, Verdict, Warning, judge,
-    judge_step,
+    Ending, Evidence, GeneratorHealth, Hints, Hold, Latency, ResourceOutlook, RuleName,
+    RuleOutcome, RuleResult, Rules, Scope, SloBound, StepVerdict, StreamEvidence, StreamRole,
+    Verdict, Warning, judge, judge_step,
 };
 use muster_measure::{
     Above, ArrivalFigures, ArrivalRow, Arrivals, BackendLedger, DeliverySecond, DeliverySeconds,

@@ -43,7 +43,10 @@ fn a_run_without_soak_has_no_such_rule() {
 fn resources_that_do_not_move_are_sustainable() {
     let all = ["broker memory", "broker descriptors"].map(|name| resource(name, 0.0, 600));
     let (result, soak) = judged(all.into());
-    assert_eq!((result, &soak.outcome), (RunResult::Pass, &RuleOutcome::Pass));
+    assert_eq!(
+        (result, &soak.outcome),
+        (RunResult::Pass, &RuleOutcome::Pass)
+    );
     assert_eq!(
         soak.evidence,
         "sustainable: each of 2 resources lasts for 24 h at this rate"
@@ -55,7 +58,10 @@ fn the_resource_that_runs_out_first_fails_the_run() {
     let slow = resource("store disk", 0.1, 600);
     let fast = resource("broker memory", 0.5, 600);
     let (result, soak) = judged(vec![slow, resource("broker cpu", 0.0, 600), fast]);
-    assert_eq!((result, &soak.outcome), (RunResult::Fail, &RuleOutcome::Fail));
+    assert_eq!(
+        (result, &soak.outcome),
+        (RunResult::Fail, &RuleOutcome::Fail)
+    );
     let evidence = soak.evidence.as_str();
     // 1,000 less 400 at 0.5 a second.
     let words = "not sustainable: broker memory in 20:0";
@@ -73,12 +79,19 @@ fn too_short_a_load_is_unclear_and_invalid() {
         matches!(soak.outcome, RuleOutcome::NotEvaluated(Unevaluated::Trend { needed_s }) if needed_s > 8),
         "{soak:?}"
     );
-    assert!(soak.evidence.starts_with("unclear: needs at least "), "{}", soak.evidence);
+    assert!(
+        soak.evidence.starts_with("unclear: needs at least "),
+        "{}",
+        soak.evidence
+    );
 }
 
 #[test]
 fn a_soak_without_a_resource_is_invalid() {
     let (result, soak) = judged(Vec::new());
     assert_eq!(result, RunResult::Invalid);
-    assert_eq!(soak.outcome, RuleOutcome::NotEvaluated(Unevaluated::NoLimit));
+    assert_eq!(
+        soak.outcome,
+        RuleOutcome::NotEvaluated(Unevaluated::NoLimit)
+    );
 }

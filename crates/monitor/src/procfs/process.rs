@@ -143,7 +143,12 @@ mod tests {
 
     #[test]
     fn cpus_that_are_allowed_are_counted() {
-        for (list, count) in [("0", Some(1)), ("0-3,8", Some(5)), ("x", None), ("3-1", Some(1))] {
+        for (list, count) in [
+            ("0", Some(1)),
+            ("0-3,8", Some(5)),
+            ("x", None),
+            ("3-1", Some(1)),
+        ] {
             let text = format!("Cpus_allowed:\tff\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n");
             assert_eq!(cpus_allowed(&text), count, "{list}");
         }

@@ -46,7 +46,10 @@ impl CgroupUsage {
         let (memory, threads) = (file("memory.current"), file("pids.current"));
         let disk = file("io.stat");
         let members = text(folder.join("cgroup.procs")).unwrap_or_default();
-        let first = members.lines().next().and_then(|pid| pid.trim().parse().ok());
+        let first = members
+            .lines()
+            .next()
+            .and_then(|pid| pid.trim().parse().ok());
         let network = first.and_then(own_network);
         let resources = of_group(entry, &folder, limit, network.is_some());
         Ok(Self {
@@ -110,7 +113,10 @@ fn of_group(entry: &str, folder: &Path, limit: Option<f64>, has_network: bool) -
         ("written", BytesPerSecond, None),
     ];
     if has_network {
-        all.extend([("received", BytesPerSecond, None), ("sent", BytesPerSecond, None)]);
+        all.extend([
+            ("received", BytesPerSecond, None),
+            ("sent", BytesPerSecond, None),
+        ]);
     }
     resources(entry, &all)
 }
@@ -132,7 +138,10 @@ mod tests {
         write("io.stat", "8:0 rbytes=1000 wbytes=10 rios=1\n");
         let path = folder.path().display().to_string();
         let mut usage = CgroupUsage::open("broker", &path, None).expect("it is one");
-        let limits = usage.resources().iter().map(|of| (of.name.as_str(), of.limit));
+        let limits = usage
+            .resources()
+            .iter()
+            .map(|of| (of.name.as_str(), of.limit));
         let limits: Vec<(&str, Option<f64>)> = limits.collect();
         assert_eq!(limits[..2], [("cpu", Some(1.5)), ("memory", None)]);
         let first = usage.sample(Micros::from_secs(1)).expect("it is there");
@@ -141,7 +150,10 @@ mod tests {
         write("memory.current", "6000000\n");
         write("io.stat", "8:0 rbytes=3000 wbytes=10 rios=1\n");
         let second = usage.sample(Micros::from_secs(3)).expect("it is there");
-        assert_eq!(second, [Some(1.0), Some(6e6), None, Some(1_000.0), Some(0.0)]);
+        assert_eq!(
+            second,
+            [Some(1.0), Some(6e6), None, Some(1_000.0), Some(0.0)]
+        );
         drop(folder);
         let error = usage.sample(Micros::from_secs(4)).expect_err("it is gone");
         assert!(error.is_final(), "{error}");
@@ -150,6 +162,9 @@ mod tests {
     #[test]
     fn another_folder_is_refused() {
         let error = CgroupUsage::open("a", "/proc", None).expect_err("it is none");
-        assert!(error.to_string().starts_with("/proc is no cgroup"), "{error}");
+        assert!(
+            error.to_string().starts_with("/proc is no cgroup"),
+            "{error}"
+        );
     }
 }

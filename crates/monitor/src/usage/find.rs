@@ -73,7 +73,11 @@ fn chosen(wanted: &str, all: &[Running]) -> Result<u32, UsageError> {
         _ => Err(UsageError::SeveralProcesses {
             wanted: wanted.to_owned(),
             count: roots.len(),
-            found: listed(roots.iter().map(|of| format!("{} ({})", of.pid, of.program))),
+            found: listed(
+                roots
+                    .iter()
+                    .map(|of| format!("{} ({})", of.pid, of.program)),
+            ),
         }),
     }
 }
@@ -151,7 +155,8 @@ mod tests {
         let refused = |wanted: &str| chosen(wanted, &all()).expect_err("not one").to_string();
         let none = refused("mosquitto");
         assert!(
-            none.contains("no process is named `mosquitto`") && none.contains("`init`, `java`, `postgres`"),
+            none.contains("no process is named `mosquitto`")
+                && none.contains("`init`, `java`, `postgres`"),
             "{none}"
         );
         assert!(!none.contains("kthreadd"), "{none}");

@@ -69,7 +69,10 @@ fn sums(series: &[PageSeries], text: &str) -> Vec<Option<f64>> {
     let mut sums = vec![None; series.len()];
     for sample in samples(text).filter(|sample| sample.value.is_finite()) {
         for (of, sum) in series.iter().zip(&mut sums) {
-            if of.selector.selects(sample.name, |label| sample.label(label)) {
+            if of
+                .selector
+                .selects(sample.name, |label| sample.label(label))
+            {
                 *sum = Some(sum.unwrap_or(0.0) + sample.value);
             }
         }
@@ -121,15 +124,25 @@ mod tests {
             ("absent", false),
         ]);
         let page = |used: u32, cpu: f64| {
-            format!("used_bytes{{area=\"heap\",id=\"a\"}} {used}\nused_bytes{{area=\"heap\",id=\"b\"}} 5\n\
-                     used_bytes{{area=\"other\"}} 900\nprocess_cpu_seconds_total {cpu}\n")
+            format!(
+                "used_bytes{{area=\"heap\",id=\"a\"}} {used}\nused_bytes{{area=\"heap\",id=\"b\"}} 5\n\
+                     used_bytes{{area=\"other\"}} 900\nprocess_cpu_seconds_total {cpu}\n"
+            )
         };
         let units: Vec<ResourceUnit> = usage.resources().iter().map(|of| of.unit).collect();
-        let expected = [ResourceUnit::Bytes, ResourceUnit::Cores, ResourceUnit::Number];
+        let expected = [
+            ResourceUnit::Bytes,
+            ResourceUnit::Cores,
+            ResourceUnit::Number,
+        ];
         assert_eq!(units, expected);
-        let first = usage.values(Micros::from_secs(1), &page(10, 3.0)).expect("samples");
+        let first = usage
+            .values(Micros::from_secs(1), &page(10, 3.0))
+            .expect("samples");
         assert_eq!(first, [Some(15.0), None, None]);
-        let second = usage.values(Micros::from_secs(3), &page(20, 4.0)).expect("samples");
+        let second = usage
+            .values(Micros::from_secs(3), &page(20, 4.0))
+            .expect("samples");
         assert_eq!(second, [Some(25.0), Some(0.5), None]);
     }
 
@@ -137,6 +150,9 @@ mod tests {
     fn a_page_without_any_of_the_samples_is_an_error_that_names_them() {
         let error = usage(&[("a", false), ("b", true)]).values(Micros::ZERO, "c 1\na NaN\n");
         let error = error.expect_err("no sample").to_string();
-        assert!(error.contains("http://h/metrics: it has no sample of `a`, `b`"), "{error}");
+        assert!(
+            error.contains("http://h/metrics: it has no sample of `a`, `b`"),
+            "{error}"
+        );
     }
 }

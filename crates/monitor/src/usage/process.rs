@@ -96,9 +96,12 @@ impl ProcessUsage {
         let known: BTreeSet<u32> = self.members.iter().map(|member| member.pid).collect();
         let all: BTreeSet<u32> = process_ids().collect();
         self.strangers.retain(|pid| all.contains(pid));
-        let new = all.iter().filter(|pid| !known.contains(*pid) && !self.strangers.contains(*pid));
-        let mut new: Vec<(u32, u32)> =
-            new.filter_map(|pid| Some((*pid, parent_of(*pid)?))).collect();
+        let new = all
+            .iter()
+            .filter(|pid| !known.contains(*pid) && !self.strangers.contains(*pid));
+        let mut new: Vec<(u32, u32)> = new
+            .filter_map(|pid| Some((*pid, parent_of(*pid)?)))
+            .collect();
         loop {
             let members = &self.members;
             let (children, others): (Vec<_>, Vec<_>) = new
@@ -109,7 +112,9 @@ impl ProcessUsage {
                 return;
             }
             // One that has ended since needs no watch.
-            let children = children.iter().filter_map(|(pid, _)| Member::open(*pid).ok());
+            let children = children
+                .iter()
+                .filter_map(|(pid, _)| Member::open(*pid).ok());
             self.members.extend(children);
             new = others;
         }
@@ -150,8 +155,12 @@ impl UsageSource for ProcessUsage {
             Some(sum(|state| state.anon_bytes) + shared.unwrap_or(0) as f64),
             Some(sum(|state| state.threads)),
             descriptors.map(|count| count as f64),
-            reading.per_second(now, used.disk.read as f64).filter(|_| has_disk),
-            writing.per_second(now, used.disk.written as f64).filter(|_| has_disk),
+            reading
+                .per_second(now, used.disk.read as f64)
+                .filter(|_| has_disk),
+            writing
+                .per_second(now, used.disk.written as f64)
+                .filter(|_| has_disk),
         ];
         if let Some(network) = &mut self.network {
             let bytes = network.read().map(network_bytes).unwrap_or_default();
@@ -224,7 +233,10 @@ fn of_process(entry: &str, pid: u32, limit: Option<f64>, has_network: bool) -> V
         ("written", BytesPerSecond, None),
     ];
     if has_network {
-        all.extend([("received", BytesPerSecond, None), ("sent", BytesPerSecond, None)]);
+        all.extend([
+            ("received", BytesPerSecond, None),
+            ("sent", BytesPerSecond, None),
+        ]);
     }
     resources(entry, &all)
 }
@@ -288,7 +300,11 @@ mod tests {
     fn a_process_shows_what_it_uses() {
         let mut usage = ProcessUsage::of("own", &[std::process::id()], None).expect("it is alive");
         let first = at(&mut usage, 1);
-        assert_eq!(value(&usage, &first, "cpu"), None, "there is no sample before");
+        assert_eq!(
+            value(&usage, &first, "cpu"),
+            None,
+            "there is no sample before"
+        );
         let begun = thread_cpu_us();
         while thread_cpu_us() < begun + 300_000 {}
         let second = at(&mut usage, 2);
@@ -297,7 +313,10 @@ mod tests {
         let status = fs::read_to_string("/proc/self/status").expect("procfs is mounted");
         let rss = memory(&status).expect("it has memory").rss_bytes as f64;
         let sampled = value(&usage, &second, "memory").expect("it is known");
-        assert!(sampled >= rss / 2.0, "{sampled} of {rss}, with its children");
+        assert!(
+            sampled >= rss / 2.0,
+            "{sampled} of {rss}, with its children"
+        );
         assert!(value(&usage, &second, "threads").is_some_and(|count| count >= 1.0));
         assert!(value(&usage, &second, "descriptors").is_some_and(|count| count >= 3.0));
         let limit = |name: &str| usage.resources().iter().find(|of| of.name == name)?.limit;

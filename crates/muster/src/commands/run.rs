@@ -1,6 +1,5 @@
 //! `muster run`.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,21 +16,19 @@ use muster_metrics::{Exporter, Outlets};
 use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
-use muster_plan::{
-    Credential, FleetPlan, Plan, PlatformKind, ProvisionMode, ProvisionPlan, Scheme, TlsPlan,
-};
+use muster_plan::{Plan, PlatformKind, ProvisionMode};
 use muster_report::{Report, RunResult};
 use muster_result::{Archive, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
 
 use crate::args::RunArgs;
-use crate::beside::Beside;
 use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
 use crate::hooks::Hooks;
+use crate::meanwhile::Meanwhile;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
@@ -39,7 +36,8 @@ use crate::steering::{Decider, Steered, Steering};
 use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{
-    beginning, control_channel, outcome, outputs, signals, sockets, target, wall_clock, watched,
+    beginning, control_channel, outcome, outputs, secured, signals, sockets, target, wall_clock,
+    watched,
 };
 
 /// The outcome of one run.
@@ -244,7 +242,7 @@ impl Ready {
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
         watcher.steering = loaded.decider.begin(&plan, watcher.folder(), clock)?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
-        watcher.beside = Some(Beside::start(monitor, hooks, clock));
+        watcher.meanwhile = Some(Meanwhile::start(monitor, hooks, clock));
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,
@@ -252,7 +250,7 @@ impl Ready {
         };
         let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
-        watcher.end_beside(interrupted);
+        watcher.end_meanwhile(interrupted);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         let noted = target.stop();
@@ -456,7 +454,7 @@ fn header(
     let environment = json!({
         "target": target.name(),
         "addresses": addresses.collect::<Vec<_>>(),
-        "tls": tls(plan),
+        "tls": secured::described(plan),
         "about": about.map(|(name, text)| json!({ "file": name, "text": text })),
         "processes": spread.processes,
         "shards": spread.shards * spread.processes,
@@ -475,33 +473,4 @@ fn header(
         co_located: target.addresses.is_co_located(),
         clocks: vec![here.clock()],
     }
-}
-
-/// The check of certificates, if there were any, and each scheme of the devices that is secured.
-fn tls(plan: &Plan) -> Option<serde_json::Value> {
-    let schemes = plan.platform.endpoints.iter().map(|it| it.scheme);
-    let secured = schemes.filter(|scheme| scheme.is_tls() || scheme.is_dtls());
-    let secured: BTreeMap<&str, Scheme> = secured.map(|scheme| (scheme.name(), scheme)).collect();
-    // Who shares a key with the server looks at no certificate.
-    let mut fleets = plan.fleets.iter();
-    let looks = |fleet: &FleetPlan| {
-        plan.scheme_of(fleet).is_dtls() && !matches!(fleet.credential, Credential::Psk { .. })
-    };
-    let is_shown = secured.values().any(|scheme| scheme.is_tls()) || fleets.any(looks);
-    let backends = plan.backends.iter();
-    let mut shown: Vec<&TlsPlan> = backends
-        .filter(|backend| backend.endpoint.scheme.is_tls())
-        .map(|backend| &backend.tls)
-        .collect();
-    shown.extend(is_shown.then_some(&plan.platform.tls));
-    let provision = plan.provision.as_ref();
-    let trusts_any_api = provision.is_some_and(ProvisionPlan::trusts_anybody);
-    let is_any = !secured.is_empty() || trusts_any_api || !shown.is_empty();
-    let resumes = |(name, scheme)| (name, plan.platform.tls.resumes(scheme));
-    is_any.then(|| {
-        json!({
-            "insecure": trusts_any_api || shown.iter().any(|tls| tls.insecure),
-            "session_resumption": secured.into_iter().map(resumes).collect::<BTreeMap<_, _>>(),
-        })
-    })
 }

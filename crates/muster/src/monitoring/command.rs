@@ -50,10 +50,14 @@ impl CommandUsage {
             return Err(UsageError::Command(why));
         }
         let printed = end.output.trim();
-        let number = printed.parse().ok().filter(|number: &f64| number.is_finite());
+        let number = printed
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| {
             let shown: String = printed.chars().take(SHOWN).collect();
-            let why = format!("its command printed `{shown}`, which is no number; print one number");
+            let why =
+                format!("its command printed `{shown}`, which is no number; print one number");
             UsageError::Command(why)
         })
     }

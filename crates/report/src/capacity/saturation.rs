@@ -52,7 +52,7 @@ impl Saturation {
     pub(super) fn in_words(&self) -> String {
         let words = |value: f64| self.unit.words(value);
         format!(
-            "as far as `monitor` reaches, {} {} was nearest to its limit: {} of {} ({} at the last load that passed)",
+            "of what `monitor` watches, {} {} was nearest to its limit: {} of {} ({} at the last load that passed)",
             self.name,
             self.resource,
             words(self.failing),

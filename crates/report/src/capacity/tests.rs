@@ -117,23 +117,36 @@ fn the_resource_that_rose_nearest_to_its_limit_is_named() {
         limit: Some(limit),
         windows: (1..=answer.steps.len() as u64)
             .map(|number| {
-                let value = if number == failing { 2.0 * value } else { value };
+                let value = if number == failing {
+                    2.0 * value
+                } else {
+                    value
+                };
                 [10.0 * (number - 1) as f64, value, value, value]
             })
             .collect(),
         ..series("broker", resource, ResourceUnit::Number)
     };
     let mut report = Report {
-        monitor: vec![sampled("threads", 3.0, 100.0), sampled("descriptors", 400.0, 1_000.0)],
+        monitor: vec![
+            sampled("threads", 3.0, 100.0),
+            sampled("descriptors", 400.0, 1_000.0),
+        ],
         ..Report::default()
     };
     let answer = answer.clone().concluded(&report);
     let saturated = answer.saturated.as_ref().expect("it rose");
-    assert_eq!((saturated.resource.as_str(), saturated.failing), ("descriptors", 800.0));
+    assert_eq!(
+        (saturated.resource.as_str(), saturated.failing),
+        ("descriptors", 800.0)
+    );
     let words = "broker descriptors was nearest to its limit: 800 of 1,000 (400 at the last load that passed)";
     assert!(answer.text().contains(words), "{}", answer.text());
     // What did not rise says nothing.
-    report.monitor[1].windows.iter_mut().for_each(|window| window[1] = 400.0);
+    report.monitor[1]
+        .windows
+        .iter_mut()
+        .for_each(|window| window[1] = 400.0);
     let named = answer.concluded(&report).saturated.map(|of| of.resource);
     assert_eq!(named.as_deref(), Some("threads"));
 }

@@ -16,9 +16,15 @@ impl Screen {
         let width = names.max().unwrap_or(0);
         for (at, series) in shown.iter().take(LINES).enumerate() {
             let words = |value| figure::known(value, |value| series.unit.words(value));
-            let limit = series.limit.map(|limit| format!("limit {}", series.unit.words(limit)));
+            let limit = series
+                .limit
+                .map(|limit| format!("limit {}", series.unit.words(limit)));
             let mut parts = vec![
-                format!("{:<width$}  average {}", name(series), words(series.average)),
+                format!(
+                    "{:<width$}  average {}",
+                    name(series),
+                    words(series.average)
+                ),
                 format!("min {}", words(series.min)),
                 format!("max {}", words(series.max)),
             ];

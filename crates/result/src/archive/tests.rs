@@ -1,8 +1,9 @@
 //! Archives made by hand.
 
-use muster_conduct::Slice;
+use muster_conduct::{Part, Slice};
 use muster_measure::{ArrivalWindow, LinkWindow, Phase, State, UplinkWindow, WindowKey};
-use muster_model::{BackendId, Cause, FleetId, Listening, StreamId};
+use muster_model::{BackendId, Cause, FleetId, Listening, RunId, StreamId};
+use muster_plan::Plan;
 use muster_scenario::{NoFiles, Overrides, Reader, Source, parse};
 
 use super::*;

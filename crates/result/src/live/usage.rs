@@ -70,7 +70,11 @@ mod tests {
         last.add(&UsageNote::Resources(vec![resource("a"), resource("b")]));
         let mut sample = |seconds, value| {
             let (at, values) = (Micros::from_secs(seconds), vec![value]);
-            last.add(&UsageNote::Sample(UsageSample { at, first: 1, values }));
+            last.add(&UsageNote::Sample(UsageSample {
+                at,
+                first: 1,
+                values,
+            }));
             last.at(Micros::from_secs(70))
         };
         let used = sample(11, Some(7.0));

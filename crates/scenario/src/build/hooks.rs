@@ -35,7 +35,11 @@ fn hook(view: &View<'_>) -> Option<HookPlan> {
         let what = format!("`at` has no meaning with `when: {when}`");
         return view.refuse_at("at", what, "remove it, or name a phase in `when`");
     }
-    let outside = if when == "before" { HookTime::Before } else { HookTime::After };
+    let outside = if when == "before" {
+        HookTime::Before
+    } else {
+        HookTime::After
+    };
     Some(HookPlan {
         name: view.text_of("name").to_owned(),
         command: view.text_of("command").to_owned(),

@@ -3,7 +3,7 @@
 mod page;
 
 use muster_model::Micros;
-use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan, WebAddress, Watched};
+use muster_plan::{MonitorPlan, PlatformKind, PlatformPlan, Watched, WebAddress};
 
 use crate::units;
 use crate::view::View;
@@ -35,12 +35,17 @@ pub(super) fn monitor(
 }
 
 fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan> {
-    let named = WATCHED.into_iter().filter_map(|key| Some((key, view.get(key)?)));
+    let named = WATCHED
+        .into_iter()
+        .filter_map(|key| Some((key, view.get(key)?)));
     let named: Vec<(&str, View<'_>)> = named.collect();
     let (key, of) = match &named[..] {
         [] => {
             let what = "this entry does not say what is watched";
-            return view.refuse(what, "add `process: NAME`, or another of `cgroup`, `prometheus`, `command`, `counters`");
+            return view.refuse(
+                what,
+                "add `process: NAME`, or another of `cgroup`, `prometheus`, `command`, `counters`",
+            );
         }
         [(key, of)] => (*key, of),
         [(first, _), (second, of), ..] => {
@@ -55,8 +60,8 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
     }
     let limit = view.optional("limit", |of| of.accept(units::quantity(of.text())))?;
     has_use_of_limit(view, key)?;
-    let is_embedded = platform
-        .is_some_and(|platform| matches!(platform.kind, PlatformKind::Gateway { .. }));
+    let is_embedded =
+        platform.is_some_and(|platform| matches!(platform.kind, PlatformKind::Gateway { .. }));
     Some(MonitorPlan {
         name: view.text_of("name").to_owned(),
         watched: match key {

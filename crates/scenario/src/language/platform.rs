@@ -3,9 +3,7 @@
 use muster_plan::{BackendKind, PasswordHash, ProvisionPlan};
 use muster_platform::{Dialect, ManagementApi, Protocol};
 
-use super::Scalar::{
-    Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole,
-};
+use super::Scalar::{Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
 use super::{
     Key, Kind, Owner, STREAMED, Urls, Word, behaviour, fleet, key, later, map, one, refused_word,
     word, work,

@@ -57,7 +57,9 @@ fn selected(text: &str) -> Result<(Selector, bool), Unreadable> {
         help: "such as 'name{label=\"value\", other!=\"value\"}' or 'rate(name)'".to_owned(),
     };
     let trimmed = text.trim();
-    let inner = trimmed.strip_prefix("rate(").and_then(|it| it.strip_suffix(')'));
+    let inner = trimmed
+        .strip_prefix("rate(")
+        .and_then(|it| it.strip_suffix(')'));
     let selector = Selector::parse(inner.unwrap_or(trimmed)).ok_or_else(bad)?;
     Ok((selector, inner.is_some()))
 }

@@ -1,4 +1,4 @@
-//! What goes on beside the load: samples of the target, and commands of the user.
+//! Samples of the target and commands of the user, while the load goes on.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,14 +9,14 @@ use muster_result::Note;
 use crate::hooks::Hooks;
 use crate::monitoring::{Monitor, Monitoring};
 
-/// What goes on beside the load of a run that goes on.
-pub(crate) struct Beside {
+/// Samples and commands of a run that goes on.
+pub(crate) struct Meanwhile {
     monitoring: Option<Monitoring>,
     hooks: Hooks,
     clock: Clock,
 }
 
-impl Beside {
+impl Meanwhile {
     /// Begins with the load.
     pub(crate) fn start(monitor: Monitor, hooks: Hooks, clock: Clock) -> Self {
         Self {
