@@ -91,10 +91,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let judged = rules::Judged {
         fleets: &fleets,
         dialect,
-        is_watched: monitor
-            .iter()
-            .flatten()
-            .any(|entry| entry.counters().is_some()),
+        is_watched: monitor::has_counters(monitor.as_deref()),
         backends: consumed,
         phases: &phases,
     };

@@ -112,8 +112,14 @@ impl Types {
 
     /// The form of a key's value, in words.
     fn form(&self, form: &syn::Type) -> String {
-        if let syn::Type::Array(_) = form {
-            return "pair of integers".to_owned();
+        if let syn::Type::Array(array) = form {
+            let of_numbers = word(&array.elem) == "f64";
+            return if of_numbers {
+                "four numbers"
+            } else {
+                "pair of integers"
+            }
+            .to_owned();
         }
         let name = word(form);
         let of = || self.form(argument(form).expect("an argument"));
@@ -121,7 +127,7 @@ impl Types {
             "Option" => format!("{}, or null", of()),
             "Vec" => format!("list of {}", of()),
             "BTreeMap" => format!("map of {}", of()),
-            "u64" | "u32" | "u16" | "u8" => "integer".to_owned(),
+            "u64" | "u32" | "u16" | "u8" | "i32" => "integer".to_owned(),
             "f64" => "number".to_owned(),
             "bool" => "boolean".to_owned(),
             "String" => "text".to_owned(),

@@ -34,6 +34,12 @@ pub(super) fn monitor(
     plans.collect::<Vec<_>>().into_iter().collect()
 }
 
+/// True if the platform's own counters are read.
+pub(super) fn has_counters(entries: Option<&[MonitorPlan]>) -> bool {
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| entry.counters().is_some())
+}
+
 fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan> {
     let named = WATCHED
         .into_iter()
