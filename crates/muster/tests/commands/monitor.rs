@@ -10,7 +10,7 @@ const SCENARIO: &str = r#"
 name: watched
 hooks: [ HOOKS ]
 monitor: [ MONITOR ]
-fleet: [ { name: f, count: 5, streams: [ { name: a, rate: 20/s, payload: { size: 64 } } ] } ]
+fleet: [ { name: f, count: 5, streams: [ { name: a, rate: 20/s, timeout: 5s, payload: { size: 64 } } ] } ]
 phases: { warm-up: 0s, measure: 4s, settle: { at-most: 8s, quiet: 300ms } }
 "#;
 
