@@ -33,7 +33,7 @@ pub struct Extremes {
 pub struct Outlook {
     /// Its level at the end: that of its peaks, or of its lows if the limit is below.
     pub level: f64,
-    /// Its growth per second; none if there is too little to tell, as the next two.
+    /// Its growth per second; none if the load was too short, as the next two.
     pub slope: Option<f64>,
     /// Lower end of its interval.
     pub slope_low: Option<f64>,
@@ -53,13 +53,13 @@ pub struct Outlook {
 /// Finding on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Lasts {
-    /// It does not reach its limit within the wanted time.
+    /// No limit is reached within the wanted time.
     Yes,
-    /// It does.
+    /// The limit is reached within the wanted time.
     No,
-    /// The interval of its trend holds both. So many seconds of measured load decide it.
+    /// The interval of the trend holds both.
     Unclear {
-        /// Length of the load, of which the measured one is a part.
+        /// Length of the load that decides it, in seconds.
         needs_s: f64,
     },
 }
@@ -156,7 +156,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Stretches of a block: a cycle at the least, and so many that there are not too many blocks.
+/// Stretches of a block: a cycle at the least, and enough that there are not too many blocks.
 fn block_length(series: &[Extremes]) -> usize {
     let spread = series.len().div_ceil(BLOCKS_MAX);
     // The minimum of a cycle may lie at the border of two stretches.

@@ -81,7 +81,7 @@ pub enum UsageError {
     /// A command that failed or printed no number.
     #[error("{0}")]
     Command(String),
-    /// It is gone.
+    /// The process or cgroup is gone.
     #[error("{0} ended")]
     Ended(String),
 }

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(crate) struct Hooks {
     /// Hooks that have not been started.
     waiting: Vec<HookPlan>,
-    /// Those before the load.
+    /// Runs of those before the load.
     done: Vec<HookRun>,
     running: Vec<JoinHandle<()>>,
     ended: Receiver<HookRun>,
@@ -34,7 +34,7 @@ impl Hooks {
     /// The hooks of a plan. Of several parts of a run, the first with devices starts them.
     pub(crate) fn new(plan: &Plan, part: Part) -> Result<Self> {
         let is_first = part.links.is_some_and(|slice| slice.index == 0);
-        let waiting = plan.hooks.iter().filter(|_| is_first).cloned();
+        let waiting = plan.platform.hooks.iter().filter(|_| is_first).cloned();
         let (sender, ended) = channel();
         Ok(Self {
             waiting: waiting.collect(),

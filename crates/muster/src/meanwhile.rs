@@ -9,6 +9,23 @@ use muster_result::Note;
 use crate::hooks::Hooks;
 use crate::monitoring::{Monitor, Monitoring};
 
+/// Samples and commands of a run that has not begun.
+pub(crate) struct Prepared {
+    pub(crate) monitor: Monitor,
+    pub(crate) hooks: Hooks,
+}
+
+impl Prepared {
+    /// Begins with the load.
+    pub(crate) fn start(self, clock: Clock) -> Meanwhile {
+        Meanwhile {
+            monitoring: self.monitor.start(clock),
+            hooks: self.hooks,
+            clock,
+        }
+    }
+}
+
 /// Samples and commands of a run that goes on.
 pub(crate) struct Meanwhile {
     monitoring: Option<Monitoring>,
@@ -17,15 +34,6 @@ pub(crate) struct Meanwhile {
 }
 
 impl Meanwhile {
-    /// Begins with the load.
-    pub(crate) fn start(monitor: Monitor, hooks: Hooks, clock: Clock) -> Self {
-        Self {
-            monitoring: monitor.start(clock),
-            hooks,
-            clock,
-        }
-    }
-
     /// Starts hooks that are due, and gives the notes that came since the last time.
     pub(crate) fn turn(&mut self, standing: &Standing) -> Vec<Note> {
         let samples = self.monitoring.iter().flat_map(Monitoring::notes);

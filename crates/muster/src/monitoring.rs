@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 1_024;
 /// Longest wait for entries that are just being read when the run ends.
 const END_MAX: Duration = Duration::from_secs(1);
 
-/// The entries of `monitor`, each of which could be read.
+/// The entries of `monitor`: each could be read.
 pub(crate) struct Monitor {
     entries: Vec<Entry>,
     resources: Vec<Resource>,

@@ -94,9 +94,6 @@ pub struct Plan {
     /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
     /// refusal is final.
     pub registers_refused: bool,
-    /// Commands that the run starts; only whoever starts the run has a use for them.
-    #[serde(skip)]
-    pub hooks: Vec<HookPlan>,
     /// Parts of the target that are watched; only whoever starts the run has a use for them.
     #[serde(skip)]
     pub monitor: Vec<MonitorPlan>,

@@ -53,7 +53,6 @@ impl Plan {
         plan.warnings.clear();
         plan.provision = None;
         plan.registers_refused = false;
-        plan.hooks.clear();
         plan.monitor.clear();
         plan.platform = null_target(&self.platform, self.largest());
         plan.backends.retain(|backend| backend.kafka().is_none());
@@ -121,6 +120,7 @@ fn null_target(of: &PlatformPlan, largest: u32) -> PlatformPlan {
     }
     PlatformPlan {
         scale: None,
+        hooks: Vec::new(),
         kind: PlatformKind::Gateway {
             dialect: of.dialect(),
             behaviour: Box::<Behaviour>::default(),

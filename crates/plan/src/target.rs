@@ -7,7 +7,8 @@ use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AmqpNorthbound, BackendKind, Endpoint, ScalePlan, Scheme, Secret, TlsPlan, WebhookNorthbound,
+    AmqpNorthbound, BackendKind, Endpoint, HookPlan, ScalePlan, Scheme, Secret, TlsPlan,
+    WebhookNorthbound,
 };
 
 /// The system under test.
@@ -30,6 +31,9 @@ pub struct PlatformPlan {
     /// Growth of the target; none where the scenario has no `scale`. Only `muster scale` has a use for it.
     #[serde(skip)]
     pub scale: Option<ScalePlan>,
+    /// Commands that change it before, while and after the load; only whoever starts the run has a use for them.
+    #[serde(skip)]
+    pub hooks: Vec<HookPlan>,
 }
 
 /// Kind of the system under test.

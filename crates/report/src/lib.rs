@@ -41,9 +41,7 @@ mod verdict;
 mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
-pub use capacity::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Saturation, outcome_of,
-};
+pub use capacity::{CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, outcome_of};
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,
 };

@@ -39,7 +39,7 @@ pub struct ResourceTrend {
     pub verdict: Sustainability,
     /// Its level at the end: that of its peaks, or of its lows if the limit is below.
     pub level: f64,
-    /// Growth per hour of its floor; null if there is too little to tell, as the next two.
+    /// Growth per hour of its floor; null if the load was too short, as the next two.
     pub per_hour: Option<f64>,
     /// Lower end of the interval of `per_hour`.
     pub per_hour_low: Option<f64>,
@@ -60,9 +60,9 @@ pub struct ResourceTrend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sustainability {
-    /// It lasts for the time that the scenario demands.
+    /// The resource lasts for the time that the scenario demands.
     Sustainable,
-    /// It runs out before.
+    /// The resource runs out before.
     NotSustainable,
     /// The interval of its trend holds both.
     Unclear,

@@ -94,7 +94,6 @@ pub struct Archive {
     pub counters: Option<Vec<NotedCounter>>,
     pub(crate) samples: SampleSeries,
     pub(crate) usage: UsageLog,
-    pub(crate) hooks: Vec<HookRun>,
     pub(crate) footer: Option<Footer>,
     /// Whole records that were read.
     records: u64,
@@ -119,7 +118,6 @@ impl Archive {
             counters: None,
             samples: SampleSeries::default(),
             usage: UsageLog::default(),
-            hooks: Vec::new(),
             footer: None,
             records: 0,
             unread: None,
@@ -131,8 +129,8 @@ impl Archive {
     /// and those that could not be; its samples and hooks are those that were written.
     pub fn of(header: Header, data: RunData, target: NotedTarget, written: Result<Self>) -> Self {
         let unread = written.as_ref().err().map(|error| format!("{error:#}"));
-        let (mut windows, usage, hooks) = written
-            .map(|archive| (archive.windows, archive.usage, archive.hooks))
+        let (mut windows, usage) = written
+            .map(|archive| (archive.windows, archive.usage))
             .unwrap_or_default();
         windows.merge(&data.unkept);
         let events = events::of_incidents(&data.incidents);
@@ -149,7 +147,6 @@ impl Archive {
             counters: None,
             samples: SampleSeries::default(),
             usage,
-            hooks,
             records: 0,
             unread,
             is_running: false,
@@ -293,7 +290,6 @@ impl Archive {
         });
         self.events.extend(other.events);
         self.usage.or(other.usage);
-        self.hooks.extend(other.hooks);
         self.refusals.extend(other.refusals);
         self.pushes_refused.extend(other.pushes_refused);
         let footer = self.footer.take().zip(other.footer);
@@ -325,7 +321,7 @@ impl Archive {
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
                 Note::Counters(counters) => self.counters = Some(counters),
                 Note::Usage(note) => self.usage.add(note),
-                Note::Hook(hook) => self.hooks.push(hook),
+                Note::Hook(hook) => self.usage.add_hook(hook),
                 Note::Search(_) | Note::Judged(_) => {}
             },
             Record::Identity(identity) => self.identity = Some(*identity),

@@ -16,8 +16,8 @@ use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
-    Assembly, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report, ResourceTrend, SEARCHED,
-    Step, TargetUse, Unfinished,
+    Assembly, CounterGrowth, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report,
+    ResourceTrend, SEARCHED, Step, TargetUse, Unfinished,
 };
 
 use crate::archive::Archive;
@@ -56,7 +56,7 @@ impl Archive {
         let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
         let mut found: Vec<Warning> = plan.warnings.iter().map(of_scenario).collect();
         found.extend(events::warnings(&self.events));
-        found.extend(events::hook_warnings(&self.hooks));
+        found.extend(events::hook_warnings(self.usage.hooks()));
         found.extend(counters.iter().flatten().filter_map(counters::differing));
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
@@ -94,10 +94,7 @@ impl Archive {
         let facts = Report {
             published,
             steps,
-            target: TargetUse {
-                counters,
-                ..self.target()
-            },
+            target: self.target(counters),
             monitor: self.monitored(&resources),
             ..self.facts(&summary)?
         };
@@ -322,7 +319,7 @@ impl Archive {
         let is_part = self.header.part != Part::WHOLE;
         all.extend(events::of_series(summary, &self.windows, is_part));
         all.extend_from_slice(self.usage.events());
-        all.extend(self.hooks.iter().filter_map(events::event_of_hook));
+        all.extend(self.usage.hooks().iter().filter_map(events::event_of_hook));
         Ok(Report {
             muster: self.header.muster.clone(),
             name: plan.name.clone(),
@@ -337,7 +334,7 @@ impl Archive {
             co_located: Some(self.header.co_located),
             unfinished: self.unfinished(),
             generator: self.generator(summary),
-            hooks: self.hooks.clone(),
+            hooks: self.usage.hooks().to_vec(),
             events: all,
             ..Report::default()
         })
@@ -381,15 +378,13 @@ impl Archive {
         }
     }
 
-    fn target(&self) -> TargetUse {
+    fn target(&self, counters: Option<Vec<CounterGrowth>>) -> TargetUse {
         let noted = self.footer.as_ref().map(|footer| &footer.target);
-        let Some(noted) = noted.filter(|noted| !noted.cpu_s.is_empty()) else {
-            return TargetUse::default();
-        };
+        let noted = noted.filter(|noted| !noted.cpu_s.is_empty());
         TargetUse {
-            cpu: Some(noted.cpu_s.clone()),
-            memory: Some(noted.memory_bytes.clone()),
-            counters: None,
+            cpu: noted.map(|noted| noted.cpu_s.clone()),
+            memory: noted.map(|noted| noted.memory_bytes.clone()),
+            counters,
         }
     }
 }

@@ -4,7 +4,7 @@ use muster_judge::ResourceOutlook;
 use muster_judge::outlook::{Extremes, Outlook};
 use muster_measure::Timeline;
 use muster_model::{Micros, Resource};
-use muster_report::{Event, MonitoredSeries};
+use muster_report::{Event, HookRun, MonitoredSeries};
 use serde::{Deserialize, Serialize};
 
 /// Stretches that are kept of one resource: as many as a result has windows. Beyond it neighbours in time become one.
@@ -34,11 +34,12 @@ pub struct UsageSample {
     pub values: Vec<Option<f64>>,
 }
 
-/// All samples of a run, neighbours merged where there are many.
+/// All samples of a run, neighbours merged where there are many, and the hooks that ended.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UsageLog {
     series: Vec<Series>,
     events: Vec<Event>,
+    hooks: Vec<HookRun>,
 }
 
 #[derive(Debug, Clone)]
@@ -79,10 +80,20 @@ impl UsageLog {
         }
     }
 
+    pub(crate) fn add_hook(&mut self, hook: HookRun) {
+        self.hooks.push(hook);
+    }
+
+    pub(crate) fn hooks(&self) -> &[HookRun] {
+        &self.hooks
+    }
+
     /// Takes over the samples of another part of the run, if this one has none.
     pub(crate) fn or(&mut self, other: Self) {
+        self.hooks.extend(other.hooks);
         if self.series.is_empty() {
-            *self = other;
+            self.series = other.series;
+            self.events = other.events;
         }
     }
 

@@ -82,7 +82,6 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
     }
-    let hooks = hooks::hooks(root);
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => backends.as_deref()?,
@@ -105,7 +104,6 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         added: None,
         registers_refused: provision::registers_refused(provision.as_ref()?.as_ref()),
         provision: provision?,
-        hooks: hooks?,
         monitor: monitor?,
         fleets,
         phases,

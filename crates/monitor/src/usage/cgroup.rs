@@ -13,8 +13,8 @@ use crate::procfs::{
 };
 use crate::reread::Reread;
 
-/// Samples all processes of a cgroup together: CPU, memory, threads, disk and, in a network namespace of their own,
-/// network. What its controllers do not count is not known.
+/// Samples all processes of a cgroup together: CPU, memory, threads and disk; network if its namespace is another one
+/// than ours. What its controllers do not count is not known.
 #[derive(Debug)]
 pub struct CgroupUsage {
     folder: PathBuf,

@@ -8,7 +8,7 @@ use crate::procfs::{command_name, parent};
 
 /// Processes or names that an error lists; further ones are counted.
 const LISTED_MAX: usize = 10;
-/// The kernel keeps so many bytes of a command's name.
+/// Bytes of a command's name that the kernel keeps.
 const NAME_MAX: usize = 15;
 
 /// A process that runs.

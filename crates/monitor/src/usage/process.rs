@@ -15,8 +15,8 @@ use crate::procfs::{
 };
 use crate::reread::{MonitorError, Reread};
 
-/// Samples processes and all that descend from them: CPU, memory, threads, descriptors, disk and, in a network
-/// namespace of their own, network.
+/// Samples processes and all that descend from them: CPU, memory, threads, descriptors and disk; network if its namespace
+/// is another one than ours.
 #[derive(Debug)]
 pub struct ProcessUsage {
     resources: Vec<Resource>,
@@ -215,7 +215,7 @@ impl Member {
     }
 }
 
-/// What a process has, with the limits of its first process.
+/// Resources of a process, with its limits.
 fn of_process(entry: &str, pid: u32, limit: Option<f64>, has_network: bool) -> Vec<Resource> {
     use ResourceUnit::{Bytes, BytesPerSecond, Cores, Number};
     let file = |name: &str| format!("/proc/{pid}/{name}");

@@ -402,7 +402,6 @@ impl Held<'_> {
             certified: None,
             refuted: None,
             first_failing: None,
-            saturated: None,
             generator: self.begun.ceiling.clone(),
             steps: steps.collect(),
         };

@@ -28,7 +28,7 @@ use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
 use crate::folder::{Folder, read_archive};
 use crate::hooks::Hooks;
-use crate::meanwhile::Meanwhile;
+use crate::meanwhile::Prepared;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
 use crate::scenario_file::{self, Loaded};
@@ -171,8 +171,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
         folder,
         facts,
         provisioned,
-        monitor,
-        hooks,
+        meanwhile: Prepared { monitor, hooks },
         counters,
         clock: clock_of(args)?,
         line,
@@ -197,8 +196,7 @@ struct Ready {
     folder: Folder,
     facts: Option<FactsLog>,
     provisioned: Option<Provisioned>,
-    monitor: Monitor,
-    hooks: Hooks,
+    meanwhile: Prepared,
     counters: Option<CounterWatch>,
     clock: Clock,
     line: Option<ControlChannel>,
@@ -220,8 +218,7 @@ impl Ready {
             mut folder,
             facts,
             provisioned,
-            monitor,
-            hooks,
+            meanwhile,
             counters,
             clock,
             line,
@@ -242,7 +239,7 @@ impl Ready {
         let mut watcher = Watcher::new(folder, fixed, exporter, args);
         watcher.steering = loaded.decider.begin(&plan, watcher.folder(), clock)?;
         watcher.registrar = provisioned.as_ref().and_then(Provisioned::registrar);
-        watcher.meanwhile = Some(Meanwhile::start(monitor, hooks, clock));
+        watcher.meanwhile = Some(meanwhile.start(clock));
         let surroundings = Surroundings {
             interrupted,
             observer: &mut watcher,
@@ -264,9 +261,7 @@ impl Ready {
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(events);
         archive.add_counted(counted);
-        if let Some(Err(missing)) = facts.map(FactsLog::close) {
-            outcome::remark(&format!("warning: --facts lacks {missing}"));
-        }
+        close(facts);
         folder.record_all(&archive.last_records());
         let report = archive.report()?;
         outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
@@ -279,6 +274,13 @@ impl Ready {
             steered,
             ..Done::judged(report, summary)
         })
+    }
+}
+
+/// Closes the file of facts; what it lacks is remarked.
+fn close(facts: Option<FactsLog>) {
+    if let Some(Err(missing)) = facts.map(FactsLog::close) {
+        outcome::remark(&format!("warning: --facts lacks {missing}"));
     }
 }
 

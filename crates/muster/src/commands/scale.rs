@@ -518,7 +518,6 @@ mod tests {
             certified: None,
             refuted: None,
             first_failing: None,
-            saturated: None,
             generator: None,
             steps: Vec::new(),
         }

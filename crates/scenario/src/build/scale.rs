@@ -8,7 +8,7 @@ use muster_plan::{
     PlatformPlan, PublishedPolicy, ScalePlan, ScalePolicy, UnitOfLoad, WorkloadKind,
 };
 
-use super::target;
+use super::{hooks, target};
 use crate::view::View;
 
 /// A step shorter than this has too few windows to be judged.
@@ -22,7 +22,12 @@ const WINDOW_LEAST: Micros = Micros::from_secs(10);
 pub(super) fn platform(root: &View<'_>, is_acknowledged: bool) -> Option<PlatformPlan> {
     let platform = target::platform(&root.get("platform")?, is_acknowledged)?;
     let scale = root.optional("scale", |view| scale(view, &platform))?;
-    Some(PlatformPlan { scale, ..platform })
+    let hooks = hooks::hooks(root)?;
+    Some(PlatformPlan {
+        scale,
+        hooks,
+        ..platform
+    })
 }
 
 fn scale(view: &View<'_>, platform: &PlatformPlan) -> Option<ScalePlan> {

@@ -50,6 +50,7 @@ pub(super) fn platform(view: &View<'_>, is_acknowledged: bool) -> Option<Platfor
     let about = view.optional("about", |about| file_text(&about.get("file")?))?;
     Some(PlatformPlan {
         scale: None,
+        hooks: Vec::new(),
         kind: kind?,
         endpoints: weighted?,
         uses_all_addresses: view.text_of("addresses") == "all",

@@ -34,7 +34,7 @@ pub(super) fn page(view: &View<'_>) -> Option<PagePlan> {
     }
 }
 
-/// The limits by the names of figures, each of which is there.
+/// The limits by the names of figures that are there.
 fn limits<'a>(view: &View<'a>) -> Option<Vec<(&'a str, f64)>> {
     let Some(limits) = view.get("limits") else {
         return Some(Vec::new());
