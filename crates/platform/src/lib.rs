@@ -100,6 +100,7 @@ pub use spec::{
     Application, Default, Defaults, Handover, ManagementApi, Promises, PublishedFigures,
     ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, UplinkTopic,
 };
+pub use thingsboard::rest as board_rest;
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};
 pub use uplink::{Uplink, UplinkScratch};
 pub use waiting::Waiting;

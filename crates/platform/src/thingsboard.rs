@@ -11,6 +11,7 @@ mod numbered;
 mod payloads;
 mod provisioning;
 mod requests;
+pub mod rest;
 mod rpc;
 mod scope;
 mod uplinks;
