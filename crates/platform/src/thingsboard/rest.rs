@@ -22,7 +22,7 @@ pub use customers::{Customer, TitleQuery};
 pub use devices::{
     AccessTokenQuery, BulkColumn, BulkColumnType, BulkImport, BulkImported, BulkMapping,
     CREDENTIALS_ACCESS_TOKEN, CredentialsId, Device, DeviceCredentials, DeviceInfo,
-    DeviceNameQuery, DeviceProfile,
+    DeviceNameQuery, DeviceProfile, PROVISIONING_TOKEN,
 };
 pub use failure::{ErrorCode, Failure};
 pub use rpc::RpcRequest;
@@ -315,19 +315,19 @@ mod tests {
     }
 
     /// Checks that what a ThingsBoard answers is read, and written as it was.
-    fn check<T: Serialize + DeserializeOwned>(answer: Value) {
+    fn check<T: Serialize + DeserializeOwned>(answer: &Value) {
         let read: T = serde_json::from_value(answer.clone()).expect("it is read");
-        assert_eq!(serde_json::to_value(read).expect("it is written"), answer);
+        assert_eq!(&serde_json::to_value(read).expect("it is written"), answer);
     }
 
     #[test]
     fn answers_of_a_real_server_are_read() {
-        check::<Tokens>(json!({ "token": "t", "refreshToken": "r" }));
-        check::<Failure>(json!({
+        check::<Tokens>(&json!({ "token": "t", "refreshToken": "r" }));
+        check::<Failure>(&json!({
             "status": 403, "message": "Devices limit reached", "errorCode": 41,
             "entityType": "DEVICE", "limit": 3,
         }));
-        check::<Page<RuleChain>>(json!({
+        check::<Page<RuleChain>>(&json!({
             "data": [{
                 "id": { "entityType": "RULE_CHAIN", "id": "7" },
                 "name": "Root Rule Chain", "type": "CORE", "root": true, "debugMode": false,
@@ -335,11 +335,11 @@ mod tests {
             }],
             "totalPages": 1, "totalElements": 1, "hasNext": false,
         }));
-        check::<Series>(json!({ "t": [{ "ts": 1, "value": "5" }, { "ts": 2, "value": 5 }] }));
-        check::<BulkImported>(json!({
+        check::<Series>(&json!({ "t": [{ "ts": 1, "value": "5" }, { "ts": 2, "value": 5 }] }));
+        check::<BulkImported>(&json!({
             "created": 1, "updated": 0, "errors": 1, "errorsList": ["Devices limit reached"],
         }));
-        check::<DeviceCredentials>(json!({
+        check::<DeviceCredentials>(&json!({
             "id": { "id": "9" }, "deviceId": { "entityType": "DEVICE", "id": "7" },
             "credentialsType": "ACCESS_TOKEN", "credentialsId": "token", "credentialsValue": null,
         }));

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use super::EntityId;
 
+/// The access token with which a link asks to be provisioned; no device has it.
+pub const PROVISIONING_TOKEN: &str = "provision";
 /// The type of credentials that are an access token.
 pub const CREDENTIALS_ACCESS_TOKEN: &str = "ACCESS_TOKEN";
 
@@ -139,6 +141,8 @@ pub enum BulkColumnType {
     AccessToken,
     /// `true` if it is a gateway.
     IsGateway,
+    /// A text for people, `description` among the further facts.
+    Description,
     /// A meaning that no call here uses.
     #[serde(other)]
     Other,

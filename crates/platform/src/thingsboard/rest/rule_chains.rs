@@ -1,7 +1,7 @@
 //! Rule chains and their nodes.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::EntityId;
 
@@ -74,9 +74,9 @@ pub struct RuleNode {
     pub configuration_version: Option<u32>,
     /// Its configuration, which depends on its class.
     pub configuration: Value,
-    /// Further facts, such as its place on the screen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub additional_info: Option<Value>,
+    /// All other members, such as its place on the screen.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 /// A connection from one node to another.

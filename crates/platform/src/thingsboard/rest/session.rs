@@ -62,3 +62,15 @@ pub enum Authority {
     #[serde(other)]
     Other,
 }
+
+impl Authority {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SysAdmin => "system administrator",
+            Self::TenantAdmin => "tenant administrator",
+            Self::CustomerUser => "user of a customer",
+            Self::Other => "user of another kind",
+        }
+    }
+}
