@@ -42,6 +42,22 @@ impl<C> Client<C> {
         self.servers.get(place)
     }
 
+    /// Renders the user name, or the token, that a link logs in with into `out`; `name` is a buffer, and `device`
+    /// is the link's first. Empty where the link has none.
+    pub(crate) fn render_user(
+        &self,
+        directory: &Directory,
+        device: DeviceId,
+        name: &mut String,
+        out: &mut String,
+    ) {
+        out.clear();
+        if let Some(login) = &self.login {
+            self.render_name(directory, device, name);
+            directory.render_text(login.user.expose(), device, name, out);
+        }
+    }
+
     /// Renders a link's name into `out`, which is emptied first; `device` is the link's first.
     pub fn render_name(&self, directory: &Directory, device: DeviceId, out: &mut String) {
         let Some(gateway) = &self.gateway else {

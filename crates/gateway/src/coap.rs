@@ -214,7 +214,12 @@ impl RequestEnd for Coap {
     }
 
     fn accept(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, copies: u8) {
-        self.endpoint.change(ctx, to, copies);
+        let accepted = ctx.shared.config.dialect.requests(Protocol::Coap).accepted;
+        let code = Code::of_status(accepted.0).unwrap_or(Code::CHANGED);
+        let reply = Reply::new(code, &[], b"");
+        if self.endpoint.respond(ctx, to, &reply, copies) {
+            ctx.counts().accepted.more();
+        }
     }
 
     /// An empty ACK announces a separate answer (RFC 7252 section 5.2.2).
@@ -239,6 +244,7 @@ impl RequestEnd for Coap {
 /// The request as the dialect reads it; none if its path or a parameter is no text.
 fn read<'a>(incoming: &'a coap::Incoming<'_>) -> Option<Incoming<'a>> {
     let method = match incoming.method {
+        Code::GET => Method::Get,
         Code::POST => Method::Post,
         Code::PUT => Method::Put,
         _ => Method::Other,

@@ -252,7 +252,12 @@ impl Http {
         if !METHODS.contains(&request.method()) {
             return requests::refuse(self, ctx, key, &NO_SUCH_METHOD);
         }
-        let Ok(name) = self.log_in(ctx, key, request) else {
+        let requests = ctx.shared.config.dialect.requests(Protocol::Http);
+        let name = match requests.path_token {
+            Some(_) => Ok(None),
+            None => self.log_in(ctx, key, request),
+        };
+        let Ok(name) = name else {
             return requests::refuse(self, ctx, key, &WRONG_CREDENTIALS);
         };
         let mut target = std::mem::take(&mut self.target);
@@ -309,8 +314,10 @@ impl Http {
             ctx.counts().unanswerable.more();
             return false;
         };
+        let requests = ctx.shared.config.dialect.requests(Protocol::Http);
+        let is_last = open.is_last || (requests.closes)(Status(reply.status));
         let reply = Reply {
-            is_last: open.is_last,
+            is_last,
             // RFC 9110 section 9.3.2.
             body: if open.is_head { &[] } else { reply.body },
             ..*reply
@@ -319,7 +326,7 @@ impl Http {
             reply.write(&mut link.wire.out);
         }
         self.links.mark_dirty(to);
-        if open.is_last {
+        if is_last {
             self.done.push(to);
         } else {
             ctx.resume(to, Pause::Answer);
@@ -413,7 +420,8 @@ impl RequestEnd for Http {
     fn write(&mut self, ctx: &mut Ctx<'_>, to: Key, content: &Content<'_>) -> bool {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
-        let are_written = write_fields(content, &mut fields);
+        let requests = ctx.shared.config.dialect.requests(Protocol::Http);
+        let are_written = write_fields(content, requests.methods, &mut fields);
         let is_written = if are_written {
             let reply = Reply {
                 fields: &fields,
@@ -430,8 +438,9 @@ impl RequestEnd for Http {
     }
 }
 
-/// Writes the fields of an answer; false if one of them is none that HTTP can carry.
-fn write_fields(content: &Content<'_>, out: &mut Vec<u8>) -> bool {
+/// Writes the fields of an answer; false if one of them is none that HTTP can carry. `methods` are those that paths
+/// take.
+fn write_fields(content: &Content<'_>, methods: &str, out: &mut Vec<u8>) -> bool {
     let mut write = |name: &str, value: &[u8]| write_field(out, name, value).is_ok();
     let own = match content.status.0 {
         // RFC 9110 sections 11.6.1 and 15.5.6.
@@ -439,7 +448,7 @@ fn write_fields(content: &Content<'_>, out: &mut Vec<u8>) -> bool {
             "WWW-Authenticate",
             b"Basic realm=\"gateway\", charset=\"UTF-8\"",
         ),
-        405 => write("Allow", b"POST, PUT"),
+        405 => write("Allow", methods.as_bytes()),
         _ => true,
     };
     let mut fields = content.fields.iter();

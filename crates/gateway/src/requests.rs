@@ -7,6 +7,7 @@ use muster_platform::{
 use muster_protocol::mqtt::{Publish, Qos};
 
 use crate::commands::{Handed, Outgoing, Undelivered};
+use crate::config::Role;
 use crate::end::Work;
 use crate::fault::Response;
 use crate::lock::locked;
@@ -108,11 +109,17 @@ fn asker<E: RequestEnd>(asking: Asking<E::Request>) -> Asker {
 /// Takes a request: a message of a device, its reply to a command, or nothing that can be taken.
 pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<'_, E::Request>) {
     let ctx = &mut work.ctx;
-    let who = came.name.and_then(Identity::parse).map(|identity| Peer {
-        tenant: identity.tenant,
-        device: identity.auth_id,
-    });
     let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    let who = match requests.path_token {
+        Some(token) => came
+            .incoming
+            .as_ref()
+            .and_then(|incoming| by_token(ctx.shared, token(incoming)?)),
+        None => came.name.and_then(Identity::parse).map(|identity| Peer {
+            tenant: identity.tenant,
+            device: identity.auth_id,
+        }),
+    };
     let mut topic = std::mem::take(&mut ctx.scratch().topic);
     topic.clear();
     let Some(incoming) = &came.incoming else {
@@ -132,9 +139,31 @@ pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<
     match wanted {
         Wanted::Upload(wanted) => upload(end, work, &surfaced, &wanted),
         Wanted::Reply(_) => reply(end, work, &surfaced),
-        Wanted::Refused(refusal) => refuse(end, ctx, came.request, &refusal),
+        Wanted::Ignored => ignore(end, ctx, came.request),
+        Wanted::Refused(refusal) => {
+            ctx.counts().refused_requests.more();
+            decline(end, ctx, came.request, (&refusal, incoming.payload));
+        }
     }
     work.ctx.scratch().topic = topic;
+}
+
+/// The device with this token; none if no device has it.
+fn by_token<'a>(shared: &Shared, token: &'a str) -> Option<Peer<'a>> {
+    let tenant = "";
+    let has_login = shared.config.role(Some(token), None) == Some(Role::Device);
+    let known = shared.registered_devices.as_ref();
+    let is_known = known.is_none_or(|known| known.has(tenant, token));
+    let device = token;
+    (has_login && is_known).then_some(Peer { tenant, device })
+}
+
+/// A message that is taken and never answered.
+fn ignore<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, request: E::Request) {
+    ctx.counts().received.more();
+    if E::is_answered(request) && end.postpone(ctx, request).is_some() {
+        ctx.counts().unanswered.more();
+    }
 }
 
 /// Returns the request, or its refusal if the gateway does not know the device.
@@ -142,7 +171,7 @@ fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
     let (tenant, device) = match &wanted {
         Wanted::Upload(upload) => (upload.tenant, upload.device),
         Wanted::Reply(reply) => (reply.tenant, reply.device),
-        Wanted::Refused(_) => return wanted,
+        Wanted::Ignored | Wanted::Refused(_) => return wanted,
     };
     match &shared.registered_devices {
         Some(known) if !known.has(tenant, device) => Wanted::Refused(UNKNOWN),
@@ -158,7 +187,7 @@ pub(crate) fn refuse<E: RequestEnd>(
     refusal: &Refusal,
 ) {
     ctx.counts().refused_requests.more();
-    decline(end, ctx, to, refusal);
+    decline(end, ctx, to, (refusal, &[]));
 }
 
 /// A message of a device on its way to whoever subscribed to the topic that it surfaces on.
@@ -182,7 +211,8 @@ fn upload<E: RequestEnd>(
         asking.query = end.queries().note(surfaced.request, sender, upload);
         if asking.query.is_none() {
             let code = ctx.shared.config.dialect.server.refusal;
-            return refuse_upload(end, ctx, surfaced.request, &refused_on_purpose(code));
+            let refusal = refused_on_purpose::<E>(ctx, code);
+            return refuse_upload(end, ctx, surfaced.request, &refusal);
         }
     }
     let ttd = upload.ttd_s.map(|ttd| ttd.to_string());
@@ -249,41 +279,54 @@ pub(crate) fn answer<E: RequestEnd>(
                 ctx.set_alarm(ctx.now() + by, late);
             }
         }
-        Response::Reject(code) => refuse_upload(end, ctx, request, &refused_on_purpose(code)),
+        Response::Reject(code) => {
+            let refusal = refused_on_purpose::<E>(ctx, code);
+            refuse_upload(end, ctx, request, &refusal);
+        }
         Response::Unavailable => refuse_upload(end, ctx, request, &Refusal::UNAVAILABLE),
         Response::Silence if E::is_answered(request) => ctx.counts().unanswered.more(),
         Response::Silence => {}
     }
 }
 
-/// The refusal of a misbehaviour, with a code as in HTTP.
-const fn refused_on_purpose(code: u16) -> Refusal {
+/// The refusal of a misbehaviour. A code that is none of HTTP is one of MQTT, and another stands for it.
+fn refused_on_purpose<E: RequestEnd>(ctx: &Ctx<'_>, code: u16) -> Refusal {
+    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
     Refusal {
-        status: Status(code),
+        status: match code {
+            300.. => Status(code),
+            _ => requests.refused,
+        },
         why: "refused on purpose",
     }
 }
 
 /// Answers no to an uplink.
 fn refuse_upload<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, to: E::Request, refusal: &Refusal) {
-    if decline(end, ctx, to, refusal) {
+    if decline(end, ctx, to, (refusal, &[])) {
         ctx.counts().rejected.more();
     }
 }
 
-/// Answers no; false if that could not be sent.
+/// Answers no to a request, with the payload that the answer may show; false if that could not be sent.
 fn decline<E: RequestEnd>(
     end: &mut E,
     ctx: &mut Ctx<'_>,
     to: E::Request,
-    refusal: &Refusal,
+    (refusal, payload): (&Refusal, &[u8]),
 ) -> bool {
+    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    let mut body = std::mem::take(&mut ctx.scratch().payload);
+    body.clear();
+    let media_type = (requests.explain)(refusal, payload, &mut body);
     let content = Content {
         status: refusal.status,
-        fields: refusal.fields().collect(),
-        body: refusal.why.as_bytes(),
+        fields: refusal.fields(media_type).collect(),
+        body: &body,
     };
-    end.write(ctx, to, &content)
+    let is_written = end.write(ctx, to, &content);
+    ctx.scratch().payload = body;
+    is_written
 }
 
 /// Takes the step that is due of a request that waits for a command.

@@ -54,7 +54,7 @@ use crate::request::{RequestLimits, Status};
 use crate::scope::unscoped;
 use crate::spec::{
     Application, Defaults, Handover, ManagementApi, Objections, PLAIN, PLAIN_PUBLISHING,
-    PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Refusals, Requests, Server,
+    PLAIN_REQUESTS, PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Refusals, Requests, Server,
     Spec, UplinkTopic,
 };
 
@@ -158,6 +158,7 @@ const COAP: Requests = Requests {
     handshake_hint: meanings::HANDSHAKE_HINT,
     read: server::read,
     hand: server::hand,
+    ..PLAIN_REQUESTS
 };
 
 /// Facts about a path: both words of an endpoint are one, and surface as one.

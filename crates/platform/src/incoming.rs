@@ -45,6 +45,8 @@ pub enum Wanted<'a> {
     Upload(Upload<'a>),
     /// The device's reply to a command, which surfaces too.
     Reply(Peer<'a>),
+    /// Something that the platform takes and never answers.
+    Ignored,
     /// Nothing that can be taken; the answer says why.
     Refused(Refusal),
 }
@@ -150,13 +152,16 @@ impl Refusal {
         why: "no credit available",
     };
 
-    /// Returns the fields of the answer besides the code; its body is [`Refusal::why`].
-    pub fn fields(&self) -> impl Iterator<Item = Field<'static>> + use<> {
+    /// Returns the fields of the answer besides the code, for a body of that media type; none if it has no
+    /// body.
+    pub fn fields(
+        &self,
+        media_type: Option<&'static str>,
+    ) -> impl Iterator<Item = Field<'static>> + use<> {
         let is_for_now = self.status == Self::UNAVAILABLE.status;
         let silence = is_for_now.then_some(Field::MaxAge(RETRY_AFTER_S));
-        [Field::ContentType("text/plain")]
-            .into_iter()
-            .chain(silence)
+        let media_type = media_type.map(Field::ContentType);
+        media_type.into_iter().chain(silence)
     }
 }
 
@@ -237,10 +242,15 @@ mod tests {
     #[test]
     fn a_refusal_for_now_asks_for_two_seconds_of_silence() {
         let text = Field::ContentType("text/plain");
-        let fields = |refusal: Refusal| refusal.fields().collect::<Vec<_>>();
+        let fields = |refusal: Refusal, of| refusal.fields(of).collect::<Vec<_>>();
         let (status, why) = (Status(404), "");
-        assert_eq!(fields(Refusal::UNAVAILABLE), [text, Field::MaxAge(2)]);
-        assert_eq!(fields(Refusal { status, why }), [text]);
+        let of_text = Some("text/plain");
+        assert_eq!(
+            fields(Refusal::UNAVAILABLE, of_text),
+            [text, Field::MaxAge(2)]
+        );
+        assert_eq!(fields(Refusal { status, why }, of_text), [text]);
+        assert_eq!(fields(Refusal { status, why }, None), []);
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub use request::{
 };
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{
-    Application, Default, Defaults, Handover, ManagementApi, Promises, PublishedFigures,
+    Application, Default, Defaults, Handover, ManagementApi, PathToken, Promises, PublishedFigures,
     ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::rest as board_rest;

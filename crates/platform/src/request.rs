@@ -35,6 +35,8 @@ pub struct RequestLimits {
 /// Method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
+    /// GET.
+    Get,
     /// POST.
     Post,
     /// PUT.
@@ -56,6 +58,9 @@ pub struct Asking<'a> {
     pub is_at_least_once: bool,
     /// The whole seconds for which the device waits for a command; none if it asks for none.
     pub ttd_s: Option<u32>,
+    /// The user name, or the token, of the device's link, where requests name it in their path
+    /// ([`Requests::path_token`](crate::Requests::path_token)); empty elsewhere.
+    pub login: &'a str,
 }
 
 /// One request of a device.

@@ -177,6 +177,8 @@ pub struct Requests {
     pub answered: ReadAnswer,
     /// The code of a yes.
     pub accepted: Status,
+    /// The code of a no, where the server end refuses a message on purpose by a code that is none of requests.
+    pub refused: Status,
     /// The code of a yes that brings a command.
     pub commanded: Status,
     /// The meaning of a refusal on this platform, and what to look at; none where the code says it all.
@@ -184,6 +186,18 @@ pub struct Requests {
     /// A further place to look at where a handshake is not answered, as the end of a sentence; empty where the
     /// platform answers it whoever asks.
     pub handshake_hint: &'static str,
+    /// Returns true for a topic that devices have a path for.
+    pub has: fn(&str) -> bool,
+    /// Finds the token in the path of a request, by which it names its device; none where credentials stand
+    /// elsewhere.
+    pub path_token: Option<PathToken>,
+    /// The methods that paths of the server end take, as a list.
+    pub methods: &'static str,
+    /// Appends the body of the answer that refuses a request of that payload, and returns its media type; none
+    /// if it has no body.
+    pub explain: fn(&Refusal, &[u8], &mut Vec<u8>) -> Option<&'static str>,
+    /// Returns true for the code of an answer behind which the server end closes a connection.
+    pub closes: fn(Status) -> bool,
     /// Reads a request at the server end. The peer is who the link's credentials belong to. The topic
     /// on which it surfaces goes into the last argument, which is emptied first.
     pub read: for<'a> fn(&Incoming<'a>, Option<&Peer<'a>>, &mut String) -> Wanted<'a>,
@@ -191,6 +205,9 @@ pub struct Requests {
     /// cannot be handed over.
     pub hand: fn(Manner, &Commanded<'_>, &mut HandedCommand) -> Result<(), &'static str>,
 }
+
+/// Finds the token in the path of a request.
+pub type PathToken = for<'a> fn(&Incoming<'a>) -> Option<&'a str>;
 
 /// Reads an answer by its code, its fields, its body and the path of the request, which may be empty where no
 /// command can come. The path of the command's reply goes into the last argument.
@@ -368,9 +385,18 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         false => Answered::Rejected(status),
     },
     accepted: Status(204),
+    refused: Status(503),
     commanded: Status(204),
     hint: |_| None,
     handshake_hint: "",
+    has: |_| true,
+    path_token: None,
+    methods: "POST, PUT",
+    explain: |refusal, _, out| {
+        out.extend_from_slice(refusal.why.as_bytes());
+        Some("text/plain")
+    },
+    closes: |_| false,
     read: |_, _, _| {
         Wanted::Refused(Refusal {
             status: Status(404),

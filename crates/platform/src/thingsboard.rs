@@ -1,13 +1,15 @@
-//! ThingsBoard over MQTT.
+//! ThingsBoard over MQTT, HTTP and CoAP.
 //!
 //! All devices publish on the same topics, `v1/devices/me/...` or the short `v2/...`, and are known by
 //! the access token that their link gave as its user name; a gateway's link names its devices in
 //! the payload (`v1/gateway/...`). Nothing of that is a broker: what the platform hands on is
 //! up to its rule chains. The server end does what a chain with an MQTT node would, and publishes
-//! each message again on `thingsboard/<device>/telemetry` or `.../attributes`.
+//! each message again on `thingsboard/<device>/telemetry` or `.../attributes`. Requests over HTTP and CoAP have the
+//! token in their path instead (`paths`); streams have the same topics there.
 
 mod gateways;
 mod numbered;
+mod paths;
 mod payloads;
 mod provisioning;
 mod requests;
@@ -25,6 +27,7 @@ use muster_model::Promise;
 use self::numbered::{Kind, Numbered};
 use crate::command::Commanded;
 use crate::downlink::{Acknowledgements, Downlink, Words};
+use crate::protocol::Protocol;
 use crate::scope::unscoped;
 use crate::server::Reply;
 use crate::spec::{
@@ -72,6 +75,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         route: scope::route,
         unrouted: unscoped,
         command: |topic| rpc::commanded(topic).map(Commanded::to),
+        is_refusal: |code| matches!(code, 0x80..=0xff | 400..=599),
         takes_command: rpc::is_call,
         handover: Handover::Rewritten(rpc::hand),
         surfaced_reply: rpc::surfaced,
@@ -93,6 +97,10 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         downlink,
         ..PLAIN_PUBLISHING
     }),
+    requests: &[
+        (Protocol::Coap, paths::COAP),
+        (Protocol::Http, paths::HTTP),
+    ],
     ..PLAIN
 };
 

@@ -593,6 +593,30 @@ fn hashes_that_the_generator_has_no_time_for_are_warned_of() {
     );
 }
 
+/// The address alone says how devices speak: topics, payloads and where messages surface stay.
+#[test]
+fn streams_of_thingsboard_are_the_same_over_mqtt_http_and_coap() {
+    let streams = "{ rate: 1/s }, { rate: 1/s, topic: v2/a }";
+    let by = |scheme: &str| {
+        let devices = format!("devices: [ '{scheme}://127.0.0.1:0' ]");
+        let plan = board(&format!("{EMBEDDED}, {devices}"), streams);
+        assert_eq!(plan.backends.len(), 1, "{scheme}");
+        let fleet = plan.fleets.into_iter().next().unwrap();
+        assert!(matches!(fleet.credential, Credential::Token { .. }));
+        let of = |stream: &StreamPlan| {
+            let payload = format!("{:?}", stream.payload);
+            let (topic, surface) = (stream.topic.source(), stream.surface.source());
+            assert_eq!(stream.ack, Ack::Transport, "{scheme}");
+            [topic.to_owned(), surface.to_owned(), payload, stream.carrier.to_string()]
+        };
+        fleet.streams.iter().map(of).collect::<Vec<_>>()
+    };
+    let over_mqtt = by("mqtt");
+    assert_eq!(over_mqtt[0][1], "thingsboard/${id}/telemetry");
+    assert_eq!(by("http"), over_mqtt);
+    assert_eq!(by("coap"), over_mqtt);
+}
+
 #[test]
 fn messages_that_thingsboard_never_takes_are_warned_of() {
     let of = |platform: &str, template: &str| {
@@ -603,9 +627,9 @@ fn messages_that_thingsboard_never_takes_are_warned_of() {
         found.collect::<Vec<_>>()
     };
     for (template, what) in [
-        ("t=${seq}", "sends other bytes"),
-        ("${seq}", "sends other bytes"),
-        (r#""${seq}""#, "sends other bytes"),
+        ("t=${seq}", "refuses other bytes"),
+        ("${seq}", "refuses other bytes"),
+        (r#""${seq}""#, "refuses other bytes"),
         ("[ ]", "list without points"),
     ] {
         for platform in [REAL, EMBEDDED] {

@@ -1,10 +1,12 @@
 //! Sources and buffers that messages are rendered from.
 
-use muster_model::Stamp;
+use std::fmt;
+
+use muster_model::{LinkId, Stamp};
 use muster_platform::{CommandScratch, ReplyPath, Replying, UplinkScratch};
 
 use super::Session;
-use crate::class::Kind;
+use crate::class::{Class, Kind};
 use crate::fleets::Fleets;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Slots};
@@ -20,11 +22,13 @@ pub(crate) struct Rendering<'a, P: Session> {
 }
 
 /// Buffers that every message and every CONNECT is rendered in.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) uplink: UplinkScratch,
     /// A device's name.
     pub(crate) name: String,
+    /// The user name, or the token, of a link, where requests name it in their path; else empty.
+    pub(crate) login: String,
     /// A reply to a command.
     pub(crate) reply: CommandScratch,
     /// A filter that a topic may match.
@@ -33,6 +37,26 @@ pub(crate) struct Scratch {
     pub(crate) query: String,
     /// Path of the reply to the command that came last.
     pub(crate) reply_path: ReplyPath,
+}
+
+/// Hides the login.
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+impl Scratch {
+    /// Renders the login of a link, if requests of the dialect name it in their path.
+    pub(crate) fn render_login<P: Session>(&mut self, class: &Class<P::Settings>, link: LinkId) {
+        if class.dialect.requests(P::PROTOCOL).path_token.is_some() {
+            let device = class.first_device_of(link);
+            let (name, login) = (&mut self.name, &mut self.login);
+            class
+                .client
+                .render_user(&class.directory, device, name, login);
+        }
+    }
 }
 
 impl<P: Session> Rendering<'_, P> {

@@ -9,7 +9,7 @@ use muster_model::Micros;
 use muster_net::{Key, Written};
 use muster_platform::Protocol;
 use muster_protocol::coap::{
-    Code, Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings,
+    Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings,
 };
 
 use super::bounds;
@@ -208,14 +208,6 @@ impl Endpoint {
         ));
     }
 
-    /// Answers yes (2.04), with the same datagram as often as `copies` says.
-    pub(super) fn change(&mut self, ctx: &mut Ctx<'_>, to: RequestRef, copies: u8) {
-        let reply = Reply::new(Code::CHANGED, &[], b"");
-        if self.respond(ctx, to, &reply, copies) {
-            ctx.counts().accepted.more();
-        }
-    }
-
     /// Announces that the answer comes separately; none if the peer is gone.
     pub(super) fn separate(&mut self, ctx: &mut Ctx<'_>, to: RequestRef) -> Option<Pending> {
         let pending = self.write(ctx, to.peer, 1, |session, _, out| {
@@ -227,7 +219,7 @@ impl Endpoint {
         pending
     }
 
-    /// Answers. False if the peer is gone, or owes too many acknowledgements for one more answer.
+    /// Answers, with the same datagram as often as `copies` says. False if the peer is gone, or owes too many acknowledgements for one more answer.
     pub(super) fn respond(
         &mut self,
         ctx: &mut Ctx<'_>,

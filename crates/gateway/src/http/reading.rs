@@ -15,6 +15,7 @@ pub(super) fn read<'a>(
     }
     let target: &'a Target = target;
     let method = match request.method() {
+        "GET" => Method::Get,
         "POST" => Method::Post,
         "PUT" => Method::Put,
         _ => Method::Other,

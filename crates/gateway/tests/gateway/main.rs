@@ -19,6 +19,7 @@ mod sap_edge;
 mod sessions;
 mod standard;
 mod thingsboard;
+mod thingsboard_facts;
 mod told;
 mod webhook;
 mod wire;

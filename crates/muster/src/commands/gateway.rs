@@ -298,8 +298,9 @@ fn print(account: &GatewayAccount) -> Result<u8> {
 
 /// The behaviour as the scenario's language has it, with its units, defaults and errors.
 fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
-    let scheme = of_requests(args.dialect).next();
-    let scheme = scheme.unwrap_or(Protocol::Mqtt).word;
+    let mut protocols = Protocol::ALL.into_iter();
+    let spoken = protocols.find(|protocol| args.dialect.speaks(*protocol));
+    let scheme = spoken.unwrap_or(Protocol::Mqtt).word;
     let scenario = format!(
         "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
         args.dialect

@@ -22,7 +22,7 @@ use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upl
 use crate::request::{
     Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
-use crate::spec::Requests;
+use crate::spec::{PLAIN_REQUESTS, Requests};
 
 /// Both ends of requests over HTTP.
 pub(super) const REQUESTS: Requests = Requests {
@@ -41,9 +41,9 @@ pub(super) const REQUESTS: Requests = Requests {
     accepted: Status(202),
     commanded: Status(200),
     hint,
-    handshake_hint: "",
     read,
     hand,
+    ..PLAIN_REQUESTS
 };
 
 /// Asks that telemetry travels on at least once; without it a yes says nothing of the messaging network.
@@ -186,7 +186,7 @@ fn upload<'a>(
     let is_of_endpoint = match came.method {
         Method::Post => came.segments() == 1,
         Method::Put => came.segments() == 3,
-        Method::Other => true,
+        Method::Get | Method::Other => true,
     };
     if !is_of_endpoint {
         return Err(NO_RESOURCE);
@@ -262,7 +262,7 @@ fn whose<'a>(
     match came.method {
         Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
         Method::Put => named([came.at(first), came.at(first + 1)], peer),
-        Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
+        Method::Get | Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
     }
 }
 
@@ -369,6 +369,7 @@ mod tests {
         content_type: Some(JSON),
         is_at_least_once: true,
         ttd_s: None,
+        login: "",
     };
 
     /// The parts of a request that the user guide shows, in the order of its lines.
@@ -381,7 +382,7 @@ mod tests {
         let method = match request.method {
             Method::Post => "POST",
             Method::Put => "PUT",
-            Method::Other => "?",
+            Method::Get | Method::Other => "?",
         };
         let mut text = format!("{method} ");
         request.path.for_each(|segment| text.extend(["/", segment]));

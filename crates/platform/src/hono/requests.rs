@@ -101,6 +101,7 @@ mod tests {
         content_type: Some("application/json"),
         is_at_least_once: true,
         ttd_s: Some(10),
+        login: "",
     };
 
     /// The first step of the reference's worked example.

@@ -190,7 +190,7 @@ fn whose<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, R
     match came.method {
         Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
         Method::Put => named([came.at(1), came.at(2)], peer),
-        Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
+        Method::Get | Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
     }
 }
 
@@ -446,6 +446,7 @@ mod tests {
             content_type: Some(JSON),
             is_at_least_once: true,
             ttd_s: Some(10),
+            login: "",
         };
         let request = requests::ask(&asking, &mut query);
         let Wanted::Upload(upload) = read(&came(&request), peer, &mut String::new()) else {

@@ -84,6 +84,7 @@ pub(super) fn body(
         .ok()?
         .bounds(&class.variables.bounds());
     let limit = dialect.publishing().payload_limit;
+    let limit = limit.filter(|_| !class.context.scheme.protocol().asks);
     if let Some(limit) = limit.filter(|limit| most > *limit) {
         let what = format!(
             "a payload of up to {most} bytes: {dialect} closes the link above {limit} bytes"

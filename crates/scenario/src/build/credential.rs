@@ -2,8 +2,9 @@
 
 use muster_load::{Octets, Template};
 use muster_plan::{Credential, Scheme, Secret};
-use muster_platform::Protocol;
+use muster_platform::{Protocol, SEGMENT_MAX};
 
+use super::fleet::FleetContext;
 use super::http;
 use super::secret::{octets, secret_template};
 use super::templates::{Variables, template_of};
@@ -11,9 +12,14 @@ use crate::view::View;
 
 pub(super) fn credential(
     view: &View<'_>,
-    scheme: Scheme,
+    context: &FleetContext<'_>,
     variables: &Variables<'_>,
 ) -> Option<Credential> {
+    let scheme = context.scheme;
+    let requests = context.dialect.requests(scheme.protocol());
+    if requests.path_token.is_some() {
+        return token_in_path(view, context, variables);
+    }
     is_of_protocol(view, scheme)?;
     let credential = match view.text_of("kind") {
         "none" => Credential::None,
@@ -27,6 +33,41 @@ pub(super) fn credential(
         Protocol::Mqtt | Protocol::Coap => {}
     }
     Some(credential)
+}
+
+/// Reads the token by which each request names its device in its path.
+fn token_in_path(
+    view: &View<'_>,
+    context: &FleetContext<'_>,
+    variables: &Variables<'_>,
+) -> Option<Credential> {
+    let (dialect, protocol) = (context.dialect, context.scheme.protocol().name);
+    if context.scheme.is_dtls() {
+        let what = format!("devices of {dialect} speak CoAP without DTLS here");
+        return view.refuse_at("kind", what, "connect with `coap`");
+    }
+    if view.text_of("kind") != "token" {
+        let what = format!("over {protocol} {dialect} knows a device by the token in the path of its requests");
+        return view.refuse_at("kind", what, "use `kind: token`, or remove `credential`");
+    }
+    let credential = token(view, variables)?;
+    let Credential::Token { token } = &credential else {
+        return Some(credential);
+    };
+    let template = token.expose();
+    let mut places = variables.places(template);
+    let wrong = places.find(|place| {
+        let token = variables.render(template, *place);
+        token.contains('/') || token.len() > SEGMENT_MAX
+    });
+    let Some(place) = wrong else {
+        return Some(credential);
+    };
+    let owner = variables.owner(Some(template), place);
+    let what = format!("the token{owner} cannot be one segment of a path");
+    let help = format!("at most {SEGMENT_MAX} bytes, without `/`");
+    let secret = view.get("secret");
+    secret.as_ref().unwrap_or(view).refuse(what, &help)
 }
 
 /// Checks that links can prove themselves by this kind over their protocol. Where a certificate may

@@ -59,7 +59,7 @@ pub(super) fn fleet(view: &View<'_>, context: &FleetContext<'_>) -> Option<Fleet
     let variables = known.variables();
     let devices = known.devices;
     let client = client(view, context.scheme, &variables);
-    let credential = credential(&view.get("credential")?, context.scheme, &variables);
+    let credential = credential(&view.get("credential")?, context, &variables);
     let connect = connect(&view.get("connect")?);
     let reconnect = reconnect(&view.get("reconnect")?);
     let away = offline(view, context.phases);

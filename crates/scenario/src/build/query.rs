@@ -106,6 +106,15 @@ fn alone(
 /// Refuses streams that only devices which subscribe can have.
 pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let scheme = class.context.scheme;
+    let requests = class.context.dialect.requests(scheme.protocol());
+    if requests.path_token.is_some() && matches!(view.text_of("kind"), "command" | "command-query") {
+        let what = format!(
+            "over {} devices of {} take no commands yet",
+            scheme.protocol().name,
+            class.context.dialect
+        );
+        return view.refuse_at("kind", what, "connect with `mqtt`, or remove the stream");
+    }
     if view.text_of("kind") != "receive" || !scheme.protocol().asks {
         return Some(());
     }

@@ -90,6 +90,20 @@ pub(super) fn can_be_sent(
     }
 }
 
+/// Checks that the platform has a path for what devices send on a topic.
+pub(super) fn has_path(class: &Class<'_>, topic: &View<'_>) -> Option<()> {
+    let (dialect, protocol) = (class.context.dialect, class.context.scheme.protocol());
+    if (dialect.requests(protocol).has)(topic.text()) {
+        return Some(());
+    }
+    let what = format!(
+        "{dialect} has no path for `{}` over {}",
+        topic.text(),
+        protocol.name
+    );
+    topic.refuse(what, "such as v1/devices/me/telemetry; links of a gateway speak MQTT")
+}
+
 /// Checks that CoAP has a number for a media type.
 fn has_number(view: &View<'_>, media_type: Option<&str>) -> Option<()> {
     let unknown = media_type.filter(|it| content_format::of_media_type(it).is_none());

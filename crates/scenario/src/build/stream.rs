@@ -199,7 +199,8 @@ fn numbered(
     schedule: Option<&ScheduleSpec>,
 ) -> Option<Template> {
     let written = class.context.dialect.numbered(topic.source(), position);
-    if written == topic.source() {
+    // The answer to a request needs no number.
+    if written == topic.source() || class.context.scheme.protocol().asks {
         return Some(topic);
     }
     let schedule = StreamSchedule::new(schedule?.clone()).ok()?;
@@ -234,6 +235,7 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let topic = http::address(view)?;
     let is_gateway = class.view.get("gateway").is_some();
     let dialect = class.context.dialect;
+    requests::has_path(class, &topic)?;
     let Some(is_for_gateways) = (dialect.topic)(topic.text()).is_for_gateways else {
         if !(dialect.topic)(topic.text()).is_known {
             let what = format!(

@@ -16,7 +16,7 @@ use crate::view::View;
 const ONE_VALUE: &str = "ThingsBoard keeps one value for each device, key and millisecond";
 
 const NO_JSON: &str =
-    "ThingsBoard takes JSON: it closes the link of a device that sends other bytes";
+    "ThingsBoard takes JSON: it refuses other bytes, and over MQTT closes the link of their device";
 const AS_JSON: &str = "use `payload: smart-meter`, or a template of JSON";
 
 /// Warns of messages that overwrite each other, and of those that are no JSON.
@@ -107,7 +107,7 @@ fn warn_of_what_is_not_taken(payload: &View<'_>, source: &str) {
     let what = match read(source) {
         Some(Json::Array(_)) => "ThingsBoard never acknowledges a list without points",
         _ if source.trim_start().starts_with(['{', '[']) => {
-            "this template is no JSON: the embedded gateway closes the link of a device that sends it"
+            "this template is no JSON: the embedded gateway refuses it, and over MQTT closes the link of its device"
         }
         _ => NO_JSON,
     };

@@ -23,6 +23,7 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
         _ => Who::Device,
     };
     if matches!(kind, "psk" | "password")
+        && !requests.login.is_empty()
         && let Some(credential) = fleet.get_mut("credential")
     {
         default_text(credential, "user", requests.login.to_owned());
@@ -37,7 +38,7 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
             _ => Endpoint::Telemetry,
         };
         let resource = (requests.resource)(endpoint, who);
-        if !dialect.has_free_calls {
+        if !resource.is_empty() {
             default_text(stream, "topic", resource.to_owned());
         }
     }

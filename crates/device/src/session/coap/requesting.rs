@@ -1,7 +1,7 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Asking, Method, Protocol, Request, SEGMENTS_MAX, UplinkScratch};
+use muster_platform::{Asking, Method, Protocol, Request, SEGMENTS_MAX};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Uint, content_format,
 };
@@ -10,7 +10,7 @@ use super::blocks::BlockDue;
 use super::{Coap, CoapSettings};
 use crate::class::{Class, Kind};
 use crate::reply_paths::ReplyPaths;
-use crate::session::{Context, Further, Outgoing, Unsent};
+use crate::session::{Context, Further, Outgoing, Scratch, Unsent};
 use crate::token::{Token, unawaited};
 
 /// Options of a request at the most: the segments of its path, its content's type and two parameters.
@@ -35,9 +35,9 @@ impl Coap {
         };
         let paths = (at.messages.paths, slot.request);
         let scratch = &mut *at.messages.scratch;
+        scratch.render_login::<Self>(at.class, at.id);
         let exchanges = self.sockets.exchanges(at.state);
         let mut exchanges = exchanges.ok_or(Unsent::SessionLost)?;
-        let scratch = (&scratch.uplink, &mut scratch.query);
         let sent = at
             .class
             .ask(message.stream_index, scratch, paths, |request| {
@@ -71,7 +71,7 @@ impl Coap {
         let paths = (at.messages.paths, at.messages.slots.get(id).request);
         let before = out.len();
         let scratch = &mut *at.messages.scratch;
-        let scratch = (&scratch.uplink, &mut scratch.query);
+        scratch.render_login::<Self>(at.class, at.id);
         let now = at.now;
         let sent = at.class.ask(stream_index, scratch, paths, |request| {
             exchanges.again(now, key, request, out)
@@ -119,25 +119,26 @@ impl Class<CoapSettings> {
     fn ask<T>(
         &self,
         stream_index: u8,
-        (uplink, query): (&UplinkScratch, &mut String),
+        scratch: &mut Scratch,
         (paths, at): (&ReplyPaths, u32),
         submit: impl FnOnce(&coap::Request<'_>) -> T,
     ) -> T {
         let stream = &self.streams[stream_index as usize];
         let requests = self.dialect.requests(Protocol::Coap);
         if let Kind::Command { status, .. } = stream.kind {
-            let (to, payload) = (paths.get(at), &uplink.payload);
-            let request = (requests.reply)(to, status, payload, query);
+            let (to, payload) = (paths.get(at), &scratch.uplink.payload);
+            let request = (requests.reply)(to, status, payload, &mut scratch.query);
             return with_options(&request, submit);
         }
         let asking = Asking {
-            path: uplink.topic(),
-            payload: &uplink.payload,
+            path: scratch.uplink.topic(),
+            payload: &scratch.uplink.payload,
             content_type: stream.content_type.as_deref(),
             is_at_least_once: stream.is_confirmable,
             ttd_s: stream.ttd_s(),
+            login: &scratch.login,
         };
-        with_options(&(requests.uplink)(&asking, query), submit)
+        with_options(&(requests.uplink)(&asking, &mut scratch.query), submit)
     }
 }
 
@@ -167,9 +168,9 @@ fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>
         count += 1;
     }
     let method = match request.method {
+        Method::Get | Method::Other => Code::GET,
         Method::Post => Code::POST,
         Method::Put => Code::PUT,
-        Method::Other => Code::GET,
     };
     submit(&coap::Request {
         is_confirmable: request.is_at_least_once,

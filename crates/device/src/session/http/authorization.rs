@@ -31,8 +31,8 @@ impl Authorization {
             return Ok(());
         };
         let (directory, device) = (&class.directory, class.first_device_of(link));
-        class.client.render_name(directory, device, &mut self.name);
-        directory.render_text(login.user.expose(), device, &self.name, &mut self.user);
+        let (name, user) = (&mut self.name, &mut self.user);
+        class.client.render_user(directory, device, name, user);
         self.value.clear();
         if let Some(password) = &login.password {
             let octets = password.expose();

@@ -56,6 +56,7 @@ impl Http {
         let stream = &class.streams[usize::from(message.stream_index)];
         let scratch = &mut *at.messages.scratch;
         let requests = class.dialect.requests(Protocol::Http);
+        scratch.render_login::<Self>(class, at.id);
         let request = if let Kind::Command { status, .. } = stream.kind {
             let to = at.messages.paths.get(slot.request);
             (requests.reply)(to, status, &scratch.uplink.payload, &mut scratch.query)
@@ -66,6 +67,7 @@ impl Http {
                 content_type: stream.content_type.as_deref(),
                 is_at_least_once: stream.is_confirmable,
                 ttd_s: stream.ttd_s(),
+                login: &scratch.login,
             };
             (requests.uplink)(&asking, &mut scratch.query)
         };
@@ -76,7 +78,9 @@ impl Http {
         rendered.target.push_str(prefix);
         rendered.fields.clear();
         let fields = &mut rendered.fields;
-        rendered.authorization.write(class, at.id, fields)?;
+        if requests.path_token.is_none() {
+            rendered.authorization.write(class, at.id, fields)?;
+        }
         write_fields(&request, fields)?;
         let method = if let Some(call) = &stream.http {
             class.directory.render_name(device, &mut rendered.name);
@@ -120,9 +124,9 @@ impl From<Refused> for Unsent<Unfit> {
 
 const fn method(method: Method) -> &'static str {
     match method {
+        Method::Get | Method::Other => "GET",
         Method::Post => "POST",
         Method::Put => "PUT",
-        Method::Other => "GET",
     }
 }
 
