@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_platform::{
-    Answered, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Peer, Protocol,
+    Answered, Answering, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Peer, Protocol,
     ReplyPath, Requests, Segments, Status, Wanted,
 };
 
@@ -90,7 +90,13 @@ fn read(status: u8, text: &str) {
             let came = parts(text).filter(|part| !part.starts_with('?'));
             assert!(path.is_empty() || path.segments().eq(came));
             let mut query = String::new();
-            let request = (HONO.requests(Protocol::Coap).reply)(&path, 200, b"", &mut query);
+            let answering = Answering {
+                to: &path,
+                status: 200,
+                payload: b"",
+                login: "",
+            };
+            let request = (HONO.requests(Protocol::Coap).reply)(&answering, &mut query);
             assert!(request.parameters().eq(["hono-cmd-status=200"]));
         }
         Answered::Accepted => assert!(status.is_yes() && path.is_empty()),

@@ -138,6 +138,8 @@ impl Placement<'_> {
     }
 
     fn stream(&self, stream: &StreamPlan) -> Result<ClassStream, PayloadError> {
+        let dialect = self.plan.platform.dialect();
+        let topic = (dialect.topic)(stream.topic.source());
         Ok(ClassStream {
             id: stream.id,
             kind: self.kind(stream),
@@ -150,11 +152,11 @@ impl Placement<'_> {
                 Ack::None => Answer::None,
                 Ack::Transport => Answer::Transport,
                 Ack::Application => Answer::Application {
-                    slides: self.plan.platform.dialect().publishing().slides,
+                    slides: dialect.publishing().slides,
                 },
             },
-            is_refused_by_name: (self.plan.platform.dialect().topic)(stream.topic.source())
-                .names_messages,
+            is_refused_by_name: topic.names_messages,
+            is_read_by_path: topic.makes_devices,
             timeout: stream.timeout,
             policy: stream.policy,
             retry: stream.retry,

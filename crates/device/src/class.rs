@@ -62,6 +62,8 @@ pub struct ClassStream {
     pub retry: u8,
     /// Instants at which its messages are due.
     pub schedule: Arc<StreamSchedule>,
+    /// True if an answer is read by the path of its request, also where that asks for no command.
+    pub is_read_by_path: bool,
     /// The form of its requests over HTTP, where the dialect does not give it.
     pub http: Option<Box<HttpCall>>,
 }

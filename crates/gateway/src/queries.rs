@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use muster_model::Micros;
-use muster_platform::{Manner, Protocol, Upload};
+use muster_platform::{Manner, Protocol, Refusal, Upload};
 use slotmap::{KeyData, SlotMap};
 
 use crate::lock::locked;
@@ -23,6 +23,8 @@ pub(crate) struct Query<R> {
     manner: Manner,
     waits: Micros,
     until: Micros,
+    /// The answer if no command comes in time; none if that is a yes.
+    over: Option<Refusal>,
     alarm: Option<AlarmId>,
 }
 
@@ -41,8 +43,8 @@ impl<R> Query<R> {
 /// Step that is due of a request that waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due<R> {
-    /// No command came in its time, and it waits no more.
-    Over(R),
+    /// No command came in its time, and it waits no more; with the answer, unless that is a yes.
+    Over(R, Option<Refusal>),
     /// Postpone it; it waits on.
     Postponed(R),
 }
@@ -81,6 +83,7 @@ impl<R: Copy> Queries<R> {
             manner: upload.manner,
             waits: Micros::from_secs(u64::from(upload.ttd_s?)),
             until: Micros::MAX,
+            over: upload.over,
             alarm: None,
         };
         let added = self.all.insert(query);
@@ -118,7 +121,7 @@ impl<R: Copy> Queries<R> {
         }
         let query = self.end(ctx, of)?;
         ctx.counts().queries_without_command.more();
-        Some(Due::Over(query.request))
+        Some(Due::Over(query.request, query.over))
     }
 
     /// Has a request that was postponed wait on, under the name that it has then.

@@ -1,8 +1,10 @@
 //! Requests of devices, whatever protocol carries them: their meaning to the dialect, and their answers.
 
+use std::sync::Arc;
+
 use muster_model::Micros;
 use muster_platform::{
-    Field, HandedCommand, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload, Wanted,
+    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload, Wanted,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -18,6 +20,8 @@ use crate::thread::Ctx;
 use crate::uplink::{Answer, Asker, Origin, Request, Sender};
 use crate::waiter::QueryRef;
 
+/// No command came while the device waited, which is what it asked for.
+const REQUEST_TIMEOUT: Status = Status(408);
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {
     status: Status(400),
@@ -61,16 +65,22 @@ pub(crate) trait RequestEnd {
 }
 
 /// A request that is to be answered, and may wait for a command.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asking<R> {
     pub(crate) request: R,
     pub(crate) query: Option<QueryRef>,
+    /// The answer to its question, and the media type of that; none if it has no question.
+    body: Option<(&'static str, Arc<[u8]>)>,
 }
 
 impl<R> Asking<R> {
     const fn new(request: R) -> Self {
-        let query = None;
-        Self { request, query }
+        let (query, body) = (None, None);
+        Self {
+            request,
+            query,
+            body,
+        }
     }
 }
 
@@ -207,6 +217,12 @@ fn upload<E: RequestEnd>(
         return;
     };
     let mut asking = Asking::new(surfaced.request);
+    if let Some(question) = &upload.question {
+        let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+        let mut body = Vec::new();
+        let media_type = (requests.answer)(question, &mut body);
+        asking.body = Some((media_type, body.into()));
+    }
     if upload.ttd_s.is_some() {
         asking.query = end.queries().note(surfaced.request, sender, upload);
         if asking.query.is_none() {
@@ -227,10 +243,10 @@ fn upload<E: RequestEnd>(
         ..Publish::new(surfaced.topic, surfaced.incoming.payload)
     };
     let origin = Origin {
-        asker: asker::<E>(asking),
+        asker: asker::<E>(asking.clone()),
         sender,
         is_answered: E::is_answered(surfaced.request),
-        is_routed: true,
+        is_routed: upload.surfaces,
         session: None,
         is_again: false,
         wants_command: asking.query.is_some(),
@@ -260,7 +276,11 @@ pub(crate) fn answer<E: RequestEnd>(
     to: Asking<E::Request>,
     answer: Answer,
 ) {
-    let Asking { request, query } = to;
+    let Asking {
+        request,
+        query,
+        body,
+    } = to;
     if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
         (query, answer.response)
     {
@@ -271,11 +291,17 @@ pub(crate) fn answer<E: RequestEnd>(
         end.queries().forget(query);
     }
     match answer.response {
-        Response::Accept | Response::Garbled | Response::Misnamed => end.accept(ctx, request, 1),
-        Response::AcceptTwice => end.accept(ctx, request, 2),
+        Response::Accept | Response::Garbled | Response::Misnamed => {
+            accept(end, ctx, (request, 1), body.as_ref());
+        }
+        Response::AcceptTwice => accept(end, ctx, (request, 2), body.as_ref()),
         Response::AcceptLate(by) => {
             if let Some(request) = end.postpone(ctx, request) {
-                let late = answer.late(asker::<E>(Asking::new(request)));
+                let asking = Asking {
+                    body,
+                    ..Asking::new(request)
+                };
+                let late = answer.late(asker::<E>(asking));
                 ctx.set_alarm(ctx.now() + by, late);
             }
         }
@@ -286,6 +312,27 @@ pub(crate) fn answer<E: RequestEnd>(
         Response::Unavailable => refuse_upload(end, ctx, request, &Refusal::UNAVAILABLE),
         Response::Silence if E::is_answered(request) => ctx.counts().unanswered.more(),
         Response::Silence => {}
+    }
+}
+
+/// Answers yes, as often as `copies` says, with the answer to the request's question if it has one.
+fn accept<E: RequestEnd>(
+    end: &mut E,
+    ctx: &mut Ctx<'_>,
+    (to, copies): (E::Request, u8),
+    body: Option<&(&'static str, Arc<[u8]>)>,
+) {
+    let Some((media_type, body)) = body else {
+        return end.accept(ctx, to, copies);
+    };
+    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    let content = Content {
+        status: requests.commanded,
+        fields: vec![Field::ContentType(media_type)],
+        body,
+    };
+    if end.write(ctx, to, &content) {
+        ctx.counts().accepted.more();
     }
 }
 
@@ -332,7 +379,15 @@ fn decline<E: RequestEnd>(
 /// Takes the step that is due of a request that waits for a command.
 pub(crate) fn query_due<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, of: QueryRef) {
     match end.queries().due(ctx, of) {
-        Some(Due::Over(request)) => end.accept(ctx, request, 1),
+        Some(Due::Over(request, None)) => end.accept(ctx, request, 1),
+        Some(Due::Over(request, Some(refusal))) => {
+            if decline(end, ctx, request, (&refusal, &[])) {
+                match refusal.status {
+                    REQUEST_TIMEOUT => ctx.counts().accepted.more(),
+                    _ => ctx.counts().rejected.more(),
+                }
+            }
+        }
         Some(Due::Postponed(request)) => {
             let postponed = end.postpone(ctx, request);
             end.queries().wait_on(ctx, of, postponed);
@@ -364,10 +419,17 @@ pub(crate) fn hand_over<E: RequestEnd>(
         end.accept(ctx, query.request, 1);
         return Err(Undelivered::malformed(why));
     }
+    let to = Handing {
+        command: command.to,
+        gateway: None,
+        request: ctx.shared.next_request(),
+    };
+    let mut body = Vec::new();
+    let is_rewritten = (requests.command_body)(&to, command.payload, &mut body);
     let content = Content {
         status: requests.commanded,
         fields: handed.fields().collect(),
-        body: command.payload,
+        body: if is_rewritten { &body } else { command.payload },
     };
     if !end.write(ctx, query.request, &content) {
         return Err(Undelivered::UNANSWERABLE);

@@ -47,6 +47,9 @@ pub(crate) static HTTP: Spec = Spec {
                         is_short: false,
                         asker: Asker::Nobody,
                     },
+                    surfaces: true,
+                    question: None,
+                    over: None,
                 })
             },
             hand: |_, _, _| Err(NO_COMMANDS),

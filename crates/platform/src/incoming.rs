@@ -68,6 +68,21 @@ pub struct Upload<'a> {
     pub ttd_s: Option<u32>,
     /// The manner in which a command is addressed in the answer.
     pub manner: Manner,
+    /// True if it surfaces northbound; false if it is for the platform alone.
+    pub surfaces: bool,
+    /// The question that its answer answers, if it is one.
+    pub question: Option<Question<'a>>,
+    /// The answer if no command came in time; none if that is a yes like any other.
+    pub over: Option<Refusal>,
+}
+
+/// A device's question to the platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question<'a> {
+    /// Values of attributes, or the result of a method.
+    Values,
+    /// A device that is to be made, with the token that the request chose, in its quotes.
+    Device(Option<&'a [u8]>),
 }
 
 /// A refusal of the server end.

@@ -82,7 +82,7 @@ pub use hono::{
     CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, PropertyBag, Published, Who,
     is_own_media_type,
 };
-pub use incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
+pub use incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Upload, Wanted};
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
 pub use pointer::id_at;
@@ -92,7 +92,7 @@ pub use publishing::{
 };
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
-    Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
+    Answered, Answering, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, SEGMENT_MAX,
     SEGMENTS_MAX, Segments, Status,
 };
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};

@@ -63,6 +63,19 @@ pub struct Asking<'a> {
     pub login: &'a str,
 }
 
+/// A reply to a command that is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answering<'a> {
+    /// The path that came with the command.
+    pub to: &'a ReplyPath,
+    /// The result of the command, as a status of HTTP.
+    pub status: u16,
+    /// The body.
+    pub payload: &'a [u8],
+    /// The same as [`Asking::login`].
+    pub login: &'a str,
+}
+
 /// One request of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {

@@ -12,11 +12,11 @@ use crate::amqp_server::{AmqpServer, PLAIN_AMQP};
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::hono::{Endpoint, Who};
-use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Refusal, Wanted};
+use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Wanted};
 use crate::kafka::Kafka;
 use crate::protocol::Protocol;
 use crate::request::{
-    Answered, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+    Answered, Answering, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
 };
 use crate::server::{DevicePublish, Reply};
 
@@ -171,7 +171,7 @@ pub struct Requests {
     pub uplink: for<'a> fn(&Asking<'a>, &'a mut String) -> Request<'a>,
     /// Makes the request that replies to a command: on the path that came with it, with a status as
     /// of HTTP.
-    pub reply: for<'a> fn(&'a ReplyPath, u16, &'a [u8], &'a mut String) -> Request<'a>,
+    pub reply: for<'a> fn(&Answering<'a>, &'a mut String) -> Request<'a>,
     /// Reads an answer to a device. Where a command comes with it that wants a reply, the path of the
     /// reply goes into the last argument; else that is empty afterwards.
     pub answered: ReadAnswer,
@@ -179,7 +179,7 @@ pub struct Requests {
     pub accepted: Status,
     /// The code of a no, where the server end refuses a message on purpose by a code that is none of requests.
     pub refused: Status,
-    /// The code of a yes that brings a command.
+    /// The code of a yes that brings a command, or the answer to a question.
     pub commanded: Status,
     /// The meaning of a refusal on this platform, and what to look at; none where the code says it all.
     pub hint: fn(Status) -> Option<&'static str>,
@@ -204,6 +204,13 @@ pub struct Requests {
     /// Takes over a command into the answer to a device that asked in that manner; the error says why it
     /// cannot be handed over.
     pub hand: fn(Manner, &Commanded<'_>, &mut HandedCommand) -> Result<(), &'static str>,
+    /// Appends the body of an answer that brings a command, from the command as it came; false, and nothing is
+    /// appended, if that is the body.
+    pub command_body: fn(&Handing<'_>, &[u8], &mut Vec<u8>) -> bool,
+    /// Appends the body that answers a question, and returns its media type.
+    pub answer: fn(&Question<'_>, &mut Vec<u8>) -> &'static str,
+    /// The topic of streams that ask for commands by requests which are no messages; none where a message asks.
+    pub poll: Option<&'static str>,
 }
 
 /// Finds the token in the path of a request.
@@ -371,14 +378,14 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         is_at_least_once: asking.is_at_least_once,
         payload: asking.payload,
     },
-    reply: |to, _, payload, _| Request {
+    reply: |answering, _| Request {
         method: Method::Post,
-        path: to.segments(),
+        path: answering.to.segments(),
         query: "",
         content_type: None,
         headers: &[],
         is_at_least_once: true,
-        payload,
+        payload: answering.payload,
     },
     answered: |status, _, _, _, _| match status.is_yes() {
         true => Answered::Accepted,
@@ -404,6 +411,9 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
         })
     },
     hand: |_, _, _| Err(NO_RESOURCES),
+    command_body: |_, _, _| false,
+    answer: |_, _| "",
+    poll: None,
 };
 
 const PLAIN_APPLICATION: Application = Application {

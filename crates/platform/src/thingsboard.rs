@@ -77,7 +77,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         command: |topic| rpc::commanded(topic).map(Commanded::to),
         is_refusal: |code| matches!(code, 0x80..=0xff | 400..=599),
         takes_command: rpc::is_call,
-        handover: Handover::Rewritten(rpc::hand),
+        handover: Handover::RewrittenOrInAnswer(rpc::hand),
         surfaced_reply: rpc::surfaced,
         ..PLAIN_SERVER
     },
@@ -135,6 +135,9 @@ const REQUESTS: [&str; 7] = [
     "v2/r/req/j",
     provisioning::REQUEST,
 ];
+
+/// The topic of streams that wait for commands by requests; over MQTT none has it.
+const POLL: &str = "v1/devices/me/rpc";
 
 /// Purpose of a device's topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,10 +223,10 @@ fn topic(text: &str) -> UplinkTopic {
     let is_for_gateways = is_for_gateways.or(is_request.then_some(false));
     let surface = known.and_then(Topic::surface);
     UplinkTopic {
-        is_known: is_for_gateways.is_some() || is_further(text),
+        is_known: is_for_gateways.is_some() || is_further(text) || text == POLL,
         is_acknowledged: is_request,
         answers,
-        surfaces: is_for_gateways.is_none() || surface.is_some(),
+        surfaces: (is_for_gateways.is_none() && text != POLL) || surface.is_some(),
         surface,
         is_for_gateways,
         has_data: surface.is_some(),

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::requests::{COMMAND_STATUS, method};
 use crate::command::{CommandCopy, named};
-use crate::request::{Answered, Field, Fields, Method, ReplyPath, Request, Segments, Status};
+use crate::request::{
+    Answered, Answering, Field, Fields, Method, ReplyPath, Request, Segments, Status,
+};
 
 /// Names the command in an answer.
 pub(super) const COMMAND: &str = "hono-command=";
@@ -61,39 +63,32 @@ pub(super) fn answered<'a>(
 }
 
 /// Makes the request that replies to a command, on the path that came with it.
-pub(super) fn ask_reply<'a>(
-    to: &'a ReplyPath,
-    status: u16,
-    payload: &'a [u8],
-    query: &'a mut String,
-) -> Request<'a> {
-    ask_reply_by(method(to.len() <= 2), to, status, payload, query)
+pub(super) fn ask_reply<'a>(answering: &Answering<'a>, query: &'a mut String) -> Request<'a> {
+    ask_reply_by(method(answering.to.len() <= 2), answering, query)
 }
 
 /// The same by a method that says whether the path names a device.
 pub(super) fn ask_reply_by<'a>(
     method: Method,
-    to: &'a ReplyPath,
-    status: u16,
-    payload: &'a [u8],
+    answering: &Answering<'a>,
     query: &'a mut String,
 ) -> Request<'a> {
     query.clear();
     // Writing to a string cannot fail.
-    let _ = write!(query, "{COMMAND_STATUS}={status}");
+    let _ = write!(query, "{COMMAND_STATUS}={}", answering.status);
     Request {
         method,
-        path: to.segments(),
+        path: answering.to.segments(),
         query,
         content_type: Some(JSON),
         headers: &[],
         is_at_least_once: true,
-        payload,
+        payload: answering.payload,
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::command::CommandScratch;
     use crate::command::tests::stamp;
@@ -102,6 +97,16 @@ mod tests {
     const CHANGED: Status = Status(204);
     /// The path of a request, which an answer of CoAP does not need.
     const ASKED: Segments<'static> = Segments::of("");
+
+    /// An empty object as a reply.
+    pub(in super::super) fn answering(to: &ReplyPath) -> Answering<'_> {
+        Answering {
+            to,
+            status: 200,
+            payload: b"{}",
+            login: "",
+        }
+    }
 
     /// The body of a command of Muster's.
     fn body() -> Vec<u8> {
@@ -135,7 +140,8 @@ mod tests {
             assert_eq!(copy.stamp, Some(stamp()));
             assert_eq!(copy.device, path.get(2).copied());
             let mut query = String::new();
-            let request = ask_reply(&reply, 200, b"{}", &mut query);
+            let answering = answering(&reply);
+            let request = ask_reply(&answering, &mut query);
             assert_eq!(request.method, method, "{path:?}");
             assert!(request.path.eq(path.iter().copied()), "{path:?}");
             assert!(request.parameters().eq(["hono-cmd-status=200"]));

@@ -20,7 +20,8 @@ use super::server::{
 use crate::command::{CommandCopy, Commanded, named as named_command};
 use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 use crate::request::{
-    Answered, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+    Answered, Answering, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, Segments,
+    Status,
 };
 use crate::spec::{PLAIN_REQUESTS, Requests};
 
@@ -101,14 +102,9 @@ fn ask<'a>(asking: &Asking<'a>, query: &'a mut String) -> Request<'a> {
 }
 
 /// Makes the request that replies to a command. The method is POST if the path names no device, else PUT.
-fn ask_reply<'a>(
-    to: &'a ReplyPath,
-    status: u16,
-    payload: &'a [u8],
-    query: &'a mut String,
-) -> Request<'a> {
-    let method = method(to.len() <= REPLY.len() + 1);
-    ask_reply_by(method, to, status, payload, query)
+fn ask_reply<'a>(answering: &Answering<'a>, query: &'a mut String) -> Request<'a> {
+    let method = method(answering.to.len() <= REPLY.len() + 1);
+    ask_reply_by(method, answering, query)
 }
 
 /// Reads an answer to a request on that path. Where a command comes with it that wants a reply, the path of
@@ -207,6 +203,9 @@ fn upload<'a>(
         is_at_least_once: endpoint == Endpoint::Event || is_asked,
         ttd_s: ttd_s.and_then(|text| granted_ttd_s(text.parse().ok()?)),
         manner: Manner { is_short, asker },
+        surfaces: true,
+        question: None,
+        over: None,
     })
 }
 
@@ -350,6 +349,7 @@ fn hint(status: Status) -> Option<&'static str> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::commands::tests::answering;
     use super::*;
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, OutboundCommand};
@@ -603,7 +603,8 @@ mod tests {
                 assert_eq!(to.is_empty(), !is_two_way, "{path}");
                 if is_two_way {
                     let mut query = String::new();
-                    let request = ask_reply(&to, 200, b"{}", &mut query);
+                    let answering = answering(&to);
+                    let request = ask_reply(&answering, &mut query);
                     let id = command.correlation_id.expect("a reply is wanted");
                     let expected = format!(
                         "{before}{}?hono-cmd-status=200\ncontent-type: application/json",

@@ -126,6 +126,9 @@ fn upload<'a>(
         is_at_least_once: came.is_at_least_once,
         ttd_s: ttd_s.and_then(granted_ttd_s),
         manner: Manner { is_short, asker },
+        surfaces: true,
+        question: None,
+        over: None,
     })
 }
 
@@ -462,7 +465,8 @@ mod tests {
     /// The reply on that path comes northbound as one to that command.
     fn surfaces(reply: &ReplyPath, peer: Option<&Peer<'_>>, command: &Commanded<'_>) {
         let mut query = String::new();
-        let request = commands::ask_reply(reply, 200, b"{}", &mut query);
+        let answering = commands::tests::answering(reply);
+        let request = commands::ask_reply(&answering, &mut query);
         let (mut topic, id) = (String::new(), command.correlation_id);
         let Wanted::Reply(replied) = read(&came(&request), peer, &mut topic) else {
             panic!("{reply:?} is refused");

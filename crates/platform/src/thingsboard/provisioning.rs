@@ -50,7 +50,7 @@ pub(super) fn read<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> DeviceP
 }
 
 /// The token that a request chooses, with its quotes; the outer option is none if it is no request.
-fn asked(payload: &[u8]) -> Option<Option<&[u8]>> {
+pub(super) fn asked(payload: &[u8]) -> Option<Option<&[u8]>> {
     let mut json = Json::new(payload);
     let (mut key, mut secret, mut token) = (None, None, None);
     json.members(|name, json| match name {

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use muster_model::Stamp;
+
 use super::numbered::{Kind, Numbered};
 use crate::command::{
     CommandCopy, CommandScratch, Handing, OutboundCommand, Replying, Returned, named,
@@ -104,6 +106,24 @@ fn call(payload: &[u8]) -> Option<Call<'_>> {
     })
 }
 
+/// Reads a command that came to a device that waited: the platform's number of it, as it stands, and its id.
+pub(super) fn called(payload: &[u8]) -> Option<(Option<&str>, Option<Stamp>)> {
+    let call = call(payload)?;
+    let number = call.request.and(number_text(payload));
+    Some((number, call.params.and_then(named)))
+}
+
+/// The member `id` of a call, as it stands.
+fn number_text(payload: &[u8]) -> Option<&str> {
+    let mut json = Json::new(payload);
+    let mut text = None;
+    json.members(|key, json| match key {
+        b"id" => json.value().map(|value| text = Some(value)),
+        _ => json.skip(),
+    })?;
+    std::str::from_utf8(text?).ok()
+}
+
 fn number(text: &[u8]) -> Option<u32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -164,21 +184,30 @@ pub(super) fn hand(
 
 fn write_for_gateway(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let call = call(payload)?;
-    let head = format!(
-        "{{\"device\":\"{}\",\"data\":{{\"id\":{}",
-        to.command.device, to.request
-    );
+    let head = format!("{{\"device\":\"{}\",\"data\":", to.command.device);
+    out.extend_from_slice(head.as_bytes());
+    write_call(&call, to.request, out);
+    out.push(b'}');
+    Some(())
+}
+
+/// Appends a call with the platform's number of it; none if the payload is no call.
+pub(super) fn write_numbered(number: u32, payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    write_call(&call(payload)?, number, out);
+    Some(())
+}
+
+fn write_call(call: &Call<'_>, number: u32, out: &mut Vec<u8>) {
+    let head = format!("{{\"id\":{number},\"method\":\"");
     for part in [
         head.as_bytes(),
-        b",\"method\":\"",
         call.method,
         b"\",\"params\":",
         call.params.unwrap_or(b"null"),
-        b"}}",
+        b"}",
     ] {
         out.extend_from_slice(part);
     }
-    Some(())
 }
 
 /// Returns true if a payload is a call that may be forwarded.
@@ -201,8 +230,13 @@ pub(super) fn surfaced<'a>(
         (replied.is_some().then_some(link)?, payload)
     };
     out.clear();
-    out.extend([ROOT, device, RESPONSE]);
+    write_surface(device, out);
     Some(said)
+}
+
+/// Appends the topic on which a device's replies surface.
+pub(super) fn write_surface(device: &str, out: &mut String) {
+    out.extend([ROOT, device, RESPONSE]);
 }
 
 /// The device for which a gateway replies, and what it says.

@@ -150,15 +150,15 @@ pub(super) fn has_error_topic(fleet: &View<'_>) -> Option<bool> {
     Some(true)
 }
 
-/// Checks the time that a device waits for a command: Hono takes whole seconds, and bounds them.
+/// Checks the time that a device waits for a command: requests name whole seconds, and Hono bounds them.
 pub(super) fn waits(class: &Class<'_>, view: &View<'_>, ttd: Micros) -> Option<()> {
+    if class.context.scheme.protocol().asks && !ttd.get().is_multiple_of(1_000_000) {
+        let what = "a request names the time that its device waits in whole seconds";
+        return view.refuse_at("ttd", what, "such as 1s");
+    }
     let Some(limits) = class.context.request_limits else {
         return Some(());
     };
-    if !ttd.get().is_multiple_of(1_000_000) {
-        let what = "Hono takes the time that a device waits in whole seconds";
-        return view.refuse_at("ttd", what, "such as 1s");
-    }
     if ttd > limits.ttd {
         let (who, help) = if class.context.is_embedded {
             ("the embedded gateway", "a shorter `ttd`".to_owned())

@@ -107,7 +107,9 @@ fn alone(
 pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let scheme = class.context.scheme;
     let requests = class.context.dialect.requests(scheme.protocol());
-    if requests.path_token.is_some() && matches!(view.text_of("kind"), "command" | "command-query") {
+    if requests.path_token.is_some()
+        && requests.poll.is_none()
+        && matches!(view.text_of("kind"), "command" | "command-query") {
         let what = format!(
             "over {} devices of {} take no commands yet",
             scheme.protocol().name,

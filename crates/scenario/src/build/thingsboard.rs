@@ -67,7 +67,8 @@ fn warn_of_logins(class: &Class<'_>, streams: &[StreamPlan], views: &[View<'_>])
     let credential = class.view.get("credential");
     let token = credential.filter(|it| it.text_of("kind") == "token");
     let may_ask = token.is_some_and(|it| it.text_of("secret").trim() == PROVISION);
-    if !streams.iter().any(|stream| asks(&stream)) {
+    let is_by_path = class.context.scheme.protocol().asks;
+    if is_by_path || !streams.iter().any(|stream| asks(&stream)) {
         return;
     }
     for (stream, view) in streams.iter().zip(views) {

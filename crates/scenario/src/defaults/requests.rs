@@ -37,6 +37,18 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
             "event" => Endpoint::Event,
             _ => Endpoint::Telemetry,
         };
+        if protocol.asks && text(stream, "kind") == "command-query"
+            && let Some(poll) = requests.poll
+        {
+            default_text(stream, "topic", poll.to_owned());
+            default(stream, "payload", "{ template: '{}' }");
+            default(stream, "carrier", "none");
+        }
+        // The answer to a request is its own, and needs no id.
+        if protocol.asks && (dialect.topic)(text(stream, "topic")).is_acknowledged {
+            default(stream, "ack", "transport");
+            default(stream, "carrier", "none");
+        }
         let resource = (requests.resource)(endpoint, who);
         if !resource.is_empty() {
             default_text(stream, "topic", resource.to_owned());

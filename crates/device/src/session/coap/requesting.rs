@@ -1,7 +1,7 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Asking, Method, Protocol, Request, SEGMENTS_MAX};
+use muster_platform::{Answering, Asking, Method, Protocol, Request, SEGMENTS_MAX};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Uint, content_format,
 };
@@ -126,8 +126,13 @@ impl Class<CoapSettings> {
         let stream = &self.streams[stream_index as usize];
         let requests = self.dialect.requests(Protocol::Coap);
         if let Kind::Command { status, .. } = stream.kind {
-            let (to, payload) = (paths.get(at), &scratch.uplink.payload);
-            let request = (requests.reply)(to, status, payload, &mut scratch.query);
+            let answering = Answering {
+                to: paths.get(at),
+                status,
+                payload: &scratch.uplink.payload,
+                login: &scratch.login,
+            };
+            let request = (requests.reply)(&answering, &mut scratch.query);
             return with_options(&request, submit);
         }
         let asking = Asking {

@@ -116,8 +116,9 @@ impl Context<'_, Http> {
         }
         let requests = class.dialect.requests(Protocol::Http);
         let open = self.open_attempt(token);
-        let is_query = class.streams[usize::from(place.stream_index)].is_query();
-        let asked = match open.filter(|_| is_query) {
+        let stream = &class.streams[usize::from(place.stream_index)];
+        let is_read_by_path = stream.is_query() || stream.is_read_by_path;
+        let asked = match open.filter(|_| is_read_by_path) {
             Some(id) => {
                 // Of a command it is known by its query where the reply goes.
                 self.messages.render_body(id);

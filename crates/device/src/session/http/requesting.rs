@@ -4,7 +4,7 @@ use std::fmt;
 
 use muster_model::Micros;
 use muster_model::percent::Part;
-use muster_platform::{Asking, Method, Protocol, Request};
+use muster_platform::{Answering, Asking, Method, Protocol, Request};
 use muster_protocol::http::{self, InvalidField, Refused, Ticket, write_field};
 
 use super::authorization::Authorization;
@@ -59,7 +59,13 @@ impl Http {
         scratch.render_login::<Self>(class, at.id);
         let request = if let Kind::Command { status, .. } = stream.kind {
             let to = at.messages.paths.get(slot.request);
-            (requests.reply)(to, status, &scratch.uplink.payload, &mut scratch.query)
+            let answering = Answering {
+                to,
+                status,
+                payload: &scratch.uplink.payload,
+                login: &scratch.login,
+            };
+            (requests.reply)(&answering, &mut scratch.query)
         } else {
             let asking = Asking {
                 path: scratch.uplink.topic(),
