@@ -147,7 +147,7 @@ fn is_taken(topic: &str, data: &[u8]) -> bool {
             true
         }
         DevicePublish::Taken => true,
-        DevicePublish::Invalid | DevicePublish::Ignored => false,
+        DevicePublish::Invalid | DevicePublish::Ignored | DevicePublish::Foreign => false,
         other => panic!("{other:?} on {topic}"),
     }
 }

@@ -16,6 +16,7 @@ use muster_protocol::mqtt::{Filter, Publish, Qos, Refused, ServerEvent, Token, r
 use self::links::{Link, Links, must_wait};
 use self::session::Session;
 use self::sessions::{Sessions, deliver_elsewhere};
+use crate::config::Role;
 use crate::lock::locked;
 use crate::message::{Message, Parcel};
 use crate::routes::{Gauge, Grant, SessionRef, Subscription};
@@ -340,26 +341,35 @@ impl Broker {
         };
         let Some(me) = link.session else { return };
         link.has_subscribed = true;
-        let is_v5 = link.is_v5();
+        let (is_v5, role) = (link.is_v5(), link.role);
         let name = link.name.clone();
         let name = name.as_deref().unwrap_or_default();
-        let dialect = ctx.shared.config.dialect;
-        if (dialect.server.answers_unasked)(name) {
-            return;
-        }
+        let (config, dialect) = (&ctx.shared.config, ctx.shared.config.dialect);
+        let is_device = role == Role::Device && config.northbound.is_some();
+        let takes = |filter: &Filter<'_>| !is_device || (dialect.server.has_filter)(filter.filter);
+        let most = Qos::from_bits(dialect.publishing().qos_maximum).unwrap_or(Qos::ExactlyOnce);
+        let answers_unasked = (dialect.server.answers_unasked)(name);
         let id = subscribe.subscription_id();
         let mut retained = Vec::new();
         let mut codes = Vec::new();
         for filter in subscribe.filters.iter() {
             let mut routed = String::new();
+            let is_taken = takes(&filter);
             let filter = match (dialect.server.route)(name, filter.filter, &mut routed) {
                 true => Filter {
                     filter: &routed,
+                    qos: filter.qos.min(most),
                     ..filter
                 },
                 false => filter,
             };
-            match self.sessions.subscribe(ctx, me, &filter, id) {
+            let subscribed = match (is_taken, answers_unasked) {
+                (false, _) => Err(reason::TOPIC_FILTER_INVALID),
+                // It is granted, and adds nothing.
+                (true, true) => Ok(Vec::new()),
+                (true, false) => self.sessions.subscribe(ctx, me, &filter, id),
+            };
+            match subscribed {
                 Ok(mut messages) => {
                     codes.push(filter.qos.bits());
                     retained.append(&mut messages);

@@ -40,6 +40,8 @@ pub enum DevicePublish<'a> {
     Invalid,
     /// On a topic that the platform does not know, which the transport's answer says.
     Unknown,
+    /// On a topic that is not for this link, which the transport's answer says; then the link ends.
+    Foreign,
     /// A message like any other, which goes to whoever subscribed to its topic.
     Other,
 }

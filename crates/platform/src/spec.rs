@@ -256,6 +256,8 @@ pub struct Server {
     pub refusal: u16,
     /// True for a code that can be a refusal.
     pub is_refusal: fn(u16) -> bool,
+    /// Returns true for a code of MQTT 5 with which a refused message ends its link and has no other answer.
+    pub ends_link: fn(u16) -> bool,
     /// True if a refused login is answered as bad credentials, whatever was wrong with it; false if a
     /// missing or an unknown name has another code.
     pub hides_logins: bool,
@@ -277,6 +279,9 @@ pub struct Server {
     pub route: fn(&str, &str, &mut String) -> bool,
     /// A topic that was routed, as its link knows it.
     pub unrouted: fn(&str) -> &str,
+    /// Returns true for a filter that a device may subscribe to, where it can be distinguished from the business
+    /// application.
+    pub has_filter: fn(&str) -> bool,
     /// Reads the topic of a command of the business application; none if it is no such topic.
     pub command: fn(&str) -> Option<Commanded<'_>>,
     /// The reason why a command can be handed to no device, whatever that speaks; none if it can.
@@ -434,6 +439,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     acceptance: 0,
     refusal: Reject::DEFAULT_CODE,
     is_refusal: |code| matches!(code, 0x80..=0xff),
+    ends_link: |_| false,
     hides_logins: false,
     link_name: |user, client_id| user.unwrap_or(client_id).to_owned(),
     answers_unasked: |_| false,
@@ -443,6 +449,7 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     nobodys: |_| b"\"nobody\"".to_vec(),
     route: |_, _, _| false,
     unrouted: |topic| topic,
+    has_filter: |_| true,
     command: |_| None,
     unfit: |_| None,
     takes_command: |_| true,

@@ -74,8 +74,11 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         nobodys,
         route: scope::route,
         unrouted: unscoped,
+        has_filter: scope::is_of_link,
         command: |topic| rpc::commanded(topic).map(Commanded::to),
         is_refusal: |code| matches!(code, 0x80..=0xff | 400..=599),
+        // As where a limit of the tenant or the device is reached.
+        ends_link: |code| code == 0x83,
         takes_command: rpc::is_call,
         handover: Handover::RewrittenOrInAnswer(rpc::hand),
         surfaced_reply: rpc::surfaced,

@@ -376,6 +376,7 @@ impl Platform {
             | DevicePublish::Taken
             | DevicePublish::Invalid
             | DevicePublish::Unknown
+            | DevicePublish::Foreign
             | DevicePublish::Other => false,
         }
     }

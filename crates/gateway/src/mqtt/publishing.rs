@@ -156,6 +156,12 @@ impl<'a> Received<'a> {
                 self.expel(work, reason::PAYLOAD_FORMAT_INVALID);
             }
             DevicePublish::Unknown => self.note_unknown(work),
+            DevicePublish::Foreign => {
+                ctx.counts().unknown_topics.more();
+                let links = work.router.broker().links();
+                links.ack_uncounted(self.publish(), reason::TOPIC_NAME_INVALID);
+                self.expel(work, reason::TOPIC_NAME_INVALID);
+            }
         }
     }
 
@@ -395,8 +401,13 @@ fn reject(work: &mut Work<'_>, publish: PublishRef, code: u16) {
     if publish.pending.is_none() {
         return;
     }
+    let ends_link = ctx.shared.config.dialect.server.ends_link;
     match broker.links().get(publish.key) {
         None => ctx.counts().unanswerable.more(),
+        Some(_) if ends_link(code.into()) => {
+            ctx.counts().closed_links.more();
+            broker.expel(ctx, publish.key, code);
+        }
         Some(link) if !link.is_v5() => {
             ctx.counts().closed_links.more();
             broker.end(ctx, publish.key, true);

@@ -1,11 +1,14 @@
 //! The gateway as ThingsBoard CE 4.3.1.3 answered: each row was noted on a real one.
 
 use muster_gateway::{Dialect, GatewayConfig, User};
+use muster_model::Reason;
 use muster_model::behaviour::{Amount, Behaviour, Reject};
 use muster_protocol::coap::Code;
+use muster_protocol::mqtt::{Connect, Filter, Qos, Version};
 
 use crate::browser::Browser;
 use crate::device::{Ask, Device};
+use crate::peer::{Peer, Seen};
 use crate::rig::Rig;
 
 /// The one token that the gateway knows is `T`.
@@ -193,4 +196,185 @@ fn the_device_api_answers_over_coap_with_its_codes() {
     let counts = rig.account().counts;
     assert_eq!((counts.received, counts.accepted), (3, 3));
     assert_eq!(counts.refused_requests, 4);
+}
+
+/// A link that logs in with this user name, if with any, and all that it saw.
+fn link(rig: &Rig, version: Version, user: Option<&str>) -> Peer {
+    let connect = Connect {
+        user,
+        ..Connect::new("a-client")
+    };
+    Peer::open(rig.gateway.addr(), version, &connect)
+}
+
+/// The rows on CONNACK: unknown token, and no user name.
+#[test]
+fn a_login_is_refused_as_thingsboard_does() {
+    let rig = rig("http", Behaviour::default());
+    for (user, old, new) in [(Some("X"), 5, 0x86), (None, 2, 0x85)] {
+        for (version, reason) in [
+            (Version::V311, Reason::MqttConnack(old)),
+            (Version::V5, Reason::Mqtt(new)),
+        ] {
+            let peer = link(&rig, version, user);
+            assert_eq!(peer.seen.first(), Some(&Seen::Refused(reason)), "{user:?}");
+        }
+    }
+}
+
+/// The rows on SUBACK.
+#[test]
+fn a_subscription_is_granted_as_thingsboard_does() {
+    let rig = rig("http", Behaviour::default());
+    for (version, foreign) in [(Version::V311, 0x80), (Version::V5, 0x8f)] {
+        let mut peer = link(&rig, version, Some("T"));
+        for (filter, qos, code) in [
+            ("thingsboard/#", Qos::AtLeastOnce, foreign),
+            ("#", Qos::AtMostOnce, foreign),
+            ("v1/devices/me/rpc/request/+", Qos::AtLeastOnce, 1),
+            ("v1/devices/me/attributes", Qos::ExactlyOnce, 1),
+            ("v2/a", Qos::AtMostOnce, 0),
+        ] {
+            assert_eq!(peer.ask([Filter::new(filter, qos)], None), [code], "{filter}");
+        }
+    }
+}
+
+/// The rows on PUBLISH that end in a DISCONNECT of MQTT 5, and in a closed connection before.
+#[test]
+fn a_message_that_ends_its_link_has_thingsboards_code() {
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(65_536));
+    let limit = Behaviour {
+        reject: Some(Reject {
+            code: 0x83,
+            amount: Amount::Share(1.0),
+        }),
+        ..Behaviour::default()
+    };
+    for (topic, payload, behaviour, code) in [
+        ("v1/devices/me/telemetry", "on", Behaviour::default(), 0x99),
+        ("v1/devices/me/telemetry", &large, Behaviour::default(), 0x81),
+        ("v1/devices/me/telemetry", "{}", limit, 0x83),
+    ] {
+        let rig = rig("http", behaviour);
+        for version in [Version::V311, Version::V5] {
+            let mut peer = link(&rig, version, Some("T"));
+            peer.publish(topic, payload.as_bytes(), Qos::AtLeastOnce);
+            peer.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+            let goodbye = Seen::Disconnected(Reason::Mqtt(code));
+            let expected = match version {
+                Version::V311 => vec![Seen::Closed],
+                Version::V5 => vec![goodbye, Seen::Closed],
+            };
+            assert_eq!(peer.seen[1..], expected, "{code:#x}");
+        }
+    }
+}
+
+/// The rows on PUBLISH that keep the link: `[]` and topics of gateways are never answered.
+#[test]
+fn a_message_that_keeps_its_link_is_answered_or_not_as_thingsboard_does() {
+    let behaviour = Behaviour {
+        no_gateways: true,
+        ..Behaviour::default()
+    };
+    for version in [Version::V311, Version::V5] {
+        let mut rig = rig("http", behaviour.clone());
+        let mut peer = link(&rig, version, Some("T"));
+        let answers = "v1/devices/me/attributes/response/+";
+        assert_eq!(peer.ask([Filter::new(answers, Qos::AtLeastOnce)], None), [1]);
+        for (topic, payload) in [
+            ("v1/devices/me/telemetry", "[]"),
+            ("v1/gateway/connect", r#"{"device":"a"}"#),
+        ] {
+            peer.publish(topic, payload.as_bytes(), Qos::AtLeastOnce);
+        }
+        let last = peer.publish(
+            "v1/devices/me/attributes/request/7",
+            br#"{"clientKeys":5}"#,
+            Qos::AtLeastOnce,
+        );
+        let got = peer.messages(1).remove(0);
+        assert_eq!(got.topic, "v1/devices/me/attributes/response/7");
+        assert_eq!(got.payload, b"{}");
+        peer.answers(1);
+        let acknowledged = peer.seen.iter().filter_map(|seen| match seen {
+            Seen::Accepted { token, .. } => Some(*token),
+            _ => None,
+        });
+        assert_eq!(acknowledged.collect::<Vec<_>>(), [last]);
+        if version == Version::V311 {
+            peer.publish("muster/a/t", b"{}", Qos::AtLeastOnce);
+            peer.answers(2);
+        }
+        assert!(rig.application.got().is_empty(), "nothing surfaces");
+    }
+}
+
+/// The rows on a link that asks for devices.
+#[test]
+fn a_provisioning_link_may_do_nothing_else() {
+    let config = GatewayConfig::default();
+    let rig = Rig::of(Dialect::Thingsboard, "http", config);
+    let mut peer = link(&rig, Version::V5, Some("provision"));
+    let filter = Filter::new("/provision/response", Qos::AtLeastOnce);
+    assert_eq!(peer.ask([filter], None), [1]);
+    let token = peer.publish("v1/devices/me/telemetry", b"{}", Qos::AtLeastOnce);
+    peer.until("closed", |seen| seen.last() == Some(&Seen::Closed));
+    let reason = Reason::Mqtt(0x90);
+    let expected = [
+        Seen::Rejected { token, reason },
+        Seen::Disconnected(reason),
+        Seen::Closed,
+    ];
+    assert!(peer.seen.ends_with(&expected), "{:?}", peer.seen);
+}
+
+/// The rows on RPC and attributes over HTTP.
+#[test]
+fn waits_replies_and_questions_are_answered_over_http_as_thingsboard_does() {
+    let mut rig = rig("http", Behaviour::default());
+    let mut device = Browser::new(rig.at);
+    device.ask("GET /api/v1/T/rpc?timeout=20000", &[], "");
+    let call = br#"{"method":"setGpio","params":{"a":1}}"#;
+    // The wait may not have begun: then the command finds nobody, and is issued again.
+    let answer = loop {
+        let command = "thingsboard-rpc/T/request";
+        rig.application.publish(command, call, Qos::AtLeastOnce);
+        if let Some(answer) = device.next_within(muster_model::Micros::from_millis(100)) {
+            break answer;
+        }
+    };
+    let body = String::from_utf8_lossy(&answer.body).into_owned();
+    assert_eq!(answer.status, 200);
+    let number = body.strip_prefix(r#"{"id":"#).and_then(|rest| rest.split_once(','));
+    let (number, rest) = number.expect("a number");
+    assert_eq!(rest, r#""method":"setGpio","params":{"a":1}}"#);
+    let long = "1".repeat(65_537);
+    for (line, body, status, expected) in [
+        (&*format!("POST /api/v1/T/rpc/{number}"), r#"{"ok":true}"#, 200, ""),
+        ("POST /api/v1/T/rpc/987654", "17", 200, ""),
+        ("GET /api/v1/T/attributes?clientKeys=a&sharedKeys=b", "", 200, "{}"),
+        (r"POST /api/v1/T/rpc", r#"{"method":"getTime","params":{}}"#, 200, "{}"),
+        ("POST /api/v1/X/rpc", r#"{"method":"getTime"}"#, 401, ""),
+        ("GET /api/v1/X/attributes", "", 401, ""),
+        ("GET /api/v1/T/rpc?timeout=1000", "", 408, ""),
+        ("GET /api/v1/T/attributes/updates?timeout=1000", "", 408, ""),
+        ("POST /api/v1/T/rpc/5", &long, 413, ""),
+    ] {
+        let answer = Browser::new(rig.at).answer(line, &[], body);
+        let text = String::from_utf8_lossy(&answer.body);
+        assert_eq!((answer.status, &*text), (status, expected), "{line}");
+    }
+    let made = Browser::new(rig.at).answer(
+        "POST /api/v1/provision",
+        &[],
+        r#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s","token":"a~1"}"#,
+    );
+    assert_eq!((made.status, made.field("content-type")), (200, Some("text/plain")));
+    let text = String::from_utf8_lossy(&made.body);
+    assert!(text.contains(r#""credentialsValue":"a~1""#), "{text}");
+    let replies = rig.surfaced(2);
+    let topic = "thingsboard-rpc/T/response".to_owned();
+    assert!(replies.contains(&(topic, br#"{"ok":true}"#.to_vec())), "{replies:?}");
 }

@@ -353,6 +353,7 @@ fn post<'a>(
         DevicePublish::Ignored => return Ok(Wanted::Ignored),
         DevicePublish::Invalid
         | DevicePublish::Unknown
+        | DevicePublish::Foreign
         | DevicePublish::Message { .. }
         | DevicePublish::Unreadable { .. }
         | DevicePublish::Announced { .. }

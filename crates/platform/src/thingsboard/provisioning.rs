@@ -43,7 +43,10 @@ pub(super) const PAYLOAD: &str = concat!(
 
 /// Reads what such a link published, at the server end.
 pub(super) fn read<'a>(link: &'a str, topic: &str, payload: &'a [u8]) -> DevicePublish<'a> {
-    match asked(payload).filter(|_| topic == REQUEST) {
+    if topic != REQUEST {
+        return DevicePublish::Foreign;
+    }
+    match asked(payload) {
         Some(id) => DevicePublish::Message { device: link, id },
         None => DevicePublish::Invalid,
     }
@@ -193,7 +196,7 @@ mod tests {
         let whole = request(0, 1);
         assert_eq!(
             read("provision/c", "v1/devices/me/telemetry", whole.as_bytes()),
-            DevicePublish::Invalid
+            DevicePublish::Foreign
         );
         for broken in [
             "",

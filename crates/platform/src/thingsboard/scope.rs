@@ -5,9 +5,14 @@ use crate::scope::scoped;
 /// The topics of devices and gateways.
 const OF_LINKS: [&str; 3] = ["v1/", "v2/", "/provision/"];
 
+/// Returns true for a topic of links, or a filter that takes no other.
+pub(super) fn is_of_link(topic: &str) -> bool {
+    OF_LINKS.iter().any(|before| topic.starts_with(before))
+}
+
 /// Appends a topic of a link, or a filter, as it is routed, where it means another thing on each.
 pub(super) fn route(link: &str, topic: &str, out: &mut String) -> bool {
-    let is_scoped = OF_LINKS.iter().any(|before| topic.starts_with(before));
+    let is_scoped = is_of_link(topic);
     if is_scoped {
         scoped(&[link], topic, out);
     }

@@ -213,6 +213,7 @@ mod tests {
             | DevicePublish::Ignored
             | DevicePublish::Taken
             | DevicePublish::Unknown
+            | DevicePublish::Foreign
             | DevicePublish::Published(_)
             | DevicePublish::Refused(_)
             | DevicePublish::Other) => panic!("{other:?}"),
