@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_platform::{
-    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload, Wanted,
+    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload,
+    Wanted,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 

@@ -54,8 +54,8 @@ use crate::request::{RequestLimits, Status};
 use crate::scope::unscoped;
 use crate::spec::{
     Application, Defaults, Handover, ManagementApi, Objections, PLAIN, PLAIN_PUBLISHING,
-    PLAIN_REQUESTS, PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Refusals, Requests, Server,
-    Spec, UplinkTopic,
+    PLAIN_REQUESTS, PLAIN_SERVER, PLAIN_TOPIC, Promises, PublishedFigures, Publishing, Refusals,
+    Requests, Server, Spec, UplinkTopic,
 };
 
 /// The tenant that Hono's own examples have.

@@ -16,7 +16,8 @@ use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, 
 use crate::kafka::Kafka;
 use crate::protocol::Protocol;
 use crate::request::{
-    Answered, Answering, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments, Status,
+    Answered, Answering, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments,
+    Status,
 };
 use crate::server::{DevicePublish, Reply};
 

@@ -100,10 +100,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         downlink,
         ..PLAIN_PUBLISHING
     }),
-    requests: &[
-        (Protocol::Coap, paths::COAP),
-        (Protocol::Http, paths::HTTP),
-    ],
+    requests: &[(Protocol::Coap, paths::COAP), (Protocol::Http, paths::HTTP)],
     ..PLAIN
 };
 

@@ -596,7 +596,7 @@ fn hashes_that_the_generator_has_no_time_for_are_warned_of() {
 /// The address alone says how devices speak: topics, payloads and where messages surface stay.
 #[test]
 fn streams_of_thingsboard_are_the_same_over_mqtt_http_and_coap() {
-    let streams = "{ rate: 1/s }, { rate: 1/s, topic: v2/a }";
+    let streams = "{ rate: 1/s }, { name: b, rate: 1/s, topic: v2/a }";
     let by = |scheme: &str| {
         let devices = format!("devices: [ '{scheme}://127.0.0.1:0' ]");
         let plan = board(&format!("{EMBEDDED}, {devices}"), streams);
@@ -607,7 +607,12 @@ fn streams_of_thingsboard_are_the_same_over_mqtt_http_and_coap() {
             let payload = format!("{:?}", stream.payload);
             let (topic, surface) = (stream.topic.source(), stream.surface.source());
             assert_eq!(stream.ack, Ack::Transport, "{scheme}");
-            [topic.to_owned(), surface.to_owned(), payload, stream.carrier.to_string()]
+            [
+                topic.to_owned(),
+                surface.to_owned(),
+                payload,
+                stream.carrier.to_string(),
+            ]
         };
         fleet.streams.iter().map(of).collect::<Vec<_>>()
     };

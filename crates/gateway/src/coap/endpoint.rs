@@ -8,9 +8,7 @@ use std::sync::Arc;
 use muster_model::Micros;
 use muster_net::{Key, Written};
 use muster_platform::Protocol;
-use muster_protocol::coap::{
-    Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings,
-};
+use muster_protocol::coap::{Pending, Reply, Server, ServerCounts, ServerEvent, ServerSettings};
 
 use super::bounds;
 use super::guard::Secure;

@@ -109,7 +109,11 @@ fn the_device_api_answers_over_http_as_thingsboard_does() {
         let answer = device.next(row.line);
         let body = String::from_utf8_lossy(&answer.body);
         let (status, media_type, text) = row.answer;
-        let what = format!("{} {}: {body}", row.line, &row.body[..row.body.len().min(40)]);
+        let what = format!(
+            "{} {}: {body}",
+            row.line,
+            &row.body[..row.body.len().min(40)]
+        );
         assert_eq!(answer.status, status, "{what}");
         assert_eq!(answer.field("content-type"), media_type, "{what}");
         assert_eq!(answer.body.is_empty(), media_type.is_none(), "{what}");
@@ -137,10 +141,16 @@ fn a_list_of_no_points_is_never_answered_over_http() {
     device.ask(TELEMETRY, &[], "[]");
     // What is behind it waits for its answer.
     device.ask(TELEMETRY, &[], "{}");
-    assert_eq!(Browser::new(rig.at).answer(TELEMETRY, &[], "{}").status, 200);
+    assert_eq!(
+        Browser::new(rig.at).answer(TELEMETRY, &[], "{}").status,
+        200
+    );
     assert_eq!(rig.surfaced(1).len(), 1);
     let counts = rig.account().counts;
-    assert_eq!((counts.received, counts.accepted, counts.unanswered), (2, 1, 1));
+    assert_eq!(
+        (counts.received, counts.accepted, counts.unanswered),
+        (2, 1, 1)
+    );
     device.until_closed();
     assert_eq!(device.left(), "");
 }
@@ -185,7 +195,11 @@ fn the_device_api_answers_over_coap_with_its_codes() {
         ("api/v1/T/nothing", "{}", bad_request),
     ] {
         let answer = device.answer(Ask::post(path, body.as_bytes()));
-        assert_eq!((answer.code, &answer.payload[..]), (code, &b""[..]), "{path} {body}");
+        assert_eq!(
+            (answer.code, &answer.payload[..]),
+            (code, &b""[..]),
+            "{path} {body}"
+        );
     }
     let expected = [
         ("thingsboard/T/telemetry", r#"{"a":1}"#),
@@ -235,7 +249,11 @@ fn a_subscription_is_granted_as_thingsboard_does() {
             ("v1/devices/me/attributes", Qos::ExactlyOnce, 1),
             ("v2/a", Qos::AtMostOnce, 0),
         ] {
-            assert_eq!(peer.ask([Filter::new(filter, qos)], None), [code], "{filter}");
+            assert_eq!(
+                peer.ask([Filter::new(filter, qos)], None),
+                [code],
+                "{filter}"
+            );
         }
     }
 }
@@ -253,7 +271,12 @@ fn a_message_that_ends_its_link_has_thingsboards_code() {
     };
     for (topic, payload, behaviour, code) in [
         ("v1/devices/me/telemetry", "on", Behaviour::default(), 0x99),
-        ("v1/devices/me/telemetry", &large, Behaviour::default(), 0x81),
+        (
+            "v1/devices/me/telemetry",
+            &large,
+            Behaviour::default(),
+            0x81,
+        ),
         ("v1/devices/me/telemetry", "{}", limit, 0x83),
     ] {
         let rig = rig("http", behaviour);
@@ -279,10 +302,13 @@ fn a_message_that_keeps_its_link_is_answered_or_not_as_thingsboard_does() {
         ..Behaviour::default()
     };
     for version in [Version::V311, Version::V5] {
-        let mut rig = rig("http", behaviour.clone());
+        let rig = rig("http", behaviour.clone());
         let mut peer = link(&rig, version, Some("T"));
         let answers = "v1/devices/me/attributes/response/+";
-        assert_eq!(peer.ask([Filter::new(answers, Qos::AtLeastOnce)], None), [1]);
+        assert_eq!(
+            peer.ask([Filter::new(answers, Qos::AtLeastOnce)], None),
+            [1]
+        );
         for (topic, payload) in [
             ("v1/devices/me/telemetry", "[]"),
             ("v1/gateway/connect", r#"{"device":"a"}"#),
@@ -347,15 +373,32 @@ fn waits_replies_and_questions_are_answered_over_http_as_thingsboard_does() {
     };
     let body = String::from_utf8_lossy(&answer.body).into_owned();
     assert_eq!(answer.status, 200);
-    let number = body.strip_prefix(r#"{"id":"#).and_then(|rest| rest.split_once(','));
+    let number = body
+        .strip_prefix(r#"{"id":"#)
+        .and_then(|rest| rest.split_once(','));
     let (number, rest) = number.expect("a number");
     assert_eq!(rest, r#""method":"setGpio","params":{"a":1}}"#);
     let long = "1".repeat(65_537);
     for (line, body, status, expected) in [
-        (&*format!("POST /api/v1/T/rpc/{number}"), r#"{"ok":true}"#, 200, ""),
+        (
+            &*format!("POST /api/v1/T/rpc/{number}"),
+            r#"{"ok":true}"#,
+            200,
+            "",
+        ),
         ("POST /api/v1/T/rpc/987654", "17", 200, ""),
-        ("GET /api/v1/T/attributes?clientKeys=a&sharedKeys=b", "", 200, "{}"),
-        (r"POST /api/v1/T/rpc", r#"{"method":"getTime","params":{}}"#, 200, "{}"),
+        (
+            "GET /api/v1/T/attributes?clientKeys=a&sharedKeys=b",
+            "",
+            200,
+            "{}",
+        ),
+        (
+            r"POST /api/v1/T/rpc",
+            r#"{"method":"getTime","params":{}}"#,
+            200,
+            "{}",
+        ),
         ("POST /api/v1/X/rpc", r#"{"method":"getTime"}"#, 401, ""),
         ("GET /api/v1/X/attributes", "", 401, ""),
         ("GET /api/v1/T/rpc?timeout=1000", "", 408, ""),
@@ -371,10 +414,16 @@ fn waits_replies_and_questions_are_answered_over_http_as_thingsboard_does() {
         &[],
         r#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s","token":"a~1"}"#,
     );
-    assert_eq!((made.status, made.field("content-type")), (200, Some("text/plain")));
+    assert_eq!(
+        (made.status, made.field("content-type")),
+        (200, Some("text/plain"))
+    );
     let text = String::from_utf8_lossy(&made.body);
     assert!(text.contains(r#""credentialsValue":"a~1""#), "{text}");
     let replies = rig.surfaced(2);
     let topic = "thingsboard-rpc/T/response".to_owned();
-    assert!(replies.contains(&(topic, br#"{"ok":true}"#.to_vec())), "{replies:?}");
+    assert!(
+        replies.contains(&(topic, br#"{"ok":true}"#.to_vec())),
+        "{replies:?}"
+    );
 }

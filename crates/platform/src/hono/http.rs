@@ -20,8 +20,8 @@ use super::server::{
 use crate::command::{CommandCopy, Commanded, named as named_command};
 use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
 use crate::request::{
-    Answered, Answering, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits, Segments,
-    Status,
+    Answered, Answering, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits,
+    Segments, Status,
 };
 use crate::spec::{PLAIN_REQUESTS, Requests};
 
@@ -472,7 +472,7 @@ mod tests {
     fn code(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> u16 {
         match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status.0,
-            Wanted::Upload(_) | Wanted::Reply(_) => 202,
+            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored => 202,
         }
     }
 
@@ -725,6 +725,7 @@ mod tests {
                 Wanted::Reply(_) => {
                     prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));
                 }
+                Wanted::Ignored => prop_assert!(false, "everything is answered"),
                 Wanted::Refused(refusal) => {
                     prop_assert!(!refusal.status.is_yes() && topic.is_empty());
                 }

@@ -268,7 +268,7 @@ mod tests {
     fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
         match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status,
-            Wanted::Upload(_) | Wanted::Reply(_) => Status(204),
+            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored => Status(204),
         }
     }
 
@@ -540,6 +540,7 @@ mod tests {
                 Wanted::Reply(_) => {
                     prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));
                 }
+                Wanted::Ignored => prop_assert!(false, "everything is answered"),
                 Wanted::Refused(refusal) => {
                     prop_assert!(!refusal.status.is_yes() && topic.is_empty());
                 }

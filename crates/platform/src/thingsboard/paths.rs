@@ -122,7 +122,11 @@ impl Resource {
         }
         if let Some(answers) = requests::answers(topic) {
             let asks_for_values = answers.contains("/a");
-            return Some(if asks_for_values { Self::Values } else { Self::Method });
+            return Some(if asks_for_values {
+                Self::Values
+            } else {
+                Self::Method
+            });
         }
         match Topic::of(topic)? {
             Topic::Telemetry => Some(Self::Telemetry),
@@ -200,7 +204,10 @@ fn write_keys(payload: &[u8], out: &mut String) {
         if !matches!(name, b"clientKeys" | b"sharedKeys") || json.peek()? != b'"' {
             return json.skip();
         }
-        let (name, keys) = (std::str::from_utf8(name), std::str::from_utf8(json.string()?));
+        let (name, keys) = (
+            std::str::from_utf8(name),
+            std::str::from_utf8(json.string()?),
+        );
         out.extend([before, name.ok()?, "=", keys.ok()?]);
         before = "&";
         Some(())
@@ -430,7 +437,9 @@ fn poll<'a>(
     let peer = peer.ok_or(NO_TOKEN)?;
     let named = came.parameter_value("timeout");
     let named = named.map(|text| text.parse::<u64>().map_err(|_| NO_NUMBER));
-    let named_ms = named.transpose()?.filter(|ms| (1..=WAIT_MAX_MS).contains(ms));
+    let named_ms = named
+        .transpose()?
+        .filter(|ms| (1..=WAIT_MAX_MS).contains(ms));
     // No wait is shorter than a second here.
     let seconds = named_ms.unwrap_or(WAIT_MAX_MS).div_ceil(1_000);
     Ok(Wanted::Upload(Upload {
@@ -521,7 +530,9 @@ fn hint(status: Status) -> Option<&'static str> {
         500 => {
             "the body is no JSON, or a limit of the tenant or the device is reached: ThingsBoard answers both with 500"
         }
-        503 => "ThingsBoard gave up after its own time-out: a limit is reached, or its queue stands",
+        503 => {
+            "ThingsBoard gave up after its own time-out: a limit is reached, or its queue stands"
+        }
         _ => return None,
     })
 }
@@ -576,7 +587,11 @@ mod tests {
     #[test]
     fn a_message_goes_to_the_path_of_its_topic_and_surfaces_under_its_device() {
         for (topic, path, surface) in [
-            ("v1/devices/me/telemetry", "api/v1/T/telemetry", "thingsboard/T/telemetry"),
+            (
+                "v1/devices/me/telemetry",
+                "api/v1/T/telemetry",
+                "thingsboard/T/telemetry",
+            ),
             ("v2/t/j", "api/v1/T/telemetry", "thingsboard/T/telemetry"),
             ("v2/a", "api/v1/T/attributes", "thingsboard/T/attributes"),
             ("v1/devices/me/claim", "api/v1/T/claim", ""),
@@ -602,7 +617,11 @@ mod tests {
                 assert!((of.has)(topic));
             }
         }
-        for topic in ["v1/gateway/telemetry", "v1/devices/me/rpc/response/1", "muster/a/t"] {
+        for topic in [
+            "v1/gateway/telemetry",
+            "v1/devices/me/rpc/response/1",
+            "muster/a/t",
+        ] {
             assert!(!(HTTP.has)(topic), "{topic}");
         }
         assert!((HTTP.has)(POLL) && !(COAP.has)(POLL));
@@ -614,7 +633,13 @@ mod tests {
         use Method::{Get, Other, Post, Put};
         for (method, path, body, over_http, over_coap) in [
             (Post, "api/v1/T/telemetry", "[{\"a\":1}]", None, None),
-            (Post, "api/v1/T/telemetry", "{\"ts\":1,\"values\":{}}", None, None),
+            (
+                Post,
+                "api/v1/T/telemetry",
+                "{\"ts\":1,\"values\":{}}",
+                None,
+                None,
+            ),
             (Post, "api/v1/T/telemetry", "[]", Some(0), Some(0)),
             (Post, "api/v1/T/telemetry", "5", Some(500), Some(400)),
             (Post, "api/v1/T/telemetry", "on", Some(500), Some(400)),
@@ -649,8 +674,16 @@ mod tests {
             (Post, "", "{}", Some(404), Some(400)),
         ] {
             let came = came(method, path, body.as_bytes());
-            assert_eq!(read_by(&HTTP, &came).0, over_http, "{method:?} {path} {body}");
-            assert_eq!(read_by(&COAP, &came).0, over_coap, "{method:?} {path} {body}");
+            assert_eq!(
+                read_by(&HTTP, &came).0,
+                over_http,
+                "{method:?} {path} {body}"
+            );
+            assert_eq!(
+                read_by(&COAP, &came).0,
+                over_coap,
+                "{method:?} {path} {body}"
+            );
         }
         let mut form = came(Post, "api/v1/T/telemetry", b"{}");
         form.content_type = Some("application/x-www-form-urlencoded; charset=utf-8");
@@ -707,7 +740,10 @@ mod tests {
         assert_eq!(asked("v1/devices/me/rpc/request", call, None), expected);
         let device = asked(provisioning::REQUEST, "{}", None);
         assert_eq!(device, "Post api/v1/provision? {}");
-        assert_eq!(asked(POLL, "{}", Some(10)), "Get api/v1/T/rpc?timeout=10000 ");
+        assert_eq!(
+            asked(POLL, "{}", Some(10)),
+            "Get api/v1/T/rpc?timeout=10000 "
+        );
     }
 
     #[test]
@@ -782,11 +818,17 @@ mod tests {
     fn a_device_is_made_or_not_whatever_the_code_is() {
         let asked = Segments::of(provisioning::REQUEST);
         let mut out = Vec::new();
-        assert_eq!((HTTP.answer)(&Question::Device(Some(b"\"a\"")), &mut out), TEXT);
+        assert_eq!(
+            (HTTP.answer)(&Question::Device(Some(b"\"a\"")), &mut out),
+            TEXT
+        );
         let none = &mut std::iter::empty();
         for (body, expected) in [
             (&out[..], Answered::Accepted),
-            (br#"{"status":"NOT_FOUND"}"#, Answered::Rejected(Status(500))),
+            (
+                br#"{"status":"NOT_FOUND"}"#,
+                Answered::Rejected(Status(500)),
+            ),
             (b"", Answered::Rejected(Status(500))),
         ] {
             let mut path = ReplyPath::default();

@@ -47,7 +47,9 @@ fn token_in_path(
         return view.refuse_at("kind", what, "connect with `coap`");
     }
     if view.text_of("kind") != "token" {
-        let what = format!("over {protocol} {dialect} knows a device by the token in the path of its requests");
+        let what = format!(
+            "over {protocol} {dialect} knows a device by the token in the path of its requests"
+        );
         return view.refuse_at("kind", what, "use `kind: token`, or remove `credential`");
     }
     let credential = token(view, variables)?;

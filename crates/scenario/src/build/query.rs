@@ -109,7 +109,8 @@ pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let requests = class.context.dialect.requests(scheme.protocol());
     if requests.path_token.is_some()
         && requests.poll.is_none()
-        && matches!(view.text_of("kind"), "command" | "command-query") {
+        && matches!(view.text_of("kind"), "command" | "command-query")
+    {
         let what = format!(
             "over {} devices of {} take no commands yet",
             scheme.protocol().name,

@@ -101,7 +101,10 @@ pub(super) fn has_path(class: &Class<'_>, topic: &View<'_>) -> Option<()> {
         topic.text(),
         protocol.name
     );
-    topic.refuse(what, "such as v1/devices/me/telemetry; links of a gateway speak MQTT")
+    topic.refuse(
+        what,
+        "such as v1/devices/me/telemetry; links of a gateway speak MQTT",
+    )
 }
 
 /// Checks that CoAP has a number for a media type.

@@ -37,7 +37,8 @@ pub(super) fn fill(fleet: &mut Node, dialect: Dialect, protocol: Protocol) {
             "event" => Endpoint::Event,
             _ => Endpoint::Telemetry,
         };
-        if protocol.asks && text(stream, "kind") == "command-query"
+        if protocol.asks
+            && text(stream, "kind") == "command-query"
             && let Some(poll) = requests.poll
         {
             default_text(stream, "topic", poll.to_owned());
