@@ -189,8 +189,7 @@ pub struct Requests {
     pub handshake_hint: &'static str,
     /// Returns true for a topic that devices have a path for.
     pub has: fn(&str) -> bool,
-    /// Finds the token in the path of a request, by which it names its device; none where credentials stand
-    /// elsewhere.
+    /// Finds the token of the device in the path of a request; none where credentials stand elsewhere.
     pub path_token: Option<PathToken>,
     /// The methods that paths of the server end take, as a list.
     pub methods: &'static str,

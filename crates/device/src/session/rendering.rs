@@ -3,10 +3,12 @@
 use std::fmt;
 
 use muster_model::{LinkId, Stamp};
-use muster_platform::{CommandScratch, ReplyPath, Replying, UplinkScratch};
+use muster_platform::{
+    Answering, Asking, CommandScratch, ReplyPath, Replying, Request, Requests, UplinkScratch,
+};
 
 use super::Session;
-use crate::class::{Class, Kind};
+use crate::class::{Class, ClassStream, Kind};
 use crate::fleets::Fleets;
 use crate::reply_paths::ReplyPaths;
 use crate::slots::{SlotId, Slots};
@@ -47,6 +49,15 @@ impl fmt::Debug for Scratch {
 }
 
 impl Scratch {
+    /// Lends the parts of the message that was rendered last.
+    pub(crate) fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            uplink: &self.uplink,
+            login: &self.login,
+            query: &mut self.query,
+        }
+    }
+
     /// Renders the login of a link, if requests of the dialect name it in their path.
     pub(crate) fn render_login<P: Session>(&mut self, class: &Class<P::Settings>, link: LinkId) {
         if class.dialect.requests(P::PROTOCOL).path_token.is_some() {
@@ -56,6 +67,47 @@ impl Scratch {
                 .client
                 .render_user(&class.directory, device, name, login);
         }
+    }
+}
+
+/// The parts of a rendered message that a request is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) uplink: &'a UplinkScratch,
+    pub(crate) login: &'a str,
+    pub(crate) query: &'a mut String,
+}
+
+impl ClassStream {
+    /// Makes the request of a message, or that of a reply to a command, whose path `to` finds.
+    pub(crate) fn request<'a>(
+        &'a self,
+        requests: &Requests,
+        parts: Parts<'a>,
+        to: impl FnOnce() -> &'a ReplyPath,
+    ) -> Request<'a> {
+        let Parts {
+            uplink,
+            login,
+            query,
+        } = parts;
+        if let Kind::Command { status, .. } = self.kind {
+            let answering = Answering {
+                to: to(),
+                status,
+                payload: &uplink.payload,
+                login,
+            };
+            return (requests.reply)(&answering, query);
+        }
+        let asking = Asking {
+            path: uplink.topic(),
+            payload: &uplink.payload,
+            content_type: self.content_type.as_deref(),
+            is_at_least_once: self.is_confirmable,
+            ttd_s: self.ttd_s(),
+            login,
+        };
+        (requests.uplink)(&asking, query)
     }
 }
 

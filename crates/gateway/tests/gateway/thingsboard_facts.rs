@@ -155,7 +155,7 @@ fn a_list_of_no_points_is_never_answered_over_http() {
     assert_eq!(device.left(), "");
 }
 
-/// What a limit of the tenant looks like to a device.
+/// The row on limits of the tenant.
 #[test]
 fn a_refusal_is_an_empty_500_that_ends_the_connection() {
     let reject = Some(Reject {

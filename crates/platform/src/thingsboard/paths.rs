@@ -4,17 +4,15 @@
 //! topic that it has over MQTT, and the path follows from that. Both protocols have the same paths and bodies;
 //! they differ in the codes of their answers.
 
-use std::fmt::Write as _;
+mod device;
+mod server;
 
-use super::{POLL, Topic, provisioning, requests, rpc, scope, uplinks};
-use crate::command::{CommandCopy, Handing};
-use crate::incoming::{Asker, Incoming, Manner, Peer, Question, Refusal, Upload, Wanted};
-use crate::json::Json;
-use crate::request::{
-    Answered, Answering, Asking, Fields, Method, ReplyPath, Request, Segments, Status,
-};
-use crate::server::{DevicePublish, Reply};
+use super::{POLL, Topic, provisioning, requests};
+use crate::request::Status;
 use crate::spec::{PLAIN_REQUESTS, Requests};
+
+use self::device::{answered, ask, reply};
+use self::server::{answer, closes, command_body, explain, read, read_over_coap, token};
 
 /// Both ends over HTTP.
 pub(super) const HTTP: Requests = Requests {
@@ -66,39 +64,12 @@ const TOO_LARGE: Status = Status(413);
 const SERVER_ERROR: Status = Status(500);
 const UNAVAILABLE: Status = Status(503);
 
-const NO_PATH: Refusal = refused(NOT_FOUND, "there is no such path");
-const NO_METHOD: Refusal = refused(METHOD_NOT_ALLOWED, "Request method is not supported");
-const NO_BODY: Refusal = refused(BAD_REQUEST, "Required request body is missing");
-const NO_TOKEN: Refusal = refused(UNAUTHORIZED, "no device has this token");
-const UNREADABLE: Refusal = refused(SERVER_ERROR, "Can't parse value: ");
-
-const NO_NUMBER: Refusal = refused(BAD_REQUEST, "Failed to convert a value to a number");
-const TOO_LONG: Refusal = refused(TOO_LARGE, "Payload size exceeds the limit");
-const NOTHING_CAME: Refusal = refused(REQUEST_TIMEOUT, "nothing came in time");
-const GIVEN_UP: Refusal = refused(UNAVAILABLE, "Async request timed out");
-
-const fn refused(status: Status, why: &'static str) -> Refusal {
-    Refusal { status, why }
-}
-
-/// Segments in front of the token.
-const ROOT: [&str; 2] = ["api", "v1"];
-/// The same as text.
+/// The segments in front of the token.
 const BEFORE_TOKEN: &str = "api/v1/";
 /// The word in the place of the token where a device asks to be made.
 const PROVISION: &str = "provision";
-/// The place of the word of a resource.
-const WORD: usize = 3;
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
-/// A body of this type never reaches the device API.
-const FORM: &str = "application/x-www-form-urlencoded";
-/// Bytes of an unreadable payload that its refusal shows.
-const SHOWN_MAX: usize = 256;
-/// Bytes of the longest reply to a command.
-const REPLY_MAX: usize = 65_536;
-/// Longest time for which a device may wait, in milliseconds, and that of one that names none.
-const WAIT_MAX_MS: u64 = 30_000;
 
 /// A resource of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,363 +132,6 @@ impl Resource {
     }
 }
 
-/// Makes a request of a message.
-fn ask<'a>(asking: &Asking<'a>, text: &'a mut String) -> Request<'a> {
-    text.clear();
-    text.push_str(BEFORE_TOKEN);
-    let resource = Resource::of(asking.path);
-    let (mut method, mut payload) = (Method::Post, asking.payload);
-    let mut content_type = Some(asking.content_type.unwrap_or(JSON));
-    if resource != Some(Resource::Device) {
-        text.extend([asking.login, "/"]);
-    }
-    let word = resource.map_or(Resource::Method.word(), Resource::word);
-    text.push_str(word);
-    let path = text.len();
-    if asking.ttd_s.is_some() || resource == Some(Resource::Values) {
-        (method, payload, content_type) = (Method::Get, &[][..], None);
-    }
-    if let Some(ttd_s) = asking.ttd_s {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "timeout={ttd_s}000");
-    } else if resource == Some(Resource::Values) {
-        write_keys(asking.payload, text);
-    }
-    let (path, query) = text.split_at(path);
-    Request {
-        method,
-        path: Segments::of(path),
-        query,
-        content_type,
-        headers: &[],
-        is_at_least_once: asking.is_at_least_once,
-        payload,
-    }
-}
-
-/// Appends the keys that a payload of MQTT names as parameters.
-fn write_keys(payload: &[u8], out: &mut String) {
-    let mut before = "";
-    let mut json = Json::new(payload);
-    // A payload without keys asks for all there are.
-    let _ = json.members(|name, json| {
-        if !matches!(name, b"clientKeys" | b"sharedKeys") || json.peek()? != b'"' {
-            return json.skip();
-        }
-        let (name, keys) = (
-            std::str::from_utf8(name),
-            std::str::from_utf8(json.string()?),
-        );
-        out.extend([before, name.ok()?, "=", keys.ok()?]);
-        before = "&";
-        Some(())
-    });
-}
-
-/// Makes the request that replies to a command, whose number is all of the path that came with it.
-fn reply<'a>(answering: &Answering<'a>, text: &'a mut String) -> Request<'a> {
-    text.clear();
-    text.extend([BEFORE_TOKEN, answering.login, "/", Resource::Method.word()]);
-    let number = answering.to.segments().next().unwrap_or_default();
-    text.extend(["/", number]);
-    Request {
-        method: Method::Post,
-        path: Segments::of(text),
-        query: "",
-        content_type: Some(JSON),
-        headers: &[],
-        is_at_least_once: true,
-        payload: answering.payload,
-    }
-}
-
-/// Reads an answer. To one that waited for a command 408 says that none came.
-fn answered<'a>(
-    status: Status,
-    _: Fields<'_, 'a>,
-    payload: &'a [u8],
-    asked: Segments<'_>,
-    reply: &mut ReplyPath,
-) -> Answered<'a> {
-    reply.clear();
-    let has_waited = asked.eq(POLL.split('/'));
-    if has_waited && status == REQUEST_TIMEOUT {
-        return Answered::Accepted;
-    }
-    if !status.is_yes() {
-        return Answered::Rejected(status);
-    }
-    if asked.eq(provisioning::REQUEST.split('/')) {
-        return match provisioning::answer(payload) {
-            Ok(answer) if answer.is_accepted => Answered::Accepted,
-            Ok(_) | Err(_) => Answered::Rejected(Status(requests::REFUSED)),
-        };
-    }
-    if !has_waited {
-        return Answered::Accepted;
-    }
-    let (number, stamp) = rpc::called(payload).unwrap_or_default();
-    if let Some(number) = number {
-        // The digits of a number are short.
-        let _ = reply.push(number);
-    }
-    Answered::Command(CommandCopy {
-        stamp,
-        ..CommandCopy::UNREADABLE
-    })
-}
-
-/// Returns the token in the path of a request.
-fn token<'a>(came: &Incoming<'a>) -> Option<&'a str> {
-    let is_of_api = [came.at(0), came.at(1)] == ROOT.map(Some);
-    came.at(ROOT.len())
-        .filter(|_| is_of_api && came.segments() > WORD)
-}
-
-/// Reads a request, and puts the topic on which it surfaces into `out`. `peer` is the device of the token; none
-/// where no device has it.
-fn read<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>, out: &mut String) -> Wanted<'a> {
-    out.clear();
-    wanted(came, peer, out).unwrap_or_else(Wanted::Refused)
-}
-
-/// Reads the same over CoAP, which knows one code for all that it does not take. Nobody waits there for a command
-/// without observing.
-fn read_over_coap<'a>(
-    came: &Incoming<'a>,
-    peer: Option<&Peer<'a>>,
-    out: &mut String,
-) -> Wanted<'a> {
-    match read(came, peer, out) {
-        Wanted::Refused(Refusal { status, why }) if status != UNAUTHORIZED => {
-            Wanted::Refused(refused(BAD_REQUEST, why))
-        }
-        Wanted::Upload(Upload { ttd_s: Some(_), .. }) => {
-            Wanted::Refused(refused(BAD_REQUEST, "it does not observe"))
-        }
-        wanted @ (Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored | Wanted::Refused(_)) => {
-            wanted
-        }
-    }
-}
-
-/// The order of the checks is ThingsBoard's: the path, the method and the form of the body come before the token.
-fn wanted<'a>(
-    came: &Incoming<'a>,
-    peer: Option<&Peer<'a>>,
-    out: &mut String,
-) -> Result<Wanted<'a>, Refusal> {
-    use Method::{Get, Post};
-    let is_provision = came.segments() == WORD && came.at(WORD - 1) == Some(PROVISION);
-    if is_provision && [came.at(0), came.at(1)] == ROOT.map(Some) {
-        return provision(came);
-    }
-    let word = token(came).and(came.at(WORD)).unwrap_or_default();
-    let last = came.at(WORD + 1);
-    match (came.method, word, last, came.segments().saturating_sub(1)) {
-        (Post, "telemetry", _, WORD) => post(came, Resource::Telemetry, peer, out),
-        (Post, "attributes", _, WORD) => post(came, Resource::Attributes, peer, out),
-        (Post, "claim", _, WORD) => post(came, Resource::Claim, peer, out),
-        (Get, "attributes", _, WORD) => question(peer),
-        (Post, "rpc", _, WORD) => call(came, peer),
-        (Get, "rpc", _, WORD) => poll(came, peer, ""),
-        (Get, "attributes", Some("updates"), _) => poll(came, peer, UPDATES),
-        (Post, "rpc", Some(_), _) => answer_to_command(came, peer, out),
-        (_, "telemetry" | "attributes" | "claim" | "rpc", _, WORD)
-        | (_, "attributes", Some("updates"), _)
-        | (_, "rpc", Some(_), _) => Err(NO_METHOD),
-        _ => Err(NO_PATH),
-    }
-}
-
-/// Checks the body of a request that has to have one.
-fn body<'a>(came: &Incoming<'a>) -> Result<&'a [u8], Refusal> {
-    match came.payload {
-        _ if came.content_type.is_some_and(|it| it.starts_with(FORM)) => Err(UNREADABLE),
-        [] => Err(NO_BODY),
-        payload => Ok(payload),
-    }
-}
-
-/// Reads data of a device, or its claim.
-fn post<'a>(
-    came: &Incoming<'a>,
-    resource: Resource,
-    peer: Option<&Peer<'a>>,
-    out: &mut String,
-) -> Result<Wanted<'a>, Refusal> {
-    let payload = match (body(came), resource) {
-        // A claim may say nothing.
-        (Err(refusal), Resource::Claim) if refusal == NO_BODY => &b"{}"[..],
-        (body, _) => body?,
-    };
-    let peer = peer.ok_or(NO_TOKEN)?;
-    match uplinks::read(peer.device, resource.topic(), payload) {
-        DevicePublish::Data(data) => data.write_surface(peer.device, out),
-        DevicePublish::Taken => {
-            scope::route(peer.device, resource.topic(), out);
-        }
-        DevicePublish::Ignored => return Ok(Wanted::Ignored),
-        DevicePublish::Invalid
-        | DevicePublish::Unknown
-        | DevicePublish::Foreign
-        | DevicePublish::Message { .. }
-        | DevicePublish::Unreadable { .. }
-        | DevicePublish::Announced { .. }
-        | DevicePublish::Published(_)
-        | DevicePublish::Refused(_)
-        | DevicePublish::Other => return Err(UNREADABLE),
-    }
-    Ok(Wanted::Upload(upload(peer)))
-}
-
-/// A message of a device that surfaces.
-const fn upload<'a>(peer: &Peer<'a>) -> Upload<'a> {
-    Upload {
-        tenant: peer.tenant,
-        device: peer.device,
-        gateway: None,
-        content_type: None,
-        is_at_least_once: true,
-        ttd_s: None,
-        manner: Manner {
-            is_short: false,
-            asker: Asker::Itself,
-        },
-        surfaces: true,
-        question: None,
-        over: None,
-    }
-}
-
-fn question<'a>(peer: Option<&Peer<'a>>) -> Result<Wanted<'a>, Refusal> {
-    Ok(Wanted::Upload(Upload {
-        surfaces: false,
-        question: Some(Question::Values),
-        ..upload(peer.ok_or(NO_TOKEN)?)
-    }))
-}
-
-/// Reads a call of a method of the platform.
-fn call<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Wanted<'a>, Refusal> {
-    let payload = body(came)?;
-    let wanted = question(peer)?;
-    match rpc::is_call(payload) {
-        true => Ok(wanted),
-        false => Err(UNREADABLE),
-    }
-}
-
-/// Reads a request for a device.
-fn provision<'a>(came: &Incoming<'a>) -> Result<Wanted<'a>, Refusal> {
-    if came.method != Method::Post {
-        return Err(NO_METHOD);
-    }
-    let token = provisioning::asked(body(came)?).ok_or(UNREADABLE)?;
-    let nobody = Peer {
-        tenant: "",
-        device: PROVISION,
-    };
-    Ok(Wanted::Upload(Upload {
-        surfaces: false,
-        question: Some(Question::Device(token)),
-        ..upload(&nobody)
-    }))
-}
-
-/// Stands for the tenant of devices that wait for attributes, so that no command finds them.
-const UPDATES: &str = "updates";
-
-/// Reads the wait of a device for a command, or for attributes.
-fn poll<'a>(
-    came: &Incoming<'a>,
-    peer: Option<&Peer<'a>>,
-    tenant: &'a str,
-) -> Result<Wanted<'a>, Refusal> {
-    let peer = peer.ok_or(NO_TOKEN)?;
-    let named = came.parameter_value("timeout");
-    let named = named.map(|text| text.parse::<u64>().map_err(|_| NO_NUMBER));
-    let named_ms = named
-        .transpose()?
-        .filter(|ms| (1..=WAIT_MAX_MS).contains(ms));
-    // No wait is shorter than a second here.
-    let seconds = named_ms.unwrap_or(WAIT_MAX_MS).div_ceil(1_000);
-    Ok(Wanted::Upload(Upload {
-        tenant,
-        ttd_s: u32::try_from(seconds).ok(),
-        surfaces: false,
-        over: Some(match named_ms {
-            Some(_) => NOTHING_CAME,
-            None => GIVEN_UP,
-        }),
-        ..upload(peer)
-    }))
-}
-
-/// Reads a reply to a command, also to one that was never issued, and puts the topic on which it surfaces into
-/// `out`.
-fn answer_to_command<'a>(
-    came: &Incoming<'a>,
-    peer: Option<&Peer<'a>>,
-    out: &mut String,
-) -> Result<Wanted<'a>, Refusal> {
-    if came.segments() != WORD + 2 {
-        return Err(NO_PATH);
-    }
-    let number = came.at(WORD + 1).and_then(|text| text.parse::<i32>().ok());
-    number.ok_or(NO_NUMBER)?;
-    if body(came)?.len() > REPLY_MAX {
-        return Err(TOO_LONG);
-    }
-    let peer = peer.ok_or(NO_TOKEN)?;
-    rpc::write_surface(peer.device, out);
-    Ok(Wanted::Reply(*peer))
-}
-
-/// Renders a command for a device that waited: the call with the platform's number of it.
-fn command_body(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> bool {
-    rpc::write_numbered(to.request, payload, out).is_some()
-}
-
-/// Answers a question: the platform keeps no attributes and has no methods.
-fn answer(question: &Question<'_>, out: &mut Vec<u8>) -> &'static str {
-    match question {
-        Question::Values => {
-            out.extend_from_slice(b"{}");
-            JSON
-        }
-        Question::Device(token) => {
-            let (id, code) = (*token, 0);
-            provisioning::write_answer(&Reply { id, code }, out);
-            TEXT
-        }
-    }
-}
-
-/// Appends the body of a refusal: JSON from the web framework, text from the reader of JSON, else none.
-fn explain(refusal: &Refusal, payload: &[u8], out: &mut Vec<u8>) -> Option<&'static str> {
-    if *refusal == UNREADABLE {
-        out.extend_from_slice(refusal.why.as_bytes());
-        out.extend_from_slice(&payload[..payload.len().min(SHOWN_MAX)]);
-        return Some(TEXT);
-    }
-    let code = match refusal.status {
-        BAD_REQUEST | METHOD_NOT_ALLOWED => 31,
-        NOT_FOUND => 32,
-        UNAVAILABLE => 2,
-        _ => return None,
-    };
-    let Refusal { status, why } = refusal;
-    let text = format!(r#"{{"status":{status},"message":"{why}","errorCode":{code}}}"#);
-    out.extend_from_slice(text.as_bytes());
-    Some(JSON)
-}
-
-/// Returns true for the codes behind which Tomcat closes a connection.
-fn closes(status: Status) -> bool {
-    matches!(status.0, 400 | 408 | 411 | 413 | 414 | 500 | 501 | 503)
-}
-
 const UNKNOWN_TOKEN: &str = "no device of ThingsBoard has this access token: see `credential`";
 
 /// Returns the meaning of a refusal over HTTP, and the setting to check.
@@ -551,9 +165,12 @@ fn hint_of_coap(status: Status) -> Option<&'static str> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::server::{NO_BODY, NO_METHOD, NO_TOKEN, UNREADABLE, refused};
     use super::*;
     use crate::command::tests::stamp;
-    use crate::command::{CommandScratch, Commanded, OutboundCommand};
+    use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand};
+    use crate::incoming::{Incoming, Peer, Question, Refusal, Wanted};
+    use crate::request::{Answered, Answering, Asking, Method, ReplyPath, Segments};
 
     const DEVICE: Peer<'static> = Peer {
         tenant: "",
@@ -761,7 +378,7 @@ mod tests {
             tenant: "",
             is_two_way: true,
         };
-        rpc::write_command(&to, &mut issued);
+        super::super::rpc::write_command(&to, &mut issued);
         let handing = Handing {
             command: Commanded::to("T"),
             gateway: None,

@@ -35,7 +35,7 @@ pub(super) fn credential(
     Some(credential)
 }
 
-/// Reads the token by which each request names its device in its path.
+/// Reads the token that each request has in its path.
 fn token_in_path(
     view: &View<'_>,
     context: &FleetContext<'_>,

@@ -123,7 +123,7 @@ object! { CREDENTIAL:
         "The user name, or the identity of a psk; by default ${id}, with hono ${id}@${tenant}")
         .of(&[Owner::Kind(&["password", "psk"])]),
     key("secret", Kind::Either(&[one(Secret), map(&OCTETS)]),
-        "The password, or the key of a psk; or the access token, by default ${id}; over HTTP they are Basic and Bearer, with thingsboard the token stands in the path")
+        "The password, or the key of a psk; or the access token, by default ${id}; over HTTP they are Basic and Bearer, with thingsboard the token is part of the path")
         .of(&[Owner::Kind(&["password", "token", "psk"])]),
     key("cert", one(Template),
         "The file of the certificate and its chain, or a folder with `${id}.pem` and `${id}.key`")

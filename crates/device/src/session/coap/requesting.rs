@@ -1,14 +1,14 @@
 //! A message as a request of CoAP, and its copies.
 
 use muster_model::Micros;
-use muster_platform::{Answering, Asking, Method, Protocol, Request, SEGMENTS_MAX};
+use muster_platform::{Method, Protocol, Request, SEGMENTS_MAX};
 use muster_protocol::coap::{
     self, Again, Code, ExchangeKey, Message, Opt, OptionNumber, Refused, Uint, content_format,
 };
 
 use super::blocks::BlockDue;
 use super::{Coap, CoapSettings};
-use crate::class::{Class, Kind};
+use crate::class::Class;
 use crate::reply_paths::ReplyPaths;
 use crate::session::{Context, Further, Outgoing, Scratch, Unsent};
 use crate::token::{Token, unawaited};
@@ -125,25 +125,8 @@ impl Class<CoapSettings> {
     ) -> T {
         let stream = &self.streams[stream_index as usize];
         let requests = self.dialect.requests(Protocol::Coap);
-        if let Kind::Command { status, .. } = stream.kind {
-            let answering = Answering {
-                to: paths.get(at),
-                status,
-                payload: &scratch.uplink.payload,
-                login: &scratch.login,
-            };
-            let request = (requests.reply)(&answering, &mut scratch.query);
-            return with_options(&request, submit);
-        }
-        let asking = Asking {
-            path: scratch.uplink.topic(),
-            payload: &scratch.uplink.payload,
-            content_type: stream.content_type.as_deref(),
-            is_at_least_once: stream.is_confirmable,
-            ttd_s: stream.ttd_s(),
-            login: &scratch.login,
-        };
-        with_options(&(requests.uplink)(&asking, &mut scratch.query), submit)
+        let request = stream.request(requests, scratch.parts(), || paths.get(at));
+        with_options(&request, submit)
     }
 }
 

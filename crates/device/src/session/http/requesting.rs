@@ -4,12 +4,11 @@ use std::fmt;
 
 use muster_model::Micros;
 use muster_model::percent::Part;
-use muster_platform::{Answering, Asking, Method, Protocol, Request};
+use muster_platform::{Method, Protocol, Request};
 use muster_protocol::http::{self, InvalidField, Refused, Ticket, write_field};
 
 use super::authorization::Authorization;
 use super::{Http, Unfit};
-use crate::class::Kind;
 use crate::session::{Context, Outgoing, Session as _, Unsent};
 use crate::token::unawaited;
 
@@ -57,26 +56,10 @@ impl Http {
         let scratch = &mut *at.messages.scratch;
         let requests = class.dialect.requests(Protocol::Http);
         scratch.render_login::<Self>(class, at.id);
-        let request = if let Kind::Command { status, .. } = stream.kind {
-            let to = at.messages.paths.get(slot.request);
-            let answering = Answering {
-                to,
-                status,
-                payload: &scratch.uplink.payload,
-                login: &scratch.login,
-            };
-            (requests.reply)(&answering, &mut scratch.query)
-        } else {
-            let asking = Asking {
-                path: scratch.uplink.topic(),
-                payload: &scratch.uplink.payload,
-                content_type: stream.content_type.as_deref(),
-                is_at_least_once: stream.is_confirmable,
-                ttd_s: stream.ttd_s(),
-                login: &scratch.login,
-            };
-            (requests.uplink)(&asking, &mut scratch.query)
-        };
+        let parts = scratch.parts();
+        let uplink = parts.uplink;
+        let paths = at.messages.paths;
+        let request = stream.request(requests, parts, || paths.get(slot.request));
         let rendered = &mut self.rendered;
         let server = class.client.server_of(at.id);
         let (host, prefix) = server.map_or(("", ""), |it| (&it.host[..], &it.path[..]));
@@ -90,7 +73,7 @@ impl Http {
         write_fields(&request, fields)?;
         let method = if let Some(call) = &stream.http {
             class.directory.render_name(device, &mut rendered.name);
-            write_path(scratch.uplink.topic(), &mut rendered.target);
+            write_path(uplink.topic(), &mut rendered.target);
             for (name, value) in &call.headers {
                 let (of, value, text) = (&rendered.name, value.expose(), &mut rendered.value);
                 let directory = &class.directory;
