@@ -382,11 +382,11 @@ pub(crate) fn query_due<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, of: Query
     match end.queries().due(ctx, of) {
         Some(Due::Over(request, None)) => end.accept(ctx, request, 1),
         Some(Due::Over(request, Some(refusal))) => {
-            if decline(end, ctx, request, (&refusal, &[])) {
-                match refusal.status {
-                    REQUEST_TIMEOUT => ctx.counts().accepted.more(),
-                    _ => ctx.counts().rejected.more(),
-                }
+            let is_written = decline(end, ctx, request, (&refusal, &[]));
+            match (is_written, refusal.status) {
+                (true, REQUEST_TIMEOUT) => ctx.counts().accepted.more(),
+                (true, _) => ctx.counts().rejected.more(),
+                (false, _) => {}
             }
         }
         Some(Due::Postponed(request)) => {
