@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use muster_platform::{
-    Answered, Answering, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method, Peer, Protocol,
-    ReplyPath, Requests, Segments, Status, Wanted,
+    Answered, Answering, Commanded, Dialect, Field, HandedCommand, Identity, Incoming, Method,
+    Peer, Protocol, ReplyPath, Requests, Segments, Status, Wanted,
 };
 
 const HONO: Dialect = Dialect::Hono;

@@ -58,5 +58,6 @@ pub(crate) fn sample() -> Live {
             faults: vec!["shape 131 ms (max 100 ms)".to_owned()],
             warnings: vec!["cpu-wait 28 % (ok below 10 %)".to_owned()],
         },
+        usage: Vec::new(),
     }
 }
