@@ -225,7 +225,7 @@ fn shell(
         Some(_) => "to_run\nset -euo pipefail",
         None => "to_parse",
     };
-    let script = format!("{SHELL}\n{begin}\n{}\n", block.commands);
+    let script = format!("{SHELL}\n{begin}\n{}\n", waited_for(&block.commands));
     let status = Command::new("timeout")
         .args(["--kill-after=5", LIMIT, "bash", "-c", &script])
         .env("PROGRAM", program)
@@ -238,6 +238,16 @@ fn shell(
         .status()
         .context("starting bash by timeout")?;
     Ok(status.code())
+}
+
+/// Commands whose gateways are waited for: the shell's own `muster gateway` returns once it listens, so that a `&` behind
+/// it would let the next command come too early.
+fn waited_for(commands: &str) -> String {
+    let lines = commands.lines().map(|line| match line.strip_suffix(" &") {
+        Some(gateway) if gateway.starts_with("muster gateway ") => gateway,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -286,6 +296,14 @@ mod tests {
         assert_eq!(ends("```sh\nmuster run a\n```\n", "/bin/false")?, 1);
         assert_eq!(ends("```sh exit=1\nmuster run a\n```\n", "/bin/false")?, 0);
         Ok(())
+    }
+
+    #[test]
+    fn a_gateway_in_the_background_is_waited_for() {
+        let commands =
+            "muster gateway --listen 127.0.0.1:1883 &\nmuster run first.yaml &\nsleep 1 &";
+        let waited = "muster gateway --listen 127.0.0.1:1883\nmuster run first.yaml &\nsleep 1 &";
+        assert_eq!(waited_for(commands), waited);
     }
 
     #[test]
