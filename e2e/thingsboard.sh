@@ -200,15 +200,27 @@ GATEWAY=$!
 STARTED+=("$GATEWAY")
 listens "$PORT"
 listens "$REST"
+URL="http://127.0.0.1:$REST/api"
+TOKEN=$(curl -sS -H 'Content-Type: application/json' -d '{"username":"tenant@thingsboard.org","password":"open-sesame"}' \
+    "$URL/auth/login" | jq -r .token)
+rest() { curl -sS -H "X-Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' "$@"; }
+TENANT=$(rest "$URL/auth/user" | jq -r .tenantId.id)
+read_series() { rest "$URL/plugins/telemetry/TENANT/$TENANT/$1"; }
+same "without a count node nothing is counted" "$(read_series keys/timeseries)" "[]"
+# The published chain, whose count node stands behind the node that stores.
+CHAIN=$(rest -d '{"name":"Performance Test Rule Chain"}' "$URL/ruleChain")
+jq -c '{ruleChainId: .id, firstNodeIndex: 0,
+    nodes: [["filter.TbMsgTypeSwitchNode", {}], ["telemetry.TbMsgTimeseriesNode", {}],
+        ["action.TbMsgCountNode", {telemetryPrefix: "messageCount", interval: 1}], ["telemetry.TbMsgTimeseriesNode", {}]]
+        | map({type: "org.thingsboard.rule.engine.\(.[0])", name: .[0], configuration: .[1]}),
+    connections: [{fromIndex: 0, toIndex: 1, type: "Post telemetry"}, {fromIndex: 1, toIndex: 2, type: "Success"},
+        {fromIndex: 2, toIndex: 3, type: "Success"}]}' <<<"$CHAIN" >"$WORK/nodes.json"
+rest -d "@$WORK/nodes.json" "$URL/ruleChain/metadata" >/dev/null
+same "the root" "$(rest -X POST "$URL/ruleChain/$(jq -r .id.id <<<"$CHAIN")/root" | jq .root)" true
 FROM=$(date +%s%3N)
 status_of "$MUSTER" run e2e/thingsboard.yaml --quiet --out "$WORK/counted" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
 same "exit code" "$STATUS" 0
-URL="http://127.0.0.1:$REST/api"
-TOKEN=$(curl -sS -H 'Content-Type: application/json' -d '{"username":"tenant@thingsboard.org","password":"open-sesame"}' \
-    "$URL/auth/login" | jq -r .token)
-SERIES="$URL/plugins/telemetry/TENANT/13814000-1dd2-11b2-8080-808080808080"
-read_series() { curl -sS -H "X-Authorization: Bearer $TOKEN" "$SERIES/$1"; }
 KEY=$(read_series keys/timeseries | jq -r '.[]')
 same "the series" "$KEY" messageCount_node
 # The last second's count is stored with the next tick: it is asked for until it is there.

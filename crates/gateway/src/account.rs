@@ -302,6 +302,11 @@ counts! {
     unavailable,
     /// Deliveries over AMQP that were not accepted: released, modified, rejected, or without a disposition.
     returned,
+    /// Messages that are in the store; one for each device that they have data of.
+    stored,
+    /// Messages that the store did not take: of unknown devices, without room, unreadable, or not to be stored by
+    /// the root rule chain.
+    store_discarded,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Of those, the ones that resumed a session.
@@ -340,6 +345,7 @@ pub(crate) struct Book {
     counts: Vec<Counts>,
     amqp: Counts,
     webhook: Counts,
+    store: Counts,
     refused: Mutex<BTreeMap<u8, u64>>,
     handshakes_failed: Mutex<BTreeMap<String, u64>>,
     subjects: Mutex<BTreeMap<String, Subject>>,
@@ -351,6 +357,7 @@ impl Book {
             counts: (0..threads).map(|_| Counts::default()).collect(),
             amqp: Counts::default(),
             webhook: Counts::default(),
+            store: Counts::default(),
             refused: Mutex::default(),
             handshakes_failed: Mutex::default(),
             subjects: Mutex::default(),
@@ -369,6 +376,11 @@ impl Book {
     /// The counts of the thread that pushes to a webhook.
     pub(crate) const fn webhook(&self) -> &Counts {
         &self.webhook
+    }
+
+    /// The counts of the thread that stores messages.
+    pub(crate) const fn store(&self) -> &Counts {
+        &self.store
     }
 
     pub(crate) fn refused(&self, code: u8) {
@@ -391,7 +403,8 @@ impl Book {
 
     pub(crate) fn read_counts(&self) -> GatewayCounts {
         let mut sum = GatewayCounts::default();
-        let threads = self.counts.iter().chain([&self.amqp, &self.webhook]);
+        let others = [&self.amqp, &self.webhook, &self.store];
+        let threads = self.counts.iter().chain(others);
         threads.for_each(|counts| sum.add(&counts.read()));
         sum
     }

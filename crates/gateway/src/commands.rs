@@ -163,7 +163,7 @@ fn publish_rewritten(
     let to = Handing {
         command,
         gateway: gateway.as_deref(),
-        request: ctx.shared.next_request(),
+        request: message.call.unwrap_or_else(|| ctx.shared.next_request()),
     };
     let mut handed = CommandScratch::default();
     for form in 0.. {

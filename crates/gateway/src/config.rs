@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use muster_model::behaviour::{Amount, Behaviour, Reject};
 use muster_model::{Micros, Rate, mix};
@@ -45,18 +46,22 @@ pub struct Demand {
     pub secret: String,
 }
 
-/// Configuration of the management API (dialect SAP Edge).
+/// Configuration of the management API (dialects SAP Edge and ThingsBoard).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ManagementConfig {
     /// Address of the management API; port 0 is a free port.
     pub listen: SocketAddr,
-    /// The bearer token that every call must show; none asks for none.
+    /// The bearer token that every call must show; none asks for none. With ThingsBoard it is the password of
+    /// `tenant@thingsboard.org`, by default `tenant`.
     pub token: Option<String>,
-    /// The alternate id of the gateway itself, to which devices belong.
+    /// The alternate id of the gateway itself, to which devices belong; with ThingsBoard the service in the keys
+    /// of counts.
     pub gateway: String,
     /// True if a device that was not provisioned is refused.
     pub only_provisioned: bool,
+    /// File of the store (dialect ThingsBoard); none keeps it in memory.
+    pub store: Option<PathBuf>,
 }
 
 impl Default for ManagementConfig {
@@ -67,6 +72,7 @@ impl Default for ManagementConfig {
             token: None,
             gateway: "muster-gateway".to_owned(),
             only_provisioned: false,
+            store: None,
         }
     }
 }
@@ -278,6 +284,7 @@ impl GatewayConfig {
             &mut behaviour.deliver_late.count,
             &mut behaviour.corrupt,
             &mut behaviour.reject_but_deliver.count,
+            &mut behaviour.lose_stored,
             &mut behaviour.lose_commands,
             &mut behaviour.duplicate_commands,
             &mut behaviour.delay_commands.count,

@@ -14,6 +14,8 @@ pub(crate) enum Delivery {
     /// After the next uplink of its sender and topic.
     Overtaken,
     Late(Micros),
+    /// To subscribers, and not into the store.
+    Unstored,
 }
 
 /// Response to the sender of an uplink.
@@ -83,6 +85,8 @@ faults! {
     Reorder "reorder" |b, _| b.reorder.into(), |_| Delivery::Overtaken, |_, _| Response::Accept;
     DeliverLate "deliver-late" |b, _| b.deliver_late.count.into(),
         |b| Delivery::Late(b.deliver_late.by), |_, _| Response::Accept;
+    LoseStored "lose-stored"
+        |b, _| b.lose_stored.into(), |_| Delivery::Unstored, |_, _| Response::Accept;
     Corrupt "corrupt" |b, _| b.corrupt.into(), |_| Delivery::Corrupted, |_, _| Response::Accept;
     Reject "reject" |b, expected| b.reject.map_or(0, |reject| reject.amount.of(expected)),
         |_| Delivery::Never, |_, code| Response::Reject(code);
@@ -118,8 +122,11 @@ impl Fault {
 
     /// True if subscribers get it at once, if at all.
     pub(crate) fn is_immediate(self, behaviour: &Behaviour) -> bool {
-        use Delivery::{Corrupted, Once, Twice};
-        matches!(self.delivery(behaviour), Once | Twice | Corrupted)
+        use Delivery::{Corrupted, Once, Twice, Unstored};
+        matches!(
+            self.delivery(behaviour),
+            Once | Twice | Corrupted | Unstored
+        )
     }
 
     pub(crate) fn delivery(self, behaviour: &Behaviour) -> Delivery {
@@ -139,7 +146,10 @@ impl Fault {
     /// True if a second transmission of the same message must get the same treatment, so that a
     /// message that was lost or refused stays so.
     pub(crate) const fn is_lasting(self) -> bool {
-        matches!(self, Self::LoseAfterAccept | Self::Drop | Self::Reject)
+        matches!(
+            self,
+            Self::LoseAfterAccept | Self::LoseStored | Self::Drop | Self::Reject
+        )
     }
 }
 

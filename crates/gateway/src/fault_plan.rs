@@ -117,6 +117,16 @@ impl FaultPlan {
         server.map_or(now, |server| server.serve(now, 0))
     }
 
+    /// The instant at which the first uplink came.
+    pub(crate) const fn begun(&self) -> Option<Micros> {
+        self.begun
+    }
+
+    /// Books an uplink that waited too long for a store that stood still.
+    pub(crate) fn book_stalled(&mut self, hash: u64) {
+        self.note("stall-store", hash);
+    }
+
     pub(crate) fn book(&mut self, fault: Fault, hash: u64) {
         self.note(fault.name(), hash);
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use muster_net::{Clock, Loop, LoopConfig, PortUse, limits};
+use muster_platform::Rest;
 
 use crate::account::GatewayAccount;
 use crate::amqp::{Amqp, Applications};
+use crate::board::{Board, Writer};
 use crate::config::{GatewayConfig, ManagementConfig};
 use crate::ends;
 use crate::listen_addresses::{ListenAddresses, ListenAt};
@@ -28,6 +30,8 @@ pub struct Gateway {
     _management: Option<Management>,
     amqp: Option<Amqp>,
     webhook: Option<SideThread>,
+    /// It stores what waits before it ends.
+    writer: Option<Writer>,
 }
 
 impl Gateway {
@@ -40,7 +44,9 @@ impl Gateway {
         let _ = limits::raise_descriptors();
         let clock = config.clock();
         let ends = ends::prepare(&config)?;
-        let shared = Arc::new(Shared::new(config));
+        let board = board(&config, clock)?;
+        let shared = Arc::new(Shared::new(config).with_board(board));
+        let writer = Writer::start(&shared).map_err(StartError::Thread)?;
         let management = management(&shared)?;
         let api = management.as_ref().map(Management::addr);
         let amqp = amqp(&shared, clock)?;
@@ -76,6 +82,7 @@ impl Gateway {
             _management: management,
             amqp,
             webhook,
+            writer,
         };
         for event_loop in loops {
             gateway.spawn(event_loop).map_err(StartError::Thread)?;
@@ -125,7 +132,18 @@ impl Gateway {
         }
         self.amqp = None;
         self.webhook = None;
+        self.writer = None;
     }
+}
+
+/// The store, if its API is served.
+fn board(config: &GatewayConfig, clock: Clock) -> Result<Option<Board>, StartError> {
+    let management = config.management.as_ref();
+    let is_stored = config.dialect.server.rest == Some(Rest::Stored);
+    let management = management.filter(|_| is_stored);
+    management
+        .map(|management| Board::open(config, management, clock))
+        .transpose()
 }
 
 fn amqp(shared: &Arc<Shared>, clock: Clock) -> Result<Option<Amqp>, StartError> {

@@ -18,6 +18,7 @@
 mod account;
 mod amqp;
 mod backlog;
+mod board;
 mod broker;
 mod child;
 mod client_certificates;
@@ -25,7 +26,6 @@ mod coap;
 mod commands;
 mod config;
 mod connections;
-mod counted;
 mod end;
 mod ends;
 mod fault;
@@ -59,6 +59,7 @@ mod webhook;
 mod wire;
 
 pub use account::{GatewayAccount, GatewayCounts, Subject, payload_hash};
+pub use board::TENANT_USER;
 pub use child::{ChildError, ChildGateway, Listening, run_until_stopped};
 pub use config::{
     Demand, GatewayConfig, GatewayDtls, GatewayTls, KnownDevice, ManagementConfig, SlowReader, User,

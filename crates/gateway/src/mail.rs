@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use muster_model::Micros;
 use muster_net::Waker;
+use tokio::sync::oneshot;
 
 use crate::amqp::{Offered, Sending};
 use crate::broker::session::Session;
@@ -39,6 +40,12 @@ pub(crate) enum Mail {
     Sending(Sending),
     /// A command for a request that waits there.
     Command { to: Waiter, message: Arc<Message> },
+    /// A command of the REST API; `routed` gets the number of its copies.
+    Call {
+        message: Arc<Message>,
+        is_again: bool,
+        routed: oneshot::Sender<usize>,
+    },
 }
 
 #[derive(Debug, Default)]

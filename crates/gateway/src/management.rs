@@ -1,10 +1,7 @@
 //! The management API: provisioning of the gateway's devices, over HTTP.
 //!
-//! The server end of two sets of calls: for the provisioning of SAP Edge, and for the counts of
-//! ThingsBoard's rule engine. The API has its own port and thread, and counts for nothing in the
+//! The server end of two sets of calls: for the provisioning of SAP Edge, and those of ThingsBoard. The API has its own port and thread, and counts for nothing in the
 //! gateway's account.
-
-mod counted;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,10 +15,10 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use muster_platform::Rest;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::board;
 use crate::lock::locked;
 use crate::registry::{Kind, Page, Refusal, Registry};
 use crate::shared::Shared;
@@ -52,9 +49,6 @@ impl Management {
         };
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            if shared.config.dialect.server.rest == Some(Rest::Stored) {
-                runtime.spawn(counted::each_second(Arc::clone(&shared)));
-            }
             runtime.spawn(axum::serve(listener, routes(shared)).into_future());
             // It ends when the sender is dropped, which shows as an error.
             let _ = runtime.block_on(stopped);
@@ -85,10 +79,10 @@ impl Drop for Management {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    if shared.config.dialect.server.rest == Some(Rest::Stored) {
-        return counted::routes(shared);
+    match shared.board.clone() {
+        Some(board) => board::rest::routes(board, shared),
+        None => registered(shared),
     }
-    registered(shared)
 }
 
 fn registered(shared: Arc<Shared>) -> Router {
@@ -160,7 +154,7 @@ async fn delete(
 }
 
 fn answer(ask: impl FnOnce(&mut Registry) -> Result<Value, Refusal>, shared: &Shared) -> Response {
-    let mut registry: MutexGuard<'_, Registry> = locked(&shared.managed.registered);
+    let mut registry: MutexGuard<'_, Registry> = locked(&shared.registered);
     match ask(&mut registry) {
         Ok(value) => Json(value).into_response(),
         Err(Refusal { status, message }) => {

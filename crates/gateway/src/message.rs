@@ -19,6 +19,10 @@ pub(crate) struct Message {
     pub(crate) retain: bool,
     /// Protocol that an uplink came by.
     pub(crate) via: Option<Protocol>,
+    /// Its number, if it is a command that has one already.
+    pub(crate) call: Option<u32>,
+    /// True if the store never gets it.
+    pub(crate) is_unstored: bool,
     /// Instant at which it is void.
     expires: Option<Micros>,
     extras: Option<Box<Extras>>,
@@ -51,6 +55,8 @@ impl Message {
             qos: publish.qos,
             retain: publish.retain,
             via: None,
+            call: None,
+            is_unstored: false,
             expires: publish.message_expiry.map(lasts),
             extras: (extras != Extras::default()).then(|| Box::new(extras)),
         }

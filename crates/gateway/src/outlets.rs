@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::amqp::Exchange;
+use crate::board::Take;
 use crate::broker::Routed;
 use crate::config::GatewayConfig;
 use crate::message::Parcel;
@@ -32,8 +33,17 @@ impl Outlets {
     /// Queues a message on each way that is open to it.
     pub(crate) fn store(&self, ctx: &Ctx<'_>, parcel: &mut Parcel<'_>) -> Routed {
         let mut routed = Routed::default();
+        if let Some(board) = &ctx.shared.board {
+            match board.take(ctx.now(), parcel) {
+                Take::Other | Take::Queued => {}
+                Take::Congested => routed.is_congested = true,
+                Take::NoRoom => ctx.counts().store_discarded.more(),
+            }
+        }
         if let Some(exchange) = self.exchange.as_ref().filter(|_| !parcel.is_taken) {
-            routed = exchange.store(ctx, parcel);
+            let stored = exchange.store(ctx, parcel);
+            routed.copies += stored.copies;
+            routed.is_congested |= stored.is_congested;
         }
         if let Some(webhook) = &self.webhook {
             let pushed = webhook.store(ctx, parcel);

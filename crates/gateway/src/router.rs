@@ -151,11 +151,12 @@ impl Router {
             return Some(Answer { response, copies });
         }
         // What is lost, dropped or refused goes no further.
-        if !fault.is_lasting() {
+        let delivery = fault.delivery(&config.behaviour);
+        if delivery != Delivery::Never {
             ctx.counts().processed.more();
         }
         let mut copies = 1;
-        match fault.delivery(&config.behaviour) {
+        match delivery {
             Delivery::Never => {}
             Delivery::Once => copies = self.deliver(ctx, &uplink),
             Delivery::Twice => {
@@ -163,6 +164,7 @@ impl Router {
                 self.deliver(ctx, &uplink);
             }
             Delivery::Corrupted => copies = self.deliver(ctx, &damaged(ctx, uplink)),
+            Delivery::Unstored => copies = self.deliver(ctx, &unstored(uplink)),
             Delivery::Overtaken => self.hold(ctx, uplink),
             Delivery::Late(by) => {
                 let late = Alarm::Deliver {
@@ -319,6 +321,16 @@ fn damaged(ctx: &Ctx<'_>, uplink: Uplink) -> Uplink {
         return corrupted(ctx, uplink);
     }
     uplink
+}
+
+/// The uplink as one that the store never gets.
+fn unstored(uplink: Uplink) -> Uplink {
+    let mut message = (*uplink.message).clone();
+    message.is_unstored = true;
+    Uplink {
+        message: Arc::new(message),
+        ..uplink
+    }
 }
 
 /// The uplink with one bit flipped; an empty payload has none to flip.

@@ -141,6 +141,15 @@ fn read_mail(work: &mut Work<'_>, mail: Mail) {
         Mail::Command { to, message } => {
             commands::hand_over(work, to, &message);
         }
+        Mail::Call {
+            message,
+            is_again,
+            routed,
+        } => {
+            let copies = commands::take(work, &message, None, is_again);
+            // Whoever asked may have gone.
+            let _ = routed.send(copies.unwrap_or(0));
+        }
     }
 }
 

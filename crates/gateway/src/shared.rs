@@ -9,8 +9,8 @@ use muster_platform::Waiting;
 use rustc_hash::FxHashMap;
 
 use crate::account::{Book, GatewayAccount};
+use crate::board::Board;
 use crate::config::GatewayConfig;
-use crate::counted::Counted;
 use crate::fault_plan::FaultPlan;
 use crate::lock::locked;
 use crate::mail::{Mail, Post};
@@ -46,38 +46,30 @@ pub(crate) struct Shared {
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
     requests: AtomicU32,
-    pub(crate) managed: Managed,
+    /// Provisioned things of SAP Edge.
+    pub(crate) registered: Mutex<Registry>,
+    /// The store and those who work with it; none if there is none.
+    pub(crate) board: Option<Arc<Board>>,
     pub(crate) outlets: Outlets,
     pub(crate) account: Book,
     pub(crate) stopping: AtomicBool,
     posts: Vec<Post>,
 }
 
-/// State of the management API.
-#[derive(Debug)]
-pub(crate) struct Managed {
-    /// Provisioned things.
-    pub(crate) registered: Mutex<Registry>,
-    /// Uplinks processed each second, if a count node stores them.
-    pub(crate) counted: Mutex<Counted>,
-}
-
-impl Managed {
-    fn new(gateway: &str) -> Self {
-        Self {
-            registered: Mutex::new(Registry::new(gateway)),
-            counted: Mutex::default(),
-        }
-    }
-}
-
 impl Shared {
+    /// The same with a store.
+    pub(crate) fn with_board(self, board: Option<Board>) -> Self {
+        let board = board.map(Arc::new);
+        Self { board, ..self }
+    }
+
     pub(crate) fn new(config: GatewayConfig) -> Self {
         let threads = config.threads.max(1);
         let management = config.management.as_ref();
         let gateway = management.map_or("", |management| &management.gateway);
         Self {
-            managed: Managed::new(gateway),
+            registered: Mutex::new(Registry::new(gateway)),
+            board: None,
             behaves: config.behaviour.behaves(),
             routes: RwLock::default(),
             registry: Mutex::default(),
@@ -135,11 +127,24 @@ impl Shared {
         self.posts.iter().for_each(Post::wake);
     }
 
-    /// True if a device was provisioned, or need not be.
+    /// True if a device was provisioned, or need not be. With a store, its token says so.
     pub(crate) fn is_registered(&self, name: &str) -> bool {
         let management = self.config.management.as_ref();
-        !management.is_some_and(|management| management.only_provisioned)
-            || locked(&self.managed.registered).has_device(name)
+        self.board.is_some()
+            || !management.is_some_and(|management| management.only_provisioned)
+            || locked(&self.registered).has_device(name)
+    }
+
+    /// The name of a link that gave this one: with a store, that of the token's device; none if the token is
+    /// nobody's and has to be somebody's.
+    pub(crate) fn link_name(&self, given: String) -> Option<String> {
+        let Some(board) = &self.board else {
+            return Some(given);
+        };
+        let server = &self.config.dialect.server;
+        let is_free = (server.answers_unasked)(&given) || !board.only_provisioned();
+        let owner = board.owner_of(&given).map(|owner| owner.name);
+        owner.or_else(|| is_free.then_some(given))
     }
 
     pub(crate) fn account(&self) -> GatewayAccount {

@@ -29,6 +29,14 @@ pub enum StartError {
         /// The system's reason.
         why: std::io::Error,
     },
+    /// The store cannot be opened.
+    #[error("the store {place} cannot be used: {why}; name another file")]
+    Store {
+        /// Its file.
+        place: String,
+        /// Reason of the database.
+        why: String,
+    },
     /// A certificate or key cannot be used.
     #[error(transparent)]
     Transport(#[from] TransportError),

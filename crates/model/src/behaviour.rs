@@ -45,6 +45,14 @@ pub struct Behaviour {
     /// Uplinks that are answered no at once, with [`Reject::DEFAULT_CODE`] or the code of `reject`, and
     /// delivered nevertheless: at once, too, or late.
     pub reject_but_deliver: Delayed,
+    /// Uplinks that are accepted and delivered, and never stored.
+    pub lose_stored: u32,
+    /// A time in which the store stands still while uplinks are accepted.
+    pub stall_store: Option<Stall>,
+    /// Devices that the tenant may have. None: any number.
+    pub device_limit: Option<u32>,
+    /// Calls of the REST API a second that are answered; further ones are refused. None: all. Above zero.
+    pub rest_rate: Option<Rate>,
     /// Commands that are accepted and never delivered.
     pub lose_commands: u32,
     /// Commands that are delivered twice.

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
-use muster_gateway::{ChildGateway, GatewayAccount, GatewayConfig, ManagementConfig, User};
+use muster_gateway::{
+    ChildGateway, GatewayAccount, GatewayConfig, ManagementConfig, TENANT_USER, User,
+};
 use muster_monitor::TargetMonitor;
 use muster_monitor::procfs::device_towards;
 use muster_plan::{
     AmqpLogin, ApiCredential, BackendPlan, Endpoint, Northbound, Plan, PlatformKind, ProvisionMode,
     Scheme, Secret, WebAddress,
 };
-use muster_platform::Protocol;
+use muster_platform::{Protocol, Rest};
 use muster_scenario::Needs;
 
 mod answering;
@@ -348,9 +350,19 @@ fn introduce(
 ) {
     let first = gateways.first().map(|process| process.gateway.addresses());
     let api = first.and_then(|at| at.get("management"));
+    let stores = matches!(
+        plan.platform.kind,
+        PlatformKind::Gateway { dialect, .. } if dialect.server.rest == Some(Rest::Stored)
+    );
     if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
         let token = management.and_then(|it| it.token).map(Secret::new);
-        provision.credential = token.map(ApiCredential::Bearer);
+        provision.credential = token.map(|token| match stores {
+            true => ApiCredential::Basic {
+                user: Secret::new(TENANT_USER.to_owned()),
+                password: token,
+            },
+            false => ApiCredential::Bearer(token),
+        });
         provision.api = Some(WebAddress {
             is_tls: false,
             host: api.ip().to_string(),

@@ -86,7 +86,7 @@ pub enum ManagementApi {
 pub enum Rest {
     /// Creates, reads and deletes devices.
     Devices,
-    /// Reads how many messages were stored.
+    /// Keeps devices, what they send and rule chains, and reads and changes all of it.
     Stored,
 }
 
@@ -297,6 +297,8 @@ pub struct Server {
     pub write_notice: fn(&Commanded<'_>, u16, &str, &mut CommandScratch) -> bool,
     /// A device's reply as it surfaces; none if the topic is not one of replies.
     pub surfaced_reply: SurfaceReply,
+    /// The number of the command that a device's reply is to, from topic and payload; none if it has none.
+    pub reply_number: fn(&str, &[u8]) -> Option<u32>,
 }
 
 /// Finds what surfaces of a device's reply, from the link's name, topic and payload. The topic on which it
@@ -457,4 +459,5 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     objections: None,
     write_notice: |_, _, _, _| false,
     surfaced_reply: |_, _, _, _| None,
+    reply_number: |_, _| None,
 };

@@ -82,6 +82,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         takes_command: rpc::is_call,
         handover: Handover::RewrittenOrInAnswer(rpc::hand),
         surfaced_reply: rpc::surfaced,
+        reply_number: rpc::reply_number,
         ..PLAIN_SERVER
     },
     mqtt: Some(Publishing {

@@ -51,6 +51,14 @@ impl Broker {
         if role == Role::Device && !ctx.shared.is_registered(&client_id) {
             return self.refuse(ctx, key, reason::NOT_AUTHORIZED);
         }
+        let name = (config.dialect.server.link_name)(connect.user, &client_id);
+        let name = match role {
+            Role::Device => ctx.shared.link_name(name),
+            Role::Northbound => Some(name),
+        };
+        let Some(name) = name else {
+            return self.refuse(ctx, key, login_refusal(ctx.shared, connect));
+        };
         let opening = Opening {
             client_id,
             is_assigned: is_nameless,
@@ -64,9 +72,7 @@ impl Broker {
                 .will
                 .as_ref()
                 .map(|will| Box::new(kept_will(will, ctx.now())));
-            let name = config.dialect.server.link_name;
-            let knows_links = config.dialect.knows_links;
-            link.name = knows_links.then(|| name(connect.user, &opening.client_id).into());
+            link.name = config.dialect.knows_links.then(|| name.into());
         }
         if is_challenged {
             self.challenge(ctx, key, Some(Box::new(opening)));

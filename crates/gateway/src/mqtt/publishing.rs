@@ -100,6 +100,13 @@ impl<'a> Received<'a> {
     fn reply(&self, work: &mut Work<'_>, topic: &str, payload: &[u8]) {
         let ctx = &mut work.ctx;
         ctx.counts().replies.more();
+        if let Some(board) = &ctx.shared.board {
+            let server = &ctx.shared.config.dialect.server;
+            let number = (server.reply_number)(&self.incoming.topic, self.incoming.payload);
+            number
+                .into_iter()
+                .for_each(|number| board.reply(topic, number, payload));
+        }
         let mut user = Vec::new();
         let publish = Publish {
             topic,

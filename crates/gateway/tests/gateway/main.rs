@@ -20,6 +20,7 @@ mod sessions;
 mod standard;
 mod thingsboard;
 mod thingsboard_facts;
+mod thingsboard_rest;
 mod told;
 mod webhook;
 mod wire;

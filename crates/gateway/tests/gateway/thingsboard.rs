@@ -1,10 +1,7 @@
 //! The gateway as ThingsBoard: devices are known by their links, and their data surface under their
 //! names.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-
-use muster_gateway::{Dialect, Gateway, GatewayConfig, ManagementConfig, User};
+use muster_gateway::{Dialect, Gateway, GatewayConfig, User};
 use muster_model::behaviour::Behaviour;
 use muster_model::{Micros, Reason};
 use muster_protocol::mqtt::{Connect, Publish, Qos, Version};
@@ -320,76 +317,4 @@ fn a_gateway_speaks_for_the_devices_it_names() {
         (2, 1, 3)
     );
     assert_eq!((counts.accepted, counts.unreadable), (2, 1));
-}
-
-/// The status and the body of one call over HTTP.
-fn call(addr: SocketAddr, head: &str, body: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(addr).expect("it listens");
-    let length = body.len();
-    let request = format!(
-        "{head} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         X-Authorization: Bearer open-sesame\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).expect("it is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).expect("a status");
-    (status.to_owned(), body.to_owned())
-}
-
-#[test]
-fn what_is_processed_is_counted_each_second_and_read_by_rest() {
-    let management = ManagementConfig {
-        token: Some("open-sesame".to_owned()),
-        gateway: "node".to_owned(),
-        ..ManagementConfig::default()
-    };
-    let gateway = Gateway::start(GatewayConfig {
-        management: Some(management),
-        ..config()
-    });
-    let gateway = gateway.expect("a gateway");
-    let rest = gateway
-        .addresses()
-        .get("management")
-        .expect("it was asked for");
-    let mut peer = device(&gateway, Version::V311, "GW00000000");
-    let both = br#"{"a":[{"x":1}],"b":[{"x":2}]}"#;
-    for _ in 0..10 {
-        peer.publish("v1/gateway/telemetry", both, Qos::AtLeastOnce);
-    }
-    peer.answers(10);
-    let (status, body) = call(
-        rest,
-        "POST /api/auth/login",
-        r#"{"username":"u","password":"open-sesame"}"#,
-    );
-    assert_eq!(status, "200");
-    assert!(body.contains(r#""token":"open-sesame""#), "{body}");
-    let (status, _) = call(
-        rest,
-        "POST /api/auth/login",
-        r#"{"username":"u","password":"x"}"#,
-    );
-    assert_eq!(status, "401");
-    let tenant = "/api/plugins/telemetry/TENANT/13814000-1dd2-11b2-8080-808080808080";
-    let (_, keys) = call(rest, &format!("GET {tenant}/keys/timeseries"), "");
-    assert_eq!(keys, r#"["messageCount_node"]"#);
-    let values = format!(
-        "GET {tenant}/values/timeseries?keys=messageCount_node&startTs=0&endTs=9999999999999&limit=9&agg=NONE&orderBy=ASC"
-    );
-    let (give_up, mut counts) = (peer.now() + Micros::from_secs(20), Vec::new());
-    // Twenty in all, and a zero after them.
-    while counts.iter().sum::<u64>() < 20 || counts.last() != Some(&0) {
-        assert!(peer.now() < give_up, "{counts:?}");
-        let (status, body) = call(rest, &values, "");
-        assert_eq!(status, "200", "{body}");
-        let body: serde_json::Value = serde_json::from_str(&body).expect("JSON");
-        let points = body["messageCount_node"].as_array().expect("a series");
-        let count = |point: &serde_json::Value| point["value"].as_str()?.parse().ok();
-        counts = points.iter().filter_map(count).collect();
-    }
-    assert_eq!(counts.iter().sum::<u64>(), 20);
-    assert_eq!(gateway.stop().counts.processed, 20);
 }

@@ -98,11 +98,11 @@ pub(crate) struct GatewayArgs {
     /// (`authentication: { method, answer, echo: true }` of a scenario's client).
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication: Option<PathBuf>,
-    /// Serve the management API over HTTP: devices of SAP Edge, or the counts of ThingsBoard's rule
-    /// engine. Port 0 is a free port. Only with --dialect sap-edge or thingsboard.
+    /// Serve the management API over HTTP: devices of SAP Edge, or the REST API of ThingsBoard. Port 0 is a free port. Only with --dialect sap-edge or thingsboard.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) rest: Option<SocketAddr>,
-    /// The file of the bearer token that each call of the management API must show.
+    /// The file of the bearer token that each call of the management API must show; with thingsboard the
+    /// password of tenant@thingsboard.org, by default `tenant`.
     #[arg(long, value_name = "FILE", requires = "rest")]
     pub(crate) rest_token: Option<PathBuf>,
     /// The gateway's own alternate id at the management API; with thingsboard the service's id.
@@ -113,6 +113,10 @@ pub(crate) struct GatewayArgs {
         default_value = "muster-gateway"
     )]
     pub(crate) rest_gateway: String,
+    /// Keep what the REST API of ThingsBoard stores in this file, which outlives the gateway; without it
+    /// in memory.
+    #[arg(long, value_name = "FILE", requires = "rest")]
+    pub(crate) store: Option<PathBuf>,
     /// Refuse devices that were not created by the management API.
     #[arg(long, requires = "rest")]
     pub(crate) only_provisioned: bool,

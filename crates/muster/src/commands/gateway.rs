@@ -217,11 +217,19 @@ fn management(args: &GatewayArgs) -> Result<Option<ManagementConfig>> {
     if token.as_deref() == Some("") {
         bail!("read --rest-token: the file is empty; write the token into it");
     }
+    if args.store.is_some() && args.dialect.server.rest != Some(Rest::Stored) {
+        bail!(
+            "keep a --store: the gateway of {} has none; use --dialect {}",
+            args.dialect,
+            dialects(|dialect| dialect.server.rest == Some(Rest::Stored))
+        );
+    }
     Ok(Some(ManagementConfig {
         listen,
         token,
         gateway: args.rest_gateway.clone(),
         only_provisioned: args.only_provisioned,
+        store: args.store.clone(),
     }))
 }
 

@@ -239,6 +239,20 @@ pub(super) fn write_surface(device: &str, out: &mut String) {
     out.extend([ROOT, device, RESPONSE]);
 }
 
+/// The number of the command that a device or a gateway replies to; none if it is no reply.
+pub(super) fn reply_number(topic: &str, payload: &[u8]) -> Option<u32> {
+    if topic != GATEWAY {
+        let replied = Numbered::of(topic).filter(|it| it.kind == Kind::RpcResponse);
+        return replied.map(|replied| replied.number);
+    }
+    let (mut json, mut request) = (Json::new(payload), None);
+    json.members(|key, json| match key {
+        b"id" => json.value().map(|value| request = number(value)),
+        _ => json.skip(),
+    })?;
+    request
+}
+
 /// The device for which a gateway replies, and what it says.
 fn said_by_gateway(payload: &[u8]) -> Option<(&str, &[u8])> {
     let mut json = Json::new(payload);

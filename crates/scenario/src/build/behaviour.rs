@@ -93,6 +93,10 @@ pub(super) fn behaviour(
         corrupt: count("corrupt"),
         reject: view.get("reject").and_then(|view| reject(&view, dialect)),
         reject_but_deliver: perhaps_delayed(view, "reject-but-deliver").unwrap_or_default(),
+        lose_stored: count("lose-stored"),
+        stall_store: view.get("stall-store").and_then(|view| stall(&view)),
+        device_limit: view.whole("device-limit"),
+        rest_rate: view.get("rest-rate").and_then(|_| rate(view, "rest-rate")),
         lose_commands: count("lose-commands"),
         duplicate_commands: count("duplicate-commands"),
         delay_commands: delayed("delay-commands"),
@@ -103,12 +107,7 @@ pub(super) fn behaviour(
             .get("connect-rate")
             .and_then(|_| rate(view, "connect-rate")),
         session_queue: view.whole("session-queue"),
-        stall: view.get("stall").and_then(|view| {
-            Some(Stall {
-                at: view.time("at")?,
-                lasts: view.time("for")?,
-            })
-        }),
+        stall: view.get("stall").and_then(|view| stall(&view)),
         close_links: view.get("close-links").and_then(|view| {
             Some(CloseLinks {
                 at: view.time("at")?,
@@ -198,6 +197,13 @@ fn rate(behaviour: &View<'_>, key: &str) -> Option<Rate> {
         return behaviour.refuse_at(key, what, "a rate above 0/s");
     }
     Some(rate)
+}
+
+fn stall(view: &View<'_>) -> Option<Stall> {
+    Some(Stall {
+        at: view.time("at")?,
+        lasts: view.time("for")?,
+    })
 }
 
 fn delayed(view: &View<'_>) -> Option<Delayed> {

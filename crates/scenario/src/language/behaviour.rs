@@ -1,5 +1,7 @@
 //! The keys under `platform.behaviour`.
 
+use muster_platform::Rest;
+
 use super::Scalar::{Bool, Code, Percent, Rate, Time, Whole};
 use super::{Key, Kind, Owner, U32, key, map, one};
 
@@ -8,6 +10,9 @@ const COUNT: Kind = one(Whole(0, U32));
 
 /// Platforms to which links announce devices.
 const ANNOUNCING: Owner = Owner::Dialect(|of| of.publishing().announcement.is_some());
+
+/// Platforms whose gateway stores what devices send.
+const STORING: Owner = Owner::Dialect(|of| matches!(of.server.rest, Some(Rest::Stored)));
 
 object! { pub(super) BEHAVIOUR:
     key("service-time", Kind::Either(&[one(Time), map(&SERVICE_TIME)]),
@@ -32,6 +37,12 @@ object! { pub(super) BEHAVIOUR:
     key("reject", map(&REJECT), "Rejected, not delivered"),
     key("reject-but-deliver", Kind::Either(&[COUNT, map(&DELAYED)]),
         "Rejected, yet delivered: at once, or late"),
+    key("lose-stored", COUNT, "Accepted and delivered, never stored").of(&[STORING]),
+    key("stall-store", map(&STALL),
+        "Time in which the store stands still while messages are accepted").of(&[STORING]),
+    key("device-limit", COUNT, "Devices that the tenant may have").of(&[STORING]),
+    key("rest-rate", one(Rate),
+        "Calls of the REST API answered a second; further ones are refused").of(&[STORING]),
     key("lose-commands", COUNT, "Commands accepted, never delivered"),
     key("duplicate-commands", COUNT, "Commands delivered twice"),
     key("delay-commands", map(&DELAYED), "Commands delivered late"),

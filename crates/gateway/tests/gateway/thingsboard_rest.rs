@@ -1,0 +1,553 @@
+//! ThingsBoard's REST API: each row of what a real one answers, and what it stores.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+use muster_gateway::{Dialect, Gateway, GatewayConfig, ManagementConfig};
+use muster_model::behaviour::{Behaviour, Stall};
+use muster_model::{Micros, Rate, Reason};
+use muster_protocol::mqtt::{Connect, Qos, Version};
+use serde_json::{Value, json};
+
+use crate::peer::{CLOCK, Peer, Seen};
+
+const USER: &str = "tenant@thingsboard.org";
+const TELEMETRY: &str = "v1/devices/me/telemetry";
+/// A generous limit: only a hang reaches it.
+const PATIENCE: Micros = Micros::from_secs(20);
+
+/// A gateway with a store, and a user who is logged in.
+struct Tenant {
+    gateway: Gateway,
+    rest: SocketAddr,
+    token: String,
+}
+
+impl Tenant {
+    fn new() -> Self {
+        Self::with(Behaviour::default(), None)
+    }
+
+    fn with(behaviour: Behaviour, store: Option<&Path>) -> Self {
+        let gateway = Gateway::start(GatewayConfig {
+            dialect: Dialect::Thingsboard,
+            behaviour,
+            expected_uplinks: 20,
+            management: Some(ManagementConfig {
+                token: Some("open-sesame".to_owned()),
+                gateway: "node".to_owned(),
+                only_provisioned: true,
+                store: store.map(Path::to_path_buf),
+                ..ManagementConfig::default()
+            }),
+            ..GatewayConfig::default()
+        });
+        let gateway = gateway.expect("a gateway");
+        let rest = gateway.addresses().get("management").expect("it is served");
+        let mut tenant = Self {
+            gateway,
+            rest,
+            token: String::new(),
+        };
+        tenant.token = text(&tenant.login("open-sesame").1["token"]);
+        tenant
+    }
+
+    fn login(&self, password: &str) -> (u16, Value) {
+        let body = json!({ "username": USER, "password": password });
+        self.call("POST /api/auth/login", &body)
+    }
+
+    /// The status and the body of a call.
+    fn call(&self, head: &str, body: &Value) -> (u16, Value) {
+        self.call_as(
+            &format!("X-Authorization: Bearer {}", self.token),
+            head,
+            body,
+        )
+    }
+
+    fn call_as(&self, authorization: &str, head: &str, body: &Value) -> (u16, Value) {
+        let mut stream = TcpStream::connect(self.rest).expect("it listens");
+        let body = match body.is_null() {
+            true => String::new(),
+            false => body.to_string(),
+        };
+        let length = body.len();
+        let request = format!(
+            "{head} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             {authorization}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).expect("a status");
+        let body = serde_json::from_str(body).unwrap_or(Value::Null);
+        (status.parse().expect("a number"), body)
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call(&format!("GET {path}"), &Value::Null);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let (status, body) = self.call(&format!("POST {path}"), body);
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Creates a device with a token of the same name: its id.
+    fn create(&self, name: &str) -> String {
+        let made = self.post(
+            &format!("/api/device?accessToken={name}"),
+            &json!({ "name": name }),
+        );
+        text(&made["id"]["id"])
+    }
+
+    fn device(&self, token: &str) -> Peer {
+        let connect = Connect {
+            user: Some(token),
+            ..Connect::new(token)
+        };
+        Peer::open(self.gateway.addr(), Version::V311, &connect)
+    }
+
+    /// Series of a device, once it has as many points of a key as wanted.
+    fn series(&self, id: &str, key: &str, wanted: usize) -> Vec<Value> {
+        let path = format!(
+            "/api/plugins/telemetry/{id}/values/timeseries?keys={key}&startTs=0&endTs=9999999999999&limit=1000&orderBy=ASC"
+        );
+        let give_up = CLOCK.now() + PATIENCE;
+        loop {
+            let series = self.get(&path);
+            let points = series[key].as_array().cloned().unwrap_or_default();
+            if points.len() >= wanted {
+                return points;
+            }
+            assert!(CLOCK.now() < give_up, "{series}");
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+        .to_owned()
+}
+
+/// The status and the reason of a refused call.
+fn refused((status, body): (u16, Value)) -> (u16, u64) {
+    (status, body["errorCode"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn a_login_is_by_password_and_ends_with_its_session() {
+    let tenant = Tenant::new();
+    assert_eq!(refused(tenant.login("other")), (401, 10));
+    let user = "GET /api/auth/user";
+    assert_eq!(tenant.get("/api/auth/user")["authority"], "TENANT_ADMIN");
+    let bearer = format!("Authorization: Bearer {}", tenant.token);
+    assert_eq!(tenant.call_as(&bearer, user, &Value::Null).0, 200);
+    assert_eq!(
+        refused(tenant.call_as("X: y", user, &Value::Null)),
+        (401, 10)
+    );
+    let (_, tokens) = tenant.login("open-sesame");
+    let refresh = json!({ "refreshToken": tokens["refreshToken"] });
+    let again = text(&tenant.post("/api/auth/token", &refresh)["token"]);
+    let again = format!("X-Authorization: Bearer {again}");
+    assert_eq!(tenant.call_as(&again, user, &Value::Null).0, 200);
+    assert_eq!(
+        tenant
+            .call_as(&again, "POST /api/auth/logout", &Value::Null)
+            .0,
+        200
+    );
+    assert_eq!(
+        refused(tenant.call_as(&again, user, &Value::Null)),
+        (401, 11)
+    );
+    assert_eq!(
+        refused(tenant.call("POST /api/auth/token", &refresh)),
+        (401, 11)
+    );
+    assert_eq!(tenant.call(user, &Value::Null).0, 200);
+}
+
+#[test]
+fn a_device_has_a_name_and_a_token_of_its_own() {
+    let tenant = Tenant::new();
+    let id = tenant.create("d1");
+    let create = |query: &str, name: &str| {
+        let body = json!({ "name": name });
+        refused(tenant.call(&format!("POST /api/device{query}"), &body))
+    };
+    assert_eq!(create("?accessToken=other", "d1"), (400, 31));
+    assert_eq!(create("?accessToken=d1", "d2"), (400, 31));
+    assert_eq!(create("", ""), (400, 31));
+    assert_eq!(create("", "d2"), (200, 0));
+    assert_eq!(
+        tenant.get("/api/tenant/devices?deviceName=d1")["id"]["id"],
+        id.as_str()
+    );
+    let page = tenant.get("/api/tenant/devices?pageSize=1&page=1");
+    assert_eq!(
+        (
+            &page["data"][0]["name"],
+            &page["totalElements"],
+            &page["hasNext"]
+        ),
+        (&json!("d2"), &json!(2), &json!(false))
+    );
+    let found = tenant.get("/api/tenant/devices?pageSize=9&page=0&textSearch=D2");
+    assert_eq!(found["totalElements"], 1);
+    let path = format!("/api/device/{id}");
+    let mut credentials = tenant.get(&format!("{path}/credentials"));
+    assert_eq!(credentials["credentialsId"], "d1");
+    credentials["credentialsId"] = json!("changed");
+    tenant.post("/api/device/credentials", &credentials);
+    assert_eq!(
+        tenant.get(&format!("{path}/credentials"))["credentialsId"],
+        "changed"
+    );
+    let delete = |path: &str| refused(tenant.call(&format!("DELETE {path}"), &Value::Null));
+    assert_eq!(delete(&path), (200, 0));
+    assert_eq!(delete(&path), (404, 32));
+    assert_eq!(
+        refused(tenant.call(&format!("GET {path}"), &Value::Null)),
+        (404, 32)
+    );
+    assert_eq!(delete("/api/device/none"), (400, 31));
+    let gone = tenant.call("GET /api/tenant/devices?deviceName=d1", &Value::Null);
+    assert_eq!(refused(gone), (404, 32));
+    assert_eq!(create("?accessToken=d1", "d1"), (200, 0));
+}
+
+#[test]
+fn only_tokens_of_the_store_are_admitted_and_the_link_has_the_name_of_its_device() {
+    let tenant = Tenant::new();
+    let made = tenant.post(
+        "/api/device?accessToken=secret",
+        &json!({ "name": "meter" }),
+    );
+    let id = format!("DEVICE/{}", text(&made["id"]["id"]));
+    let mut peer = tenant.device("secret");
+    peer.publish(
+        TELEMETRY,
+        br#"{"ts":5,"values":{"a":1.50,"b":"x"}}"#,
+        Qos::AtLeastOnce,
+    );
+    peer.answers(1);
+    assert_eq!(
+        tenant.series(&id, "a", 1),
+        [json!({ "ts": 5, "value": "1.5" })]
+    );
+    let refusal = Connect {
+        user: Some("stranger"),
+        ..Connect::new("stranger")
+    };
+    let refused = Peer::open(tenant.gateway.addr(), Version::V311, &refusal);
+    let reason = Reason::MqttConnack(5);
+    assert_eq!(refused.seen.first(), Some(&Seen::Refused(reason)));
+}
+
+#[test]
+fn devices_come_from_lines_of_csv_up_to_the_limit_of_the_tenant() {
+    let tenant = Tenant::with(
+        Behaviour {
+            device_limit: Some(3),
+            ..Behaviour::default()
+        },
+        None,
+    );
+    tenant.create("d0");
+    let import = |file: &str| {
+        let columns = ["NAME", "TYPE", "ACCESS_TOKEN"].map(|kind| json!({ "type": kind }));
+        let mapping =
+            json!({ "columns": columns, "delimiter": ",", "update": false, "header": true });
+        tenant.post(
+            "/api/device/bulk_import",
+            &json!({ "file": file, "mapping": mapping }),
+        )
+    };
+    let imported =
+        import("NAME,TYPE,TOKEN\nd0,default,d0\nd1,meters,t1\nd2,meters,t2\nd3,meters,t3\n");
+    let wanted =
+        json!({ "created": 2, "updated": 1, "errors": 1, "errorsList": ["Devices limit reached"] });
+    assert_eq!(imported, wanted);
+    let (status, body) = tenant.call("POST /api/device", &json!({ "name": "d4" }));
+    let wanted = json!({
+        "status": 403, "message": "Devices limit reached", "errorCode": 41, "entityType": "DEVICE", "limit": 3,
+    });
+    assert_eq!((status, body), (403, wanted));
+    let profiles = tenant.get("/api/deviceProfiles?pageSize=10&page=0&textSearch=meters");
+    assert_eq!(profiles["totalElements"], 1);
+}
+
+#[test]
+fn more_calls_than_the_tenant_may_make_are_refused() {
+    let tenant = Tenant::with(
+        Behaviour {
+            rest_rate: Some(Rate::per_second(1.0).expect("a rate")),
+            ..Behaviour::default()
+        },
+        None,
+    );
+    let call = || tenant.call("GET /api/auth/user", &Value::Null);
+    let limited = std::iter::repeat_with(call)
+        .take(10_000)
+        .find(|(status, _)| *status != 200);
+    let wanted = json!({ "status": 429, "message": "Too many requests for current tenant!", "errorCode": 33 });
+    assert_eq!(limited, Some((429, wanted)));
+}
+
+/// The nodes of the published chain: whatever is stored is counted.
+fn counting(chain: &Value) -> Value {
+    let node = |class: &str, configuration: Value| json!({ "type": format!("org.thingsboard.rule.engine.{class}"), "name": class, "configuration": configuration });
+    let connection =
+        |from: u32, to: u32, kind: &str| json!({ "fromIndex": from, "toIndex": to, "type": kind });
+    json!({
+        "ruleChainId": chain["id"],
+        "firstNodeIndex": 0,
+        "nodes": [
+            node("filter.TbMsgTypeSwitchNode", json!({})),
+            node("telemetry.TbMsgTimeseriesNode", json!({})),
+            node("action.TbMsgCountNode", json!({ "telemetryPrefix": "perf", "interval": 1 })),
+            node("telemetry.TbMsgTimeseriesNode", json!({})),
+        ],
+        "connections": [
+            connection(0, 1, "Post telemetry"), connection(1, 2, "Success"), connection(2, 3, "Success"),
+        ],
+    })
+}
+
+#[test]
+fn rule_chains_are_created_made_root_and_deleted_unless_they_are() {
+    let tenant = Tenant::new();
+    let chains = || tenant.get("/api/ruleChains?pageSize=10&page=0");
+    let before = chains()["data"][0].clone();
+    assert_eq!(
+        (&before["root"], &before["type"]),
+        (&json!(true), &json!("CORE"))
+    );
+    let first = tenant.post("/api/ruleChain", &json!({ "name": "test" }));
+    let second = tenant.post("/api/ruleChain", &json!({ "name": "test" }));
+    assert_eq!(chains()["totalElements"], 3);
+    let mut nodes = counting(&first);
+    nodes["nodes"][1]["type"] = json!("nobody's");
+    let written = tenant.post("/api/ruleChain/metadata", &nodes);
+    assert_eq!(written["nodes"].as_array().map(Vec::len), Some(4));
+    nodes["version"] = json!(1);
+    assert_eq!(
+        refused(tenant.call("POST /api/ruleChain/metadata", &nodes)),
+        (409, 35)
+    );
+    nodes["version"] = Value::Null;
+    nodes["firstNodeIndex"] = json!(4);
+    assert_eq!(
+        refused(tenant.call("POST /api/ruleChain/metadata", &nodes)),
+        (400, 31)
+    );
+    let path = |chain: &Value| format!("/api/ruleChain/{}", text(&chain["id"]["id"]));
+    let delete =
+        |chain: &Value| refused(tenant.call(&format!("DELETE {}", path(chain)), &Value::Null));
+    let root = tenant.post(&format!("{}/root", path(&second)), &Value::Null);
+    assert_eq!(root["root"], true);
+    assert_eq!(tenant.get(&path(&before))["root"], false);
+    assert_eq!(delete(&second), (400, 31));
+    tenant.post(&format!("{}/root", path(&before)), &Value::Null);
+    assert_eq!(
+        (delete(&second), delete(&second), delete(&first)),
+        ((200, 0), (404, 32), (200, 0))
+    );
+}
+
+#[test]
+fn what_is_stored_is_counted_each_second_while_a_chain_with_a_count_node_is_root() {
+    let tenant = Tenant::new();
+    let tenant_id = text(&tenant.get("/api/auth/user")["tenantId"]["id"]);
+    let of_tenant = format!("TENANT/{tenant_id}");
+    tenant.create("GW00000000");
+    let keys = || {
+        tenant.get(&format!(
+            "/api/plugins/telemetry/{of_tenant}/keys/timeseries"
+        ))
+    };
+    assert_eq!(keys(), json!([]));
+    let chain = tenant.post("/api/ruleChain", &json!({ "name": "test" }));
+    tenant.post("/api/ruleChain/metadata", &counting(&chain));
+    let id = text(&chain["id"]["id"]);
+    tenant.post(&format!("/api/ruleChain/{id}/root"), &Value::Null);
+    let mut peer = tenant.device("GW00000000");
+    let both = br#"{"a":[{"x":1}],"b":[{"x":2}]}"#;
+    for _ in 0..10 {
+        peer.publish("v1/gateway/telemetry", both, Qos::AtLeastOnce);
+    }
+    peer.answers(10);
+    let counts = |points: usize| -> Vec<u64> {
+        let points = tenant.series(&of_tenant, "perf_node", points).into_iter();
+        points
+            .map(|point| text(&point["value"]).parse().expect("a count"))
+            .collect()
+    };
+    // Twenty in all, and zeros too: both devices of a gateway are there now.
+    let mut points = 2;
+    while counts(points).iter().sum::<u64>() < 20 || counts(points).last() != Some(&0) {
+        points += 1;
+    }
+    assert_eq!(counts(points).iter().sum::<u64>(), 20);
+    assert_eq!(
+        tenant.get("/api/tenant/devices?deviceName=b")["type"],
+        "default"
+    );
+    let counts = tenant.gateway.stop().counts;
+    assert_eq!((counts.processed, counts.stored), (20, 20));
+}
+
+#[test]
+fn series_are_read_by_key_range_order_and_interval() {
+    let tenant = Tenant::new();
+    let id = format!("DEVICE/{}", tenant.create("d"));
+    let mut peer = tenant.device("d");
+    for ts in 1..=5 {
+        let body = format!(r#"{{"ts":{ts},"values":{{"n":{ts},"on":true,"o":{{"a":1}}}}}}"#);
+        peer.publish(TELEMETRY, body.as_bytes(), Qos::AtLeastOnce);
+    }
+    // The same instant again replaces the point.
+    peer.publish(
+        TELEMETRY,
+        br#"{"ts":5,"values":{"n":50}}"#,
+        Qos::AtLeastOnce,
+    );
+    peer.answers(6);
+    tenant.series(&id, "n", 5);
+    let give_up = CLOCK.now() + PATIENCE;
+    while tenant.gateway.account().counts.stored < 6 {
+        assert!(CLOCK.now() < give_up);
+    }
+    let path = format!("/api/plugins/telemetry/{id}");
+    assert_eq!(
+        tenant.get(&format!("{path}/keys/timeseries")),
+        json!(["n", "o", "on"])
+    );
+    let read = |query: &str| tenant.get(&format!("{path}/values/timeseries?{query}"));
+    let point = |ts: i64, value: Value| json!({ "ts": ts, "value": value });
+    let rows = [
+        (
+            "keys=n&startTs=2&endTs=5&orderBy=ASC",
+            json!({ "n": [point(2, json!("2")), point(3, json!("3")), point(4, json!("4"))] }),
+        ),
+        (
+            "keys=n&startTs=0&endTs=9&limit=2",
+            json!({ "n": [point(5, json!("50")), point(4, json!("4"))] }),
+        ),
+        (
+            "keys=n,on&startTs=1&endTs=2&useStrictDataTypes=true",
+            json!({ "n": [point(1, json!(1))], "on": [point(1, json!(true))] }),
+        ),
+        (
+            "keys=o&startTs=1&endTs=2",
+            json!({ "o": [point(1, json!("{\"a\":1}"))] }),
+        ),
+        ("keys=n&startTs=2", json!({ "n": [point(5, json!("50"))] })),
+        (
+            "keys=n&startTs=0&endTs=10&agg=COUNT&interval=10",
+            json!({ "n": [point(5, json!("5"))] }),
+        ),
+        (
+            "keys=n&startTs=0&endTs=4&agg=SUM&interval=2&useStrictDataTypes=true",
+            json!({ "n": [point(1, json!(1.0)), point(3, json!(5.0))] }),
+        ),
+        ("keys=nothing&startTs=0&endTs=9", json!({})),
+    ];
+    for (query, wanted) in rows {
+        assert_eq!(read(query), wanted, "{query}");
+    }
+    let refused_as = |path: String| refused(tenant.call(&format!("GET {path}"), &Value::Null));
+    let range = "values/timeseries?keys=n&startTs=0&endTs=9";
+    assert_eq!(refused_as(format!("{path}/{range}&limit=0")), (400, 31));
+    assert_eq!(
+        refused_as(format!("{path}/{range}99&agg=COUNT&interval=1")),
+        (400, 31)
+    );
+    let wrong =
+        format!("/api/plugins/telemetry/TENANT/13814000-1dd2-11b2-8080-808080808080/{range}");
+    assert_eq!(refused_as(wrong), (404, 32));
+}
+
+#[test]
+fn an_exact_number_is_lost_between_acknowledgement_and_store() {
+    let tenant = Tenant::with(
+        Behaviour {
+            lose_stored: 3,
+            ..Behaviour::default()
+        },
+        None,
+    );
+    let id = format!("DEVICE/{}", tenant.create("d"));
+    let mut peer = tenant.device("d");
+    for ts in 1..=20 {
+        let body = format!(r#"{{"ts":{ts},"values":{{"n":{ts}}}}}"#);
+        peer.publish(TELEMETRY, body.as_bytes(), Qos::AtLeastOnce);
+    }
+    peer.answers(20);
+    let stored = tenant.series(&id, "n", 17);
+    let account = tenant.gateway.stop();
+    assert_eq!((account.counts.accepted, account.counts.stored), (20, 17));
+    let lost: Vec<u64> = (1..=20)
+        .filter(|ts| !stored.iter().any(|point| point["ts"] == json!(ts)))
+        .map(|ts| {
+            muster_gateway::payload_hash(
+                format!(r#"{{"ts":{ts},"values":{{"n":{ts}}}}}"#).as_bytes(),
+            )
+        })
+        .collect();
+    let mut booked = account.misbehaved["lose-stored"].clone();
+    booked.sort_by_key(|hash| lost.iter().position(|lost| lost == hash));
+    assert_eq!((booked, account.befell("lose-stored")), (lost, 3));
+}
+
+#[test]
+fn a_store_that_stands_still_lets_uplinks_be_accepted_meanwhile() {
+    let stall = Stall {
+        at: Micros::ZERO,
+        lasts: Micros::from_secs(2),
+    };
+    let tenant = Tenant::with(
+        Behaviour {
+            stall_store: Some(stall),
+            ..Behaviour::default()
+        },
+        None,
+    );
+    let id = format!("DEVICE/{}", tenant.create("d"));
+    let mut peer = tenant.device("d");
+    let begun = CLOCK.now();
+    peer.publish(TELEMETRY, br#"{"ts":1,"values":{"n":1}}"#, Qos::AtLeastOnce);
+    peer.answers(1);
+    tenant.series(&id, "n", 1);
+    let took = CLOCK.now() - begun;
+    assert!(took >= Micros::from_millis(1_900), "{took:?}");
+    assert_eq!(tenant.gateway.stop().befell("stall-store"), 0);
+}
+
+#[test]
+fn what_was_answered_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("store");
+    let tenant = Tenant::with(Behaviour::default(), Some(&file));
+    let id = tenant.create("d");
+    let token = tenant.token.clone();
+    drop(tenant);
+    let tenant = Tenant {
+        token,
+        ..Tenant::with(Behaviour::default(), Some(&file))
+    };
+    assert_eq!(tenant.get(&format!("/api/device/{id}"))["name"], "d");
+}
