@@ -46,7 +46,7 @@ use crate::config::{GatewayConfig, ManagementConfig};
 use crate::message::Parcel;
 use crate::start_error::StartError;
 
-/// What a ThingsBoard keeps, and the state of those who work with it.
+/// The store of a ThingsBoard, and the state of its users and its writer.
 #[derive(Debug)]
 pub(crate) struct Board {
     store: Store,

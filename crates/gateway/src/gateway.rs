@@ -30,7 +30,7 @@ pub struct Gateway {
     _management: Option<Management>,
     amqp: Option<Amqp>,
     webhook: Option<SideThread>,
-    /// It stores what waits before it ends.
+    /// Stores the waiting messages before it ends.
     writer: Option<Writer>,
 }
 

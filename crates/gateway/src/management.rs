@@ -79,7 +79,7 @@ impl Drop for Management {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    match shared.board.clone() {
+    match shared.managed.board.clone() {
         Some(board) => board::rest::routes(board, shared),
         None => registered(shared),
     }
@@ -154,7 +154,7 @@ async fn delete(
 }
 
 fn answer(ask: impl FnOnce(&mut Registry) -> Result<Value, Refusal>, shared: &Shared) -> Response {
-    let mut registry: MutexGuard<'_, Registry> = locked(&shared.registered);
+    let mut registry: MutexGuard<'_, Registry> = locked(&shared.managed.registered);
     match ask(&mut registry) {
         Ok(value) => Json(value).into_response(),
         Err(Refusal { status, message }) => {

@@ -33,7 +33,7 @@ impl Outlets {
     /// Queues a message on each way that is open to it.
     pub(crate) fn store(&self, ctx: &Ctx<'_>, parcel: &mut Parcel<'_>) -> Routed {
         let mut routed = Routed::default();
-        if let Some(board) = &ctx.shared.board {
+        if let Some(board) = &ctx.shared.managed.board {
             match board.take(ctx.now(), parcel) {
                 Take::Other | Take::Queued => {}
                 Take::Congested => routed.is_congested = true,

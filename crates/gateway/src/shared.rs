@@ -46,21 +46,30 @@ pub(crate) struct Shared {
     pub(crate) waiting: Mutex<Waiting<Waiter>>,
     /// Commands that were given a number.
     requests: AtomicU32,
-    /// Provisioned things of SAP Edge.
-    pub(crate) registered: Mutex<Registry>,
-    /// The store and those who work with it; none if there is none.
-    pub(crate) board: Option<Arc<Board>>,
+    pub(crate) managed: Managed,
     pub(crate) outlets: Outlets,
     pub(crate) account: Book,
     pub(crate) stopping: AtomicBool,
     posts: Vec<Post>,
 }
 
+/// State of the management API.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    /// Provisioned things of SAP Edge.
+    pub(crate) registered: Mutex<Registry>,
+    /// The store of ThingsBoard; none if there is none.
+    pub(crate) board: Option<Arc<Board>>,
+}
+
 impl Shared {
     /// The same with a store.
     pub(crate) fn with_board(self, board: Option<Board>) -> Self {
-        let board = board.map(Arc::new);
-        Self { board, ..self }
+        let managed = Managed {
+            board: board.map(Arc::new),
+            ..self.managed
+        };
+        Self { managed, ..self }
     }
 
     pub(crate) fn new(config: GatewayConfig) -> Self {
@@ -68,8 +77,10 @@ impl Shared {
         let management = config.management.as_ref();
         let gateway = management.map_or("", |management| &management.gateway);
         Self {
-            registered: Mutex::new(Registry::new(gateway)),
-            board: None,
+            managed: Managed {
+                registered: Mutex::new(Registry::new(gateway)),
+                board: None,
+            },
             behaves: config.behaviour.behaves(),
             routes: RwLock::default(),
             registry: Mutex::default(),
@@ -130,15 +141,15 @@ impl Shared {
     /// True if a device was provisioned, or need not be. With a store, its token says so.
     pub(crate) fn is_registered(&self, name: &str) -> bool {
         let management = self.config.management.as_ref();
-        self.board.is_some()
+        self.managed.board.is_some()
             || !management.is_some_and(|management| management.only_provisioned)
-            || locked(&self.registered).has_device(name)
+            || locked(&self.managed.registered).has_device(name)
     }
 
-    /// The name of a link that gave this one: with a store, that of the token's device; none if the token is
-    /// nobody's and has to be somebody's.
+    /// Returns the name of a link that gave this one. With a store it is the name of the token's device; none
+    /// if the token is unknown and has to be known.
     pub(crate) fn link_name(&self, given: String) -> Option<String> {
-        let Some(board) = &self.board else {
+        let Some(board) = &self.managed.board else {
             return Some(given);
         };
         let server = &self.config.dialect.server;

@@ -8,7 +8,7 @@ use super::refusal::{Answer, Refusal};
 use super::serial::Serial;
 use super::store::{ATTRIBUTES, Tables};
 
-/// Who sets an attribute, and who sees it.
+/// Scope of an attribute: its writer and its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Scope {

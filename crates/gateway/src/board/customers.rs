@@ -37,7 +37,7 @@ pub(super) fn titled(tables: &impl Tables, title: &str) -> Answer<Customer> {
     records::get(tables, id.ok_or_else(Refusal::not_found)?)
 }
 
-/// Forgets a customer; its devices are nobody's then.
+/// Forgets a customer; its devices then have none.
 pub(super) fn delete(tables: &WriteTransaction, id: &str) -> Answer<()> {
     let id = Serial::parse(id)?;
     records::remove::<Customer>(tables, id)?;

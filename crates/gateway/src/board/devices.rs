@@ -17,7 +17,7 @@ const TOKEN_SEED: u64 = 0x70ce_4000;
 /// Characters of a token that the server makes.
 const TOKEN_LENGTH: u64 = 20;
 
-/// What a new device needs besides its description.
+/// Conditions of a new device besides its description.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Admission<'a> {
     /// Its access token; none has the server make one.

@@ -30,18 +30,18 @@ const REFRESH_LASTS_S: u64 = 604_800;
 const KEY: &str = "jwt";
 const KEY_BYTES: usize = 64;
 
-/// Who may log in, and the key of tokens.
+/// The user who may log in, and the key of tokens.
 pub(super) struct Logins {
     password: String,
     key: Key,
 }
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Claims {
     sub: String,
-    /// Its rights, of which a refresh token has only one.
+    /// Its rights: [`ACCESS`] or [`REFRESH`].
     scopes: Vec<String>,
     session_id: String,
     tenant_id: String,
@@ -164,7 +164,7 @@ impl Logins {
         format!("{signed}.{signature}")
     }
 
-    /// What a token says; none if its signature is not ours.
+    /// Claims of a token; none if its signature is not ours.
     fn claims(&self, token: &str) -> Option<Claims> {
         let (signed, signature) = token.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;

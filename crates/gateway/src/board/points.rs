@@ -1,4 +1,4 @@
-//! What a message says of a device: points of time series, or attributes.
+//! Data of a device in a message: points of time series, or attributes.
 
 use serde_json::{Map, Value};
 

@@ -14,14 +14,14 @@ use crate::routes::{QUEUE_HIGH, QUEUE_LOW, QUEUE_MAX};
 /// Messages that are written in one transaction at the most: some milliseconds of work.
 const BATCH_MAX: usize = 1_000;
 
-/// What a message has.
+/// Content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Telemetry,
     Attributes,
 }
 
-/// What a topic says of the messages on it.
+/// Subject of the messages on a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subject<'a> {
     pub(super) device: &'a str,
@@ -50,7 +50,7 @@ struct State {
     is_closed: bool,
 }
 
-/// What is written next.
+/// Messages that are written next.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) messages: Vec<Queued>,

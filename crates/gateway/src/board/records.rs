@@ -18,13 +18,13 @@ const ROOT: &str = "root";
 /// Things on a page at the most, as many as the largest tenant of a test has.
 const PAGE_MAX: u32 = 1_000_000;
 
-/// What is kept as one document.
+/// A thing that is kept as one document.
 pub(super) trait Record: Serialize + DeserializeOwned {
     const KIND: u8;
     /// True if no two have the same name.
     const HAS_UNIQUE_NAME: bool = false;
 
-    /// The name by which it is searched; empty if it has none.
+    /// Returns the name that searches look at; empty if it has none.
     fn name(&self) -> &str {
         ""
     }

@@ -28,7 +28,7 @@ use crate::shared::Shared;
 /// Bytes of a body at the most: a list of devices of a large tenant.
 const BODY_MAX: usize = 50 << 20;
 
-/// What a call asks for.
+/// Arguments of a call.
 #[derive(Debug)]
 struct Asked<const N: usize, Q, B> {
     path: [String; N],
@@ -381,7 +381,7 @@ fn chain_routes() -> Routes {
 }
 
 impl Board {
-    /// What a new device needs besides its description.
+    /// Conditions of a new device besides its description.
     fn admission<'a>(&self, token: Option<&'a str>) -> Admission<'a> {
         Admission {
             token,

@@ -203,7 +203,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What an aggregation knows of its values.
+/// Sums over the values of an interval.
 #[derive(Debug, Default)]
 struct Sum {
     count: u64,

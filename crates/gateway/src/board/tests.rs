@@ -63,7 +63,7 @@ enum Step {
     Kill,
 }
 
-/// What the store has to hold.
+/// Content that the store has to have.
 #[derive(Debug, Default)]
 struct Model {
     devices: BTreeMap<String, ModelDevice>,

@@ -36,7 +36,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Starts the thread, if there is a store.
     pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Option<Self>> {
-        let Some(board) = shared.board.clone() else {
+        let Some(board) = shared.managed.board.clone() else {
             return Ok(None);
         };
         let work = Work {
@@ -73,7 +73,7 @@ struct Work {
     seen: Option<u64>,
 }
 
-/// What a count node has counted since it last said so.
+/// Count of a count node since it was last stored.
 #[derive(Debug)]
 struct Counter {
     node: CountNode,
@@ -86,7 +86,7 @@ struct Counter {
 struct Stored {
     /// Messages that are in the store.
     stored: u64,
-    /// Messages that are not: nobody's, unreadable, or without room.
+    /// Messages that are not: of unknown devices, unreadable, or without room.
     discarded: u64,
     /// Messages by the count nodes that they reached.
     counted: Vec<u64>,

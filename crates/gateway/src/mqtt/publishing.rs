@@ -100,7 +100,7 @@ impl<'a> Received<'a> {
     fn reply(&self, work: &mut Work<'_>, topic: &str, payload: &[u8]) {
         let ctx = &mut work.ctx;
         ctx.counts().replies.more();
-        if let Some(board) = &ctx.shared.board {
+        if let Some(board) = &ctx.shared.managed.board {
             let server = &ctx.shared.config.dialect.server;
             let number = (server.reply_number)(&self.incoming.topic, self.incoming.payload);
             number
