@@ -26,6 +26,8 @@ const MALFORMED: u16 = 400;
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: Commanded<'a>,
     pub(crate) payload: &'a [u8],
+    /// The number that it has; none has it get the next one.
+    pub(crate) number: Option<u32>,
 }
 
 /// Result of putting a command into an answer.
@@ -223,6 +225,7 @@ pub(crate) fn hand_over(work: &mut Work<'_>, to: Waiter, message: &Message) -> b
     let command = Outgoing {
         to: to_device,
         payload: &message.payload,
+        number: message.call,
     };
     let handed = work.with(to.protocol, |end, work| {
         end.hand_over(&mut work.ctx, to.query, &command)

@@ -1,5 +1,6 @@
 //! Requests of devices, whatever protocol carries them: their meaning to the dialect, and their answers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_model::Micros;
@@ -121,11 +122,12 @@ fn asker<E: RequestEnd>(asking: Asking<E::Request>) -> Asker {
 pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<'_, E::Request>) {
     let ctx = &mut work.ctx;
     let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+    let token = requests
+        .path_token
+        .and_then(|token| token(came.incoming.as_ref()?));
+    let owner = token.and_then(|token| owner_of(ctx.shared, token));
     let who = match requests.path_token {
-        Some(token) => came
-            .incoming
-            .as_ref()
-            .and_then(|incoming| by_token(ctx.shared, token(incoming)?)),
+        Some(_) => owner.as_deref().map(|device| Peer { tenant: "", device }),
         None => came.name.and_then(Identity::parse).map(|identity| Peer {
             tenant: identity.tenant,
             device: identity.auth_id,
@@ -159,14 +161,14 @@ pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<
     work.ctx.scratch().topic = topic;
 }
 
-/// The device with this token; none if no device has it.
-fn by_token<'a>(shared: &Shared, token: &'a str) -> Option<Peer<'a>> {
-    let tenant = "";
+/// The name of the device with this token; none if no device has it.
+fn owner_of<'a>(shared: &Shared, token: &'a str) -> Option<Cow<'a, str>> {
     let has_login = shared.config.role(Some(token), None) == Some(Role::Device);
     let known = shared.registered_devices.as_ref();
-    let is_known = known.is_none_or(|known| known.has(tenant, token));
-    let device = token;
-    (has_login && is_known).then_some(Peer { tenant, device })
+    let is_known = known.is_none_or(|known| known.has("", token));
+    (has_login && is_known)
+        .then_some(token.into())
+        .and_then(|token| shared.link_name(token))
 }
 
 /// A message that is taken and never answered.
@@ -261,9 +263,16 @@ fn upload<E: RequestEnd>(
 fn reply<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, surfaced: &Surfaced<'_, E::Request>) {
     let ctx = &mut work.ctx;
     ctx.counts().replies.more();
+    let incoming = surfaced.incoming;
+    if let Some(board) = &ctx.shared.managed.board {
+        let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
+        (requests.reply_number)(incoming)
+            .into_iter()
+            .for_each(|number| board.reply(surfaced.topic, number, incoming.payload));
+    }
     let publish = Publish {
         qos: Qos::AtLeastOnce,
-        ..Publish::new(surfaced.topic, surfaced.incoming.payload)
+        ..Publish::new(surfaced.topic, incoming.payload)
     };
     let parcel = Parcel::new(&publish, None);
     work.router.broker().publish(ctx, parcel);
@@ -423,7 +432,7 @@ pub(crate) fn hand_over<E: RequestEnd>(
     let to = Handing {
         command: command.to,
         gateway: None,
-        request: ctx.shared.next_request(),
+        request: command.number.unwrap_or_else(|| ctx.shared.next_request()),
     };
     let mut body = Vec::new();
     let is_rewritten = (requests.command_body)(&to, command.payload, &mut body);

@@ -1,5 +1,6 @@
 //! State that the gateway's threads share.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -148,13 +149,13 @@ impl Shared {
 
     /// Returns the name of a link that gave this one. With a store it is the name of the token's device; none
     /// if the token is unknown and has to be known.
-    pub(crate) fn link_name(&self, given: String) -> Option<String> {
+    pub(crate) fn link_name<'a>(&self, given: Cow<'a, str>) -> Option<Cow<'a, str>> {
         let Some(board) = &self.managed.board else {
             return Some(given);
         };
         let server = &self.config.dialect.server;
         let is_free = (server.answers_unasked)(&given) || !board.only_provisioned();
-        let owner = board.owner_of(&given).map(|owner| owner.name);
+        let owner = board.owner_of(&given).map(|owner| owner.name.into());
         owner.or_else(|| is_free.then_some(given))
     }
 

@@ -211,6 +211,8 @@ pub struct Requests {
     pub answer: fn(&Question<'_>, &mut Vec<u8>) -> &'static str,
     /// The topic of streams that ask for commands by requests which are no messages; none where a message asks.
     pub poll: Option<&'static str>,
+    /// Finds the number of the command in the path of its reply; none where paths have no such number.
+    pub reply_number: fn(&Incoming<'_>) -> Option<u32>,
 }
 
 /// Finds the token in the path of a request.
@@ -421,6 +423,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     command_body: |_, _, _| false,
     answer: |_, _| "",
     poll: None,
+    reply_number: |_| None,
 };
 
 const PLAIN_APPLICATION: Application = Application {

@@ -53,8 +53,8 @@ impl Broker {
         }
         let name = (config.dialect.server.link_name)(connect.user, &client_id);
         let name = match role {
-            Role::Device => ctx.shared.link_name(name),
-            Role::Northbound => Some(name),
+            Role::Device => ctx.shared.link_name(name.into()),
+            Role::Northbound => Some(name.into()),
         };
         let Some(name) = name else {
             return self.refuse(ctx, key, login_refusal(ctx.shared, connect));
@@ -72,7 +72,7 @@ impl Broker {
                 .will
                 .as_ref()
                 .map(|will| Box::new(kept_will(will, ctx.now())));
-            link.name = config.dialect.knows_links.then(|| name.into());
+            link.name = config.dialect.knows_links.then(|| name.as_ref().into());
         }
         if is_challenged {
             self.challenge(ctx, key, Some(Box::new(opening)));

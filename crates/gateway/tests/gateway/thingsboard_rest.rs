@@ -1,150 +1,17 @@
 //! ThingsBoard's REST API: each row of what a real one answers, and what it stores.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-
-use muster_gateway::{Dialect, Gateway, GatewayConfig, ManagementConfig};
 use muster_model::behaviour::{Behaviour, Stall};
 use muster_model::{Micros, Rate, Reason};
+use muster_protocol::coap::Code;
 use muster_protocol::mqtt::{Connect, Qos, Version};
 use serde_json::{Value, json};
 
+use crate::browser::Browser;
+use crate::device::{Ask, Device};
 use crate::peer::{CLOCK, Peer, Seen};
+use crate::tenant::{PATIENCE, Tenant, refused, text};
 
-const USER: &str = "tenant@thingsboard.org";
 const TELEMETRY: &str = "v1/devices/me/telemetry";
-/// A generous limit: only a hang reaches it.
-const PATIENCE: Micros = Micros::from_secs(20);
-
-/// A gateway with a store, and a user who is logged in.
-struct Tenant {
-    gateway: Gateway,
-    rest: SocketAddr,
-    token: String,
-}
-
-impl Tenant {
-    fn new() -> Self {
-        Self::with(Behaviour::default(), None)
-    }
-
-    fn with(behaviour: Behaviour, store: Option<&Path>) -> Self {
-        let gateway = Gateway::start(GatewayConfig {
-            dialect: Dialect::Thingsboard,
-            behaviour,
-            expected_uplinks: 20,
-            management: Some(ManagementConfig {
-                token: Some("open-sesame".to_owned()),
-                gateway: "node".to_owned(),
-                only_provisioned: true,
-                store: store.map(Path::to_path_buf),
-                ..ManagementConfig::default()
-            }),
-            ..GatewayConfig::default()
-        });
-        let gateway = gateway.expect("a gateway");
-        let rest = gateway.addresses().get("management").expect("it is served");
-        let mut tenant = Self {
-            gateway,
-            rest,
-            token: String::new(),
-        };
-        tenant.token = text(&tenant.login("open-sesame").1["token"]);
-        tenant
-    }
-
-    fn login(&self, password: &str) -> (u16, Value) {
-        let body = json!({ "username": USER, "password": password });
-        self.call("POST /api/auth/login", &body)
-    }
-
-    /// The status and the body of a call.
-    fn call(&self, head: &str, body: &Value) -> (u16, Value) {
-        self.call_as(
-            &format!("X-Authorization: Bearer {}", self.token),
-            head,
-            body,
-        )
-    }
-
-    fn call_as(&self, authorization: &str, head: &str, body: &Value) -> (u16, Value) {
-        let mut stream = TcpStream::connect(self.rest).expect("it listens");
-        let body = match body.is_null() {
-            true => String::new(),
-            false => body.to_string(),
-        };
-        let length = body.len();
-        let request = format!(
-            "{head} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             {authorization}\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).expect("it is sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).expect("a status");
-        let body = serde_json::from_str(body).unwrap_or(Value::Null);
-        (status.parse().expect("a number"), body)
-    }
-
-    fn get(&self, path: &str) -> Value {
-        let (status, body) = self.call(&format!("GET {path}"), &Value::Null);
-        assert_eq!(status, 200, "{path}: {body}");
-        body
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let (status, body) = self.call(&format!("POST {path}"), body);
-        assert_eq!(status, 200, "{path}: {body}");
-        body
-    }
-
-    /// Creates a device with a token of the same name: its id.
-    fn create(&self, name: &str) -> String {
-        let made = self.post(
-            &format!("/api/device?accessToken={name}"),
-            &json!({ "name": name }),
-        );
-        text(&made["id"]["id"])
-    }
-
-    fn device(&self, token: &str) -> Peer {
-        let connect = Connect {
-            user: Some(token),
-            ..Connect::new(token)
-        };
-        Peer::open(self.gateway.addr(), Version::V311, &connect)
-    }
-
-    /// Series of a device, once it has as many points of a key as wanted.
-    fn series(&self, id: &str, key: &str, wanted: usize) -> Vec<Value> {
-        let path = format!(
-            "/api/plugins/telemetry/{id}/values/timeseries?keys={key}&startTs=0&endTs=9999999999999&limit=1000&orderBy=ASC"
-        );
-        let give_up = CLOCK.now() + PATIENCE;
-        loop {
-            let series = self.get(&path);
-            let points = series[key].as_array().cloned().unwrap_or_default();
-            if points.len() >= wanted {
-                return points;
-            }
-            assert!(CLOCK.now() < give_up, "{series}");
-        }
-    }
-}
-
-fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
-        .to_owned()
-}
-
-/// The status and the reason of a refused call.
-fn refused((status, body): (u16, Value)) -> (u16, u64) {
-    (status, body["errorCode"].as_u64().unwrap_or(0))
-}
 
 #[test]
 fn a_login_is_by_password_and_ends_with_its_session() {
@@ -248,6 +115,30 @@ fn only_tokens_of_the_store_are_admitted_and_the_link_has_the_name_of_its_device
         tenant.series(&id, "a", 1),
         [json!({ "ts": 5, "value": "1.5" })]
     );
+    // Over HTTP and CoAP its token stands in the path.
+    let path = |token: &str| format!("api/v1/{token}/telemetry");
+    let post = |token: &str| {
+        let line = format!("POST /{}", path(token));
+        let body = r#"{"ts":6,"values":{"a":2}}"#;
+        Browser::new(tenant.at("http"))
+            .answer(&line, &[], body)
+            .status
+    };
+    let mut device = Device::new(tenant.at("coap"));
+    let mut put = |token: &str| {
+        let body = br#"{"ts":7,"values":{"a":3}}"#;
+        device.answer(Ask::post(&path(token), body)).code
+    };
+    for (token, over_http, over_coap) in [("secret", 200, 201), ("stranger", 401, 401)] {
+        let code = Code::of_status(over_coap).expect("it has a code");
+        assert_eq!((post(token), put(token)), (over_http, code), "{token}");
+    }
+    let at: Vec<Value> = tenant
+        .series(&id, "a", 3)
+        .into_iter()
+        .map(|point| point["ts"].clone())
+        .collect();
+    assert_eq!(at, [5, 6, 7]);
     let refusal = Connect {
         user: Some("stranger"),
         ..Connect::new("stranger")
@@ -545,9 +436,7 @@ fn what_was_answered_is_there_after_a_restart() {
     let id = tenant.create("d");
     let token = tenant.token.clone();
     drop(tenant);
-    let tenant = Tenant {
-        token,
-        ..Tenant::with(Behaviour::default(), Some(&file))
-    };
+    let mut tenant = Tenant::with(Behaviour::default(), Some(&file));
+    tenant.token = token;
     assert_eq!(tenant.get(&format!("/api/device/{id}"))["name"], "d");
 }

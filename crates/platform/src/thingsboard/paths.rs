@@ -12,7 +12,9 @@ use crate::request::Status;
 use crate::spec::{PLAIN_REQUESTS, Requests};
 
 use self::device::{answered, ask, reply};
-use self::server::{answer, closes, command_body, explain, read, read_over_coap, token};
+use self::server::{
+    answer, closes, command_body, explain, read, read_over_coap, reply_number, token,
+};
 
 /// Both ends over HTTP.
 pub(super) const HTTP: Requests = Requests {
@@ -37,6 +39,7 @@ pub(super) const HTTP: Requests = Requests {
     command_body,
     answer,
     poll: Some(POLL),
+    reply_number,
     ..PLAIN_REQUESTS
 };
 
@@ -405,6 +408,7 @@ mod tests {
         request.path.for_each(|segment| came.segment(segment));
         let (refused, topic) = read_by(&HTTP, &came);
         assert_eq!((refused, &topic[..]), (None, "thingsboard-rpc/T/response"));
+        assert_eq!((HTTP.reply_number)(&came), Some(41));
     }
 
     #[test]

@@ -250,6 +250,11 @@ fn answer_to_command<'a>(
     Ok(Wanted::Reply(*peer))
 }
 
+/// Returns the number in the path of a reply to a command.
+pub(super) fn reply_number(came: &Incoming<'_>) -> Option<u32> {
+    came.at(WORD + 1)?.parse().ok()
+}
+
 /// Renders a command for a device that waited: the call with the platform's number of it.
 pub(super) fn command_body(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) -> bool {
     rpc::write_numbered(to.request, payload, out).is_some()
