@@ -28,7 +28,7 @@ use crate::shared::Shared;
 /// Bytes of a body at the most: a list of devices of a large tenant.
 const BODY_MAX: usize = 50 << 20;
 
-/// The path by which clients of version 4.4 find the device of a name.
+/// Path of the call for the device of a name in clients of version 4.4.
 const NEW_FIND_DEVICE: &str = "/api/tenant/device";
 
 /// Arguments of a call.

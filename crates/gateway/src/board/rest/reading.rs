@@ -23,7 +23,7 @@ const ALL_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/values/attr
 const READ_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/values/attributes/{scope}";
 const WRITE_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/attributes/{scope}";
 
-/// The path by which clients of version 4.4 read a range of series.
+/// Path of the call for a range of series in clients of version 4.4.
 const NEW_SERIES: &str = "/api/plugins/telemetry/{type}/{entity}/values/timeseries/history";
 
 #[derive(Debug, Deserialize)]
