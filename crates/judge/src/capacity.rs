@@ -9,6 +9,8 @@
 //! uses how many messages of each step were bad. The *confirmation* holds the lower end of the interval three times
 //! and its upper end once. An outcome that contradicts the interval moves it.
 //!
+//! Several sets of service levels have a search each, and share the steps ([`JointSearch`]).
+//!
 //! The method, its sources and its measured errors: docs/capacity-search.md.
 
 mod answer;
@@ -17,6 +19,7 @@ mod confirming;
 mod episodes;
 mod fair_share;
 mod held;
+mod joint;
 mod margin;
 mod search;
 mod spec;
@@ -24,6 +27,7 @@ mod spec;
 pub use self::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 pub use self::belief::Interval;
 pub use self::fair_share::idle_address;
+pub use self::joint::{JointSearch, Turn};
 pub use self::margin::{Batch, Margin, Observed};
 pub use self::search::{Contradiction, Search};
 pub use self::spec::{SearchError, SearchSpec};

@@ -26,6 +26,7 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         let rule = RuleResult::new(RuleKind::Slo, "incomplete", &slo.scope)
             .named(slo.named)
             .except(&slo.except)
+            .of_sets(&slo.sets)
             .bound(Figure::Fraction(allowed.as_fraction()));
         let holds = allowed.covers(incomplete, all);
         // Whoever interrupts a run does not wait for the answers either.

@@ -79,10 +79,11 @@ impl<'a> Evidence<'a> {
     /// True if two rules about messages of devices share a stream.
     pub(crate) fn is_shared(&self, one: &Slo, other: &Slo) -> bool {
         let mut streams = self.streams.iter().zip(0u8..=u8::MAX);
-        streams.any(|(of, id)| {
+        let is_common = streams.any(|(of, id)| {
             let covers = |slo: &Slo| slo.covers(of.fleet, StreamId(id));
             of.role.is_uplink() && covers(one) && covers(other)
-        })
+        });
+        is_common && one.sets.share_one_with(&other.sets)
     }
 
     /// Returns whether connecting ended without a link, and nothing but our own part may have kept

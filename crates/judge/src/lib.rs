@@ -37,6 +37,7 @@ mod reach;
 mod reason;
 mod rule_name;
 mod rules;
+mod set_names;
 mod share;
 mod slo;
 mod soak;
@@ -69,6 +70,7 @@ pub use rule_name::RuleName;
 pub use rules::{
     Allowance, Latency, Rules, Scope, Slo, SloBound, StopIf, StopTrigger, SwitchedOff,
 };
+pub use set_names::SetNames;
 pub use share::{Percentile, Share};
 pub use soak::ResourceOutlook;
 pub use step::{StepVerdict, is_judged_in_steps, judge_step};

@@ -4,18 +4,17 @@ use muster_measure::{ScopeSummary, Summary};
 
 use crate::capacity::{Batch, Margin, Outcome};
 use crate::latency::PercentileBound;
-use crate::{Allowance, Evidence, Rules, Slo, SloBound, is_judged_in_steps, latency, slo};
+use crate::{Allowance, Evidence, Slo, SloBound, is_judged_in_steps, latency, slo};
 
 /// The margin of the level that came nearest to its limit in a step, or exceeded it most; `parts` are its parts in order.
 /// None if no level allows a share of messages, or none of these decided the outcome of the step.
-pub fn step_margin(
-    rules: &Rules,
+pub fn step_margin<'a>(
+    slos: impl Iterator<Item = &'a Slo>,
     run: &Evidence<'_>,
     parts: &[&Summary],
     outcome: Outcome,
 ) -> Option<Margin> {
-    let of_step = rules.slos.iter();
-    let of_step = of_step.filter(|slo| is_judged_in_steps(slo.bound.name()));
+    let of_step = slos.filter(|slo| is_judged_in_steps(slo.bound.name()));
     let all = of_step.flat_map(|slo| margins(slo, run, parts));
     // Of equals the first.
     let worse = |a: Margin, b: Margin| if b.ratio() > a.ratio() { b } else { a };

@@ -5,7 +5,7 @@ use std::fmt;
 use muster_model::{FleetId, Micros, StreamId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Percentile, RuleName, RulesBuilder, Share, StabilityBounds, ValidityBounds};
+use crate::{Percentile, RuleName, RulesBuilder, SetNames, Share, StabilityBounds, ValidityBounds};
 
 /// All rules of a run, with every default filled in. A part of the Plan: stored with its hash
 /// before the first message, so that no later option moves a threshold unseen.
@@ -13,6 +13,8 @@ use crate::{Percentile, RuleName, RulesBuilder, Share, StabilityBounds, Validity
 pub struct Rules {
     /// The SLOs, defaults first, then in the order of the scenario: top, fleets, streams.
     pub slos: Vec<Slo>,
+    /// Names of the sets of SLOs, in the order of the scenario; none if it names no sets. A run is judged by all of them.
+    pub sets: Vec<String>,
     /// The rules that the scenario switched off by `any`, in its order.
     pub switched_off: Vec<SwitchedOff>,
     /// Bounds beyond which the generator is to blame.
@@ -55,6 +57,12 @@ impl Rules {
         bounds
     }
 
+    /// The SLOs of a named set; all of them without a name.
+    pub fn of_set<'a>(&'a self, set: Option<&'a str>) -> impl Iterator<Item = &'a Slo> {
+        let is_of_set = move |slo: &&Slo| set.is_none_or(|set| slo.sets.contain(set));
+        self.slos.iter().filter(is_of_set)
+    }
+
     /// Returns whether `any` in the scopes of a stream switched a rule off there. A narrower rule
     /// of that name is judged all the same.
     pub fn is_switched_off(&self, rule: RuleName, fleet: FleetId, stream: StreamId) -> bool {
@@ -85,6 +93,8 @@ pub struct Slo {
     pub named: bool,
     /// Fleets and streams within the scope that have a rule of the same name, or `any`.
     pub except: Vec<Scope>,
+    /// The sets of SLOs that it belongs to.
+    pub sets: SetNames,
 }
 
 /// A rule that a scenario switched off by `any`.

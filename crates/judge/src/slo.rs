@@ -107,6 +107,7 @@ pub(crate) fn new(slo: &Slo) -> RuleResult {
     RuleResult::new(RuleKind::Slo, slo.bound.rule(), &slo.scope)
         .named(slo.named)
         .except(&slo.except)
+        .of_sets(&slo.sets)
 }
 
 /// The scope's name in the summary.

@@ -6,8 +6,8 @@ use muster_model::{Micros, StreamId, figure};
 use crate::stability::{Creep, Growth, HoldSeries, Point, Stability};
 use crate::starved::StarvedSeconds;
 use crate::{
-    Evidence, Figure, Hold, OwnDelay, RuleKind, RuleResult, Rules, SloBound, StreamEvidence,
-    Unevaluated, delivery,
+    Evidence, Figure, Hold, OwnDelay, RuleKind, RuleResult, Rules, SetNames, Slo, SloBound,
+    StreamEvidence, Unevaluated, delivery,
 };
 
 /// One result a stream: always evaluated, and named where a named SLO `stable` covers the stream.
@@ -20,18 +20,21 @@ pub(crate) fn evaluate(rules: &Rules, evidence: &Evidence<'_>) -> Vec<RuleResult
         .filter(|(_, (stream, _))| stream.role.is_uplink());
     streams
         .map(|(id, (stream, scope))| {
-            let named = is_named(rules, stream, StreamId(id as u8));
-            let rule = RuleResult::new(RuleKind::Stability, "stable", &stream.name).named(named);
+            let slo = naming(rules, stream, StreamId(id as u8));
+            let sets = slo.map_or_else(SetNames::default, |slo| slo.sets.clone());
+            let rule = RuleResult::new(RuleKind::Stability, "stable", &stream.name);
+            let rule = rule.named(slo.is_some()).of_sets(&sets);
             of_stream(rule, rules.stability.min_windows, (stream, scope), evidence)
         })
         .collect()
 }
 
-fn is_named(rules: &Rules, stream: &StreamEvidence, id: StreamId) -> bool {
-    rules
-        .slos
-        .iter()
-        .any(|slo| slo.named && slo.bound == SloBound::Stable && slo.covers(stream.fleet, id))
+/// The named SLO `stable` that covers a stream, first one of all sets.
+fn naming<'a>(rules: &'a Rules, stream: &StreamEvidence, id: StreamId) -> Option<&'a Slo> {
+    let named = rules.slos.iter();
+    let named = named.filter(|slo| slo.named && slo.bound == SloBound::Stable);
+    let covering = named.filter(|slo| slo.covers(stream.fleet, id));
+    covering.min_by_key(|slo| !slo.sets.is_all())
 }
 
 /// The worst of a stream's holds that are long enough.

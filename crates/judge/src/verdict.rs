@@ -7,7 +7,8 @@ use muster_model::figure::{self, Figure};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Allowance, Ending, LinkCause, Reason, Scope, SwitchedOff, Unevaluated, UnknownDelivery, Warning,
+    Allowance, Ending, LinkCause, Reason, Scope, SetNames, SwitchedOff, Unevaluated,
+    UnknownDelivery, Warning,
 };
 
 /// The verdict on one run.
@@ -96,6 +97,8 @@ pub struct RuleResult {
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
+    /// The sets of SLOs that it belongs to.
+    pub sets: SetNames,
     /// True if the scenario names it.
     pub named: bool,
     /// Outcome of the rule.
@@ -125,6 +128,7 @@ impl RuleResult {
             rule: rule.into(),
             scope: scope.to_string(),
             except: Vec::new(),
+            sets: SetNames::default(),
             named: false,
             outcome: RuleOutcome::Pass,
             consequence: Consequence::None,
@@ -166,6 +170,11 @@ impl RuleResult {
 
     pub(crate) fn except(mut self, scopes: &[Scope]) -> Self {
         self.except = scopes.iter().map(Scope::to_string).collect();
+        self
+    }
+
+    pub(crate) fn of_sets(mut self, sets: &SetNames) -> Self {
+        self.sets = sets.clone();
         self
     }
 
@@ -222,7 +231,7 @@ impl RuleResult {
         let near = format!(
             "one run; the spread between runs is unknown: {} [{}] is within {} of its bound",
             self.rule,
-            self.scope,
+            self.sets.place(&self.scope),
             figure::percent(margin)
         );
         self.noted(&near)

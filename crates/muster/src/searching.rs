@@ -110,7 +110,7 @@ impl Searching {
             let written = self.journal.write_all(line.as_bytes());
             let written = written.and_then(|()| self.journal.sync_data());
             written.with_context(|| format!("write {FILE}"))?;
-            let known = self.search.known();
+            let known = self.search.known_after(step);
             outcome::say(&step.line(self.find, known.as_ref(), self.search.left()));
         }
         Ok(())
@@ -323,15 +323,17 @@ pub(crate) fn set_aside(folder: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use muster_judge::capacity::{Next, Search, SearchEnd, SearchSpec};
+    use muster_judge::capacity::{Interval, JointSearch, SearchEnd, SearchSpec, Turn};
     use muster_model::Micros;
-    use muster_report::{Step, outcome_of};
-    use muster_result::{end_after, sha256};
-    use serde_json::json;
+    use muster_report::{OutcomeOfSet, Step, outcome_of};
+    use muster_result::{sha256, standing_after};
+    use serde_json::{Value, json};
 
     use super::*;
 
-    const CAPACITY: f64 = 2_000.0;
+    /// Sets of SLOs, and the rates up to which a target meets them; one set has no name.
+    const ONE: [(&str, f64); 1] = [("", 2_000.0)];
+    const TWO: [(&str, f64); 2] = [("gold", 1_000.0), ("silver", 2_000.0)];
 
     fn spec() -> SearchSpec {
         let (short, long) = SearchSpec::lengths(Micros::from_millis(250));
@@ -341,65 +343,92 @@ mod tests {
             width: 0.1,
             short,
             long,
-            budget: Micros::from_secs(600),
+            budget: Micros::from_secs(1_200),
         }
     }
 
-    /// A step that meets its one SLO, or breaks it.
-    fn figures(is_met: bool) -> Step {
+    fn begun(limits: &[(&str, f64)]) -> SearchBegun {
+        let named = limits.iter().filter(|(set, _)| !set.is_empty());
+        let mut begun = SearchBegun::new("plan".to_owned(), Dimension::Rate, spec());
+        begun.sets = named.map(|(set, _)| (*set).to_owned()).collect();
+        begun
+    }
+
+    /// A rule of a set that is met, or broken.
+    fn rule(set: &str, is_met: bool) -> Value {
         let time = |us| json!({ "us": us });
         let (result, consequence) = match is_met {
             true => ("pass", "none"),
             false => ("fail", "fails"),
         };
-        let rule = json!({
+        let sets: Vec<&str> = Some(set)
+            .filter(|set| !set.is_empty())
+            .into_iter()
+            .collect();
+        json!({
             "rule": "response p99", "scope": "run", "except": [], "kind": "slo", "named": true, "result": result,
-            "consequence": consequence, "observed": time(if is_met { 10 } else { 90 }), "lower": null,
+            "consequence": consequence, "observed": time(if is_met { 10 } else { 90 }), "lower": null, "sets": sets,
             "bound": time(50), "since_s": null, "evidence": "", "note": null, "reason": null, "remedy": null,
-        });
+        })
+    }
+
+    /// A step at a rate, judged by the one SLO of each set.
+    fn figures(rate: f64, limits: &[(&str, f64)]) -> Step {
+        let rules = limits.iter().map(|(set, limit)| rule(set, rate < *limit));
+        let rules = rules.map(|rule| serde_json::from_value(rule).expect("a rule"));
+        let result = match limits.iter().all(|(_, limit)| rate < *limit) {
+            true => "pass",
+            false => "fail",
+        };
         Step {
             result: serde_json::from_value(json!(result)).expect("a result"),
-            rules: vec![serde_json::from_value(rule).expect("a rule")],
+            rules: rules.collect(),
             ..Step::default()
         }
     }
 
-    /// A search of a target with a sharp limit, and its journal.
-    fn whole_search() -> (Vec<CapacityStep>, String) {
-        let mut search = Search::new(spec()).expect("a search");
-        let (mut steps, begun) = (
-            Vec::new(),
-            SearchBegun::new("plan".to_owned(), Dimension::Rate, spec()),
-        );
-        let mut journal = line(&begun).expect("JSON");
-        while let Next::Hold(step) = search.next() {
-            let figures = figures(step.rate < CAPACITY);
-            let outcome = outcome_of(figures.result);
+    /// A search of a target with a sharp limit for each set, and its journal.
+    fn whole_search(limits: &[(&str, f64)]) -> (Vec<CapacityStep>, String) {
+        let begun = begun(limits);
+        let mut search = JointSearch::new(&spec(), limits.len()).expect("a search");
+        let (mut steps, mut journal) = (Vec::new(), line(&begun).expect("JSON"));
+        while let Some(Turn { step, set }) = search.next() {
+            let figures = figures(step.rate, limits);
+            let name = |set: usize| begun.sets.get(set).cloned();
+            let outcome = |set| outcome_of(figures.result_by(name(set).as_deref()));
+            let others = search.open().filter(|other| *other != set);
+            let others = others.map(|other| OutcomeOfSet {
+                set: name(other).unwrap_or_default(),
+                outcome: outcome(other),
+                result_at_end: None,
+                margin: None,
+            });
             let held = CapacityStep {
                 number: steps.len() as u64 + 1,
                 session: 1,
                 load: step.rate,
                 hold: step.hold,
                 phase: step.phase,
-                outcome,
+                set: name(set),
+                outcome: outcome(set),
                 has_recovered: true,
                 took_s: step.hold.as_secs_f64() + 2.5,
                 result_at_end: None,
+                others: others.collect(),
                 sent_to: std::collections::BTreeMap::new(),
                 margin: None,
                 figures,
             };
-            search.record(&held.observed());
+            held.record_in(&begun.sets, &mut search);
             journal += &line(&held).expect("JSON");
             steps.push(held);
         }
-        assert!(matches!(search.next(), Next::End(SearchEnd::Found(_))));
         (steps, journal)
     }
 
     #[test]
     fn a_kill_after_or_amid_the_line_of_any_step_loses_no_whole_step() {
-        let (steps, journal) = whole_search();
+        let (steps, journal) = whole_search(&TWO);
         let ends: Vec<usize> = journal.match_indices('\n').map(|(at, _)| at + 1).collect();
         for (whole, end) in ends.iter().enumerate() {
             let next = ends.get(whole + 1).copied().unwrap_or(*end + 1);
@@ -413,12 +442,21 @@ mod tests {
 
     #[test]
     fn a_search_that_goes_on_ends_with_the_answer_of_the_whole() {
-        let (steps, _) = whole_search();
-        for held in 0..steps.len() {
-            assert_eq!(end_after(spec(), &steps[..held]).expect("a search"), None);
+        for limits in [&ONE[..], &TWO[..]] {
+            let (steps, _) = whole_search(limits);
+            let standings =
+                |held| standing_after(&begun(limits), &steps[..held]).expect("searches");
+            for held in 0..steps.len() {
+                assert!(standings(held).iter().any(|of| of.end.is_none()));
+            }
+            for (of, (_, limit)) in standings(steps.len()).iter().zip(limits) {
+                let Some(SearchEnd::Found(found)) = &of.end else {
+                    panic!("{of:?}");
+                };
+                let Interval { lower, upper, .. } = found.interval;
+                assert!(lower <= *limit && *limit <= upper, "{of:?}");
+            }
         }
-        let end = end_after(spec(), &steps).expect("a search");
-        assert!(matches!(end, Some(SearchEnd::Found(found)) if found.interval.lower <= CAPACITY));
     }
 
     #[test]
@@ -448,7 +486,7 @@ mod tests {
     /// A forger who turns a failure into a pass has to change all that it follows from.
     #[test]
     fn a_step_that_does_not_follow_from_its_figures_is_refused_with_its_line() {
-        let (_, journal) = whole_search();
+        let (_, journal) = whole_search(&ONE);
         let at = journal.lines().position(|line| line.contains("\"fails\""));
         let number = at.expect("a step that failed") + 1;
         let mut forged: Vec<String> = journal.lines().map(str::to_owned).collect();
@@ -478,8 +516,26 @@ mod tests {
     }
 
     #[test]
+    fn an_outcome_by_a_set_that_the_step_was_not_held_for_follows_from_the_rules_of_that_set() {
+        let (steps, journal) = whole_search(&TWO);
+        let differs =
+            |step: &&CapacityStep| step.others.iter().any(|by| by.outcome != step.outcome);
+        let step = steps.iter().find(differs).expect("the limits differ");
+        let forged = CapacityStep {
+            others: vec![OutcomeOfSet {
+                outcome: step.outcome,
+                ..step.others[0].clone()
+            }],
+            ..step.clone()
+        };
+        let [whole, forged] = [step, &forged].map(|step| line(step).expect("JSON"));
+        let refused = parse(&journal.replace(&whole, &forged)).unwrap_err();
+        assert!(refused.contains("its rules give"), "{refused}");
+    }
+
+    #[test]
     fn a_journal_that_an_earlier_run_left_otherwise_is_refused() {
-        let (_, journal) = whole_search();
+        let (_, journal) = whole_search(&ONE);
         let folder = tempfile::tempdir().expect("a folder");
         let (own, aside) = (folder.path().join(FILE), folder.path().join("run-1"));
         fs::create_dir(&aside).expect("a folder");
@@ -502,7 +558,7 @@ mod tests {
 
     #[test]
     fn a_journal_of_another_form_is_refused_by_name() {
-        let (_, journal) = whole_search();
+        let (_, journal) = whole_search(&ONE);
         let why = parse(&journal.replace("muster-search/1", "muster-search/9")).unwrap_err();
         assert!(why.contains("muster-search/9") && why.contains("muster-search/1"));
     }

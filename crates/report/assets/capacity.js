@@ -4,13 +4,20 @@ const TONES_OF_END = { found: "pass", "fails-at-first": "fail" };
 const TONES_OF_OUTCOME = { pass: "pass", fail: "fail", unclear: "invalid" };
 const COUNTS = { devices: "devices", payload: "bytes" };
 const load = (value) => report.find in COUNTS ? `${rate(Math.floor(value))} ${COUNTS[report.find]}` : `${rate(value)}/s`;
-const end = report.end || { end: "interrupted" };
-const interval = end.interval || report.known;
+/// The answer for each set of SLOs, the worst one first.
+const answers = [report, ...(report.others || [])];
+const endOf = (answer) => answer.end || { end: "interrupted" };
+const intervalOf = (answer) => endOf(answer).interval || answer.known;
+const toneOf = (answer) => (answer.refuted ? "invalid" : TONES_OF_END[endOf(answer).end] || "invalid");
 /// The latencies that a dimension of the load is about; the first one that a step has is drawn.
 const LEGS_OF = { commands: { command_loop: "command-loop" } };
 const legs = LEGS_OF[report.find] || { response: "response", end_to_end: "end-to-end" };
 const legOf = (step) => Object.keys(legs).map((key) => step.figures.latency[key]).find((leg) => leg);
-const firstFailing = report.steps.find((step) => step.number === report.first_failing);
+const firstFailingOf = (answer) => report.steps.find((step) => step.number === answer.first_failing);
+/// The rules of a step that a set of SLOs has.
+const rulesOf = (step, set) => step.figures.rules.filter((rule) => !set || !rule.sets || rule.sets.includes(set));
+/// The outcomes of a step: that by the set that it was held for first.
+const outcomesOf = (step) => [step, ...(step.others || [])];
 /// Percentiles of all due, as rules judge them.
 const dueOf = (step, name) => (legOf(step)?.all_due || legOf(step))?.[name];
 const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many || 0)) / step.figures.ledger.scheduled : null);
@@ -18,11 +25,12 @@ const share = (step, many) => (step.figures.ledger.scheduled > 0 ? (100 * (many 
 const unreplied = ({ figures: { commands } }) => (commands?.scheduled > 0 ? (100 * (commands.scheduled - commands.replied)) / commands.scheduled : null);
 
 function answer() {
-  const result = report.refuted ? "invalid" : TONES_OF_END[end.end] || "invalid";
-  const broken = firstFailing ? firstFailing.figures.rules.filter(isTargets) : [];
+  const result = toneOf(report);
+  const firstFailing = firstFailingOf(report);
+  const broken = firstFailing ? rulesOf(firstFailing, report.set).filter(isTargets) : [];
   const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)], ...generatorFacts()];
   return el("section", { class: `card verdict tone-${result}` },
-    el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, end.end.replaceAll("-", " "))), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, saidOfEnd()))),
+    el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, endOf(report).end.replaceAll("-", " "))), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, report.set ? `${report.set}: ` : null, saidOf(report)))),
     broken.length > 0 ? el("ul", { class: "reasons" }, el("li", {}, el("span", { class: "what" }, "first fails at"), el("span", { class: "seen" }, el("b", {}, load(firstFailing.load)), ` in step ${firstFailing.number}`)), broken.map(reason)) : null,
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
 }
@@ -34,11 +42,25 @@ function generatorFacts() {
   return [["generator's ceiling", `${rate(ceiling.rate)}/s`], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
 }
 
-function saidOfEnd() {
+/// A row a set of SLOs, the worst one first; nothing if the scenario names no sets.
+function answersOfSets() {
+  if (!report.set) return null;
+  const word = (answer) => endOf(answer).end.replaceAll("-", " ");
+  const rows = answers.map((answer) => {
+    const [interval, failing] = [intervalOf(answer), firstFailingOf(answer)];
+    return [answer.set, { text: isKnown(answer.certified) ? load(answer.certified) : DASH, n: true }, { text: interval ? `${load(interval.lower)} to ${load(interval.upper)}` : DASH, n: true },
+      failing ? el("div", {}, `${load(failing.load)} in step ${failing.number}`, brokenOf(rulesOf(failing, answer.set))) : DASH, el("div", {}, el("span", { class: `mark tone-${toneOf(answer)}` }, icon(toneOf(answer)), word(answer)), el("div", { class: "why" }, saidOf(answer)))];
+  });
+  return card("Answers", el("span", { class: "hint" }, "one for each set of SLOs, the worst one first"), table(["set", ["certified", "n"], ["interval", "n"], "first fails at", "end"], rows));
+}
+
+/// The end of a search in words.
+function saidOf(answer) {
+  const [end, interval] = [endOf(answer), intervalOf(answer)];
   const between = interval ? ` between ${load(interval.lower)} and ${load(interval.upper)}` : "";
   const soFar = between ? ` So far it lies${between}.` : "";
   const said = {
-    found: () => report.refuted ? `${load(interval.lower)} was found and is not certified: ${report.refuted}.` : `${load(report.certified)} certified: held three times and passed each time. 95 % interval: ${load(interval.lower)} to ${load(interval.upper)}.`,
+    found: () => answer.refuted ? `${load(interval.lower)} was found and is not certified: ${answer.refuted}.` : `${load(answer.certified)} certified: held three times and passed each time. 95 % interval: ${load(interval.lower)} to ${load(interval.upper)}.`,
     "fails-at-first": () => `The SLOs fail at the first step, ${load(end.rate)}. Try a lower one with --from.`,
     "at-least": () => `At least ${load(end.rate)}: the highest load passes. Try a higher one with --to, unless the generator is the bound.`,
     "not-recovered": () => `The target did not come to rest after ${load(end.rate)}.${soFar}`,
@@ -49,8 +71,11 @@ function saidOfEnd() {
   return said[end.end]();
 }
 
-/// The interval as a band, and its lower end, which is the knee if it was certified.
-function kneeBand(u) {
+/// The interval of each answer as a band, and its lower end, which is the knee if it was certified.
+const kneeBands = (u) => answers.forEach((answer, row) => kneeBand(u, answer, row));
+
+function kneeBand(u, answer, row) {
+  const interval = intervalOf(answer);
   if (!interval) return;
   const { ctx, bbox } = u;
   const ratio = uPlot.pxRatio;
@@ -64,22 +89,22 @@ function kneeBand(u) {
   ctx.font = `600 ${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
   ctx.textAlign = "right";
   ctx.textBaseline = "top";
-  const name = isKnown(report.certified) ? "knee" : "above";
-  ctx.fillText(`${name} ${load(interval.lower)}`, from - 4 * ratio, bbox.top + 4 * ratio);
+  const name = `${answer.set ? `${answer.set}: ` : ""}${isKnown(answer.certified) ? "knee" : "above"}`;
+  ctx.fillText(`${name} ${load(interval.lower)}`, from - 4 * ratio, bbox.top + (4 + 14 * row) * ratio);
   ctx.restore();
 }
 
 /// What SLOs on the drawn latency allow, each once.
 function latencyLimits(leg) {
   const rules = report.steps.flatMap((step) => step.figures.rules).filter((rule) => rule.kind === "slo" && rule.rule.startsWith(`${leg} p`) && isKnown(rule.bound?.us));
-  const labels = new Map(rules.map((rule) => [`SLO ${rule.rule.slice(leg.length + 1)} \u2264 ${tick(rule.bound.us)}`, rule.bound.us]));
+  const labels = new Map(rules.map((rule) => [`SLO ${[rule.rule.slice(leg.length + 1), ...(rule.sets || [])].join(" ")} \u2264 ${tick(rule.bound.us)}`, rule.bound.us]));
   return [...labels].map(([label, at]) => ({ at, label }));
 }
 
 /// A chart over the load; points of one load stand above each other.
 function curve(place, title, hint, options) {
   // Unclear steps show the generator's own delay.
-  const decided = report.steps.filter((step) => step.outcome !== "unclear");
+  const decided = report.steps.filter((step) => outcomesOf(step).some((by) => by.outcome !== "unclear"));
   const inOrder = (decided.length > 0 ? decided : [...report.steps]).sort((a, b) => a.load - b.load);
   const xs = inOrder.map((step) => step.load);
   const shown = options.lines.map((one) => ({ ...one, values: inOrder.map(one.of) })).filter((one) => one.values.some(isKnown));
@@ -105,14 +130,14 @@ function curve(place, title, hint, options) {
     scales: { x: { time: false, range: (u, low, high) => [Math.max(0, low - room), high + room] }, y: options.log ? { distr: 3, range: () => bounds } : { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
     axes: y,
     series: [{}, ...shown.map((one) => ({ ...line(one, false), points: { show: true, size: 6, fill: () => style(one.color) }, spanGaps: true }))],
-    hooks: { drawAxes: [kneeBand], ready: [followTouch], setCursor: [show], draw: [limitLines(options.limits || [])] },
+    hooks: { drawAxes: [kneeBands], ready: [followTouch], setCursor: [show], draw: [limitLines(options.limits || [])] },
   }, [xs, ...shown.map((one) => one.values)], host);
   charts.push({ chart, host });
 }
 
 function responseCurve() {
   if (report.steps.length === 0) return card("Response curve", null, el("p", { class: "hint" }, "No step was held."));
-  const place = card("Response curve", null, el("p", { class: "hint" }, "Each point is a step that passed or failed. Shaded: the interval that the capacity lies in. Drag to zoom, double-click to go back."));
+  const place = card("Response curve", null, el("p", { class: "hint" }, `Each point is a step that passed or failed. Shaded: the interval that the capacity lies in${report.set ? ", of each set of SLOs" : ""}. Drag to zoom, double-click to go back.`));
   page.append(place);
   const leg = legs[Object.keys(legs).find((key) => report.steps.some((step) => step.figures.latency[key]))] ?? Object.values(legs).at(-1);
   const percentile = (name, key, color, dash) => ({ name, color, dash, of: (step) => dueOf(step, key) });
@@ -131,10 +156,9 @@ function responseCurve() {
 
 function searchSteps() {
   const due = (step, name) => ({ text: headline(legOf(step), name).join("\u00a0"), n: true });
-  const broken = (step) => step.figures.rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${rule.rule} [${rule.scope}]: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
-  const mark = (step) => el("span", { class: `mark tone-${TONES_OF_OUTCOME[step.outcome]}` }, icon(TONES_OF_OUTCOME[step.outcome]), step.outcome);
+  const mark = ({ outcome, set }) => el("span", { class: `mark tone-${TONES_OF_OUTCOME[outcome]}` }, icon(TONES_OF_OUTCOME[outcome]), set ? `${set}: ${outcome}` : outcome);
   const rows = report.steps.map((step) => [String(step.number), step.phase.replace("-", " "), { text: load(step.load), n: true }, { text: seconds(step.figures.until_s - step.figures.from_s), n: true }, due(step, "p50_us"), due(step, "p99_us"),
-    n(step.figures.ledger.failed, step.figures.ledger.failed > 0), n(step.figures.ledger.lost, step.figures.ledger.lost > 0), el("div", {}, mark(step), broken(step))]);
+    n(step.figures.ledger.failed, step.figures.ledger.failed > 0), n(step.figures.ledger.lost, step.figures.ledger.lost > 0), el("div", {}, outcomesOf(step).map(mark), brokenOf(step.figures.rules))]);
   return card("Steps", el("span", { class: "hint" }, "percentiles are of all due"),
     table(["", "phase", ["load", "n"], ["held", "n"], ["p50", "n"], ["p99", "n"], ["failed", "n"], ["lost", "n"], "outcome"], rows));
 }
@@ -142,7 +166,7 @@ function searchSteps() {
 document.body.prepend(page);
 page.append(topBar());
 setTheme(preferredTheme(), false);
-for (const section of [answer, responseCurve, searchSteps, words, foot]) {
+for (const section of [answer, answersOfSets, responseCurve, searchSteps, words, foot]) {
   const made = section();
   if (made) page.append(made);
 }

@@ -1,6 +1,6 @@
 // The page of a certificate: the answer, the rules declared before the run, the evidence, and the files behind it.
 
-const stated = (rule) => report.verdict.rules.find((one) => one.rule === rule.rule && one.scope === rule.scope);
+const stated = (rule) => report.verdict.rules.find((one) => titleOf(one) === titleOf(rule));
 
 function certified() {
   const { result } = report.verdict;
@@ -13,7 +13,7 @@ function certified() {
 function declaredRules() {
   const row = (rule) => {
     const found = stated(rule);
-    return el("tr", {}, el("td", { class: "name" }, rule.rule), el("td", {}, rule.scope), el("td", {}, rule.named ? "named" : "default"), el("td", { class: "n" }, isKnown(rule.bound) ? allowed(rule) : DASH),
+    return el("tr", {}, el("td", { class: "name" }, rule.rule), el("td", {}, placeOf(rule) || "run"), el("td", {}, rule.named ? "named" : "default"), el("td", { class: "n" }, isKnown(rule.bound) ? allowed(rule) : DASH),
       el("td", { class: "n" }, found ? observed(found) || DASH : DASH), el("td", { class: found?.result === "fail" ? "bad" : "" }, found ? found.result : DASH), el("td", { class: "evidence why" }, found ? unbroken(found.evidence) : ""));
   };
   return card("Rules declared before the run, and the answer", null, el("div", { class: "scroll" }, el("table", {}, head(["rule", "scope", "by", ["allowed", "n"], ["observed", "n"], "result", "evidence"]), el("tbody", {}, report.declared.map(row)))));

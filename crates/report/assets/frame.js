@@ -43,11 +43,19 @@ const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lowe
 
 const bothTimes = (rule) => `between ${rule.lower.us === 0 ? 0 : figure(rule.lower)} and ${figure(rule.observed)}`;
 
+/// The scope of a rule with its sets of SLOs; empty for a rule on the whole run that all sets have.
+const placeOf = (rule) => [...(rule.scope === "run" ? [] : [rule.scope]), ...(rule.sets || [])].join(", ");
+
+const titleOf = (rule) => (placeOf(rule) ? `${rule.rule} [${placeOf(rule)}]` : rule.rule);
+
 function reason(rule) {
   const since = isKnown(rule.since_s) ? `, since ${clock(rule.since_s)}` : "";
   const seen = isBetween(rule) ? [el("b", {}, bothTimes(rule)), `, ${allowed(rule)}`] : rule.result === "not-evaluated" ? [el("b", {}, "not evaluated")] : [isKnown(rule.observed) ? el("b", {}, observed(rule)) : null, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""];
-  return el("li", {}, el("span", { class: "what" }, rule.rule, rule.scope === "run" ? null : el("span", { class: "why" }, ` ${rule.scope}`)), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
+  return el("li", {}, el("span", { class: "what" }, rule.rule, placeOf(rule) ? el("span", { class: "why" }, ` ${placeOf(rule)}`) : null), el("span", { class: "seen" }, seen, since), el("span", { class: "why" }, unbroken(rule.evidence)), rule.remedy ? el("span", { class: "why remedy" }, `Remedy: ${rule.remedy}`) : null);
 }
+
+/// A line for each of these rules that the target or the generator broke, or that was not evaluated.
+const brokenOf = (rules) => rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${titleOf(rule)}: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
 
 /// Whether messages without an end are among all due: then these decide, with the unanswered at their lower bound.
 const hasMissing = (one) => one?.censored > 0 && Boolean(one.all_due);

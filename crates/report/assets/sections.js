@@ -158,7 +158,7 @@ function ruleRow(rule) {
   const bad = rule.result === "fail" ? "n bad" : "n";
   return el("tr", {},
     el("td", { class: rule.result === "not-evaluated" ? "wide long" : "wide" }, el("span", { class: `mark tone-${tone(result)}` }, icon(result), term(rule.result.replace("-", " ")))),
-    el("td", { class: "name" }, term(rule.rule), rule.scope === "run" ? null : el("div", { class: "why" }, rule.scope), rule.except.length > 0 ? el("div", { class: "why" }, `without ${rule.except.join(", ")}`) : null),
+    el("td", { class: "name" }, term(rule.rule), placeOf(rule) ? el("div", { class: "why" }, placeOf(rule)) : null, rule.except.length > 0 ? el("div", { class: "why" }, `without ${rule.except.join(", ")}`) : null),
     el("td", { class: bad }, isKnown(rule.observed) ? observed(rule) : ""),
     el("td", { class: "n wide", "data-name": "" }, isKnown(rule.bound) ? allowed(rule) : ""),
     isKnown(rule.since_s) ? el("td", { class: "n wide", "data-name": "since" }, clock(rule.since_s)) : el("td", { class: "n" }),
@@ -218,14 +218,12 @@ function stepTable() {
   const due = (leg, p) => ({ text: leg ? headline(leg, p).join("\u00a0") : DASH, n: true });
   const stated = (step) => (step.is_hold ? rate(step.rate) : `${rate(step.rate)} \u2192 ${rate(step.rate_until)}`);
   const shown = ["response p50", "response p99", "end-to-end p99"];
-  const label = (rule) => (rule.scope === "run" ? rule.rule : `${rule.rule} [${rule.scope}]`);
-  const isFurther = (rule) => rule.kind === "slo" && isKnown(rule.bound) && isKnown(rule.bound.us) && !shown.includes(label(rule));
-  const further = [...new Set(all.flatMap((step) => step.rules.filter(isFurther).map(label)))];
-  const named = (step) => further.map((name) => step.rules.find((rule) => isFurther(rule) && label(rule) === name)).map((rule) => ({ text: rule && isKnown(rule.observed) ? observed(rule) : DASH, n: true }));
-  const broken = (step) => step.rules.filter((rule) => isOwn(rule) || isTargets(rule)).map((rule) => el("div", { class: "why" }, `${rule.rule} [${rule.scope}]: `, isBetween(rule) ? bothTimes(rule) : isKnown(rule.observed) ? observed(rule) : rule.evidence, isKnown(rule.bound) ? `, ${allowed(rule)}` : ""));
+  const isFurther = (rule) => rule.kind === "slo" && isKnown(rule.bound) && isKnown(rule.bound.us) && !shown.includes(titleOf(rule));
+  const further = [...new Set(all.flatMap((step) => step.rules.filter(isFurther).map(titleOf)))];
+  const named = (step) => further.map((name) => step.rules.find((rule) => isFurther(rule) && titleOf(rule) === name)).map((rule) => ({ text: rule && isKnown(rule.observed) ? observed(rule) : DASH, n: true }));
   const mark = (step) => el("span", { class: `mark tone-${tone(step.result)}` }, icon(step.result || "none"), step.result || "not judged");
   const rows = all.map((step) => [String(step.step), `${clock(step.from_s)}\u2013${clock(step.until_s)}`, { text: stated(step), n: true }, { text: rate(step.rates.issued), n: true }, due(step.latency.response, "p50_us"), due(step.latency.response, "p99_us"), due(step.latency.end_to_end, "p99_us"), ...named(step),
-    n(step.ledger.failed, step.ledger.failed > 0), n(step.ledger.lost, step.ledger.lost > 0), el("div", {}, mark(step), broken(step))]);
+    n(step.ledger.failed, step.ledger.failed > 0), n(step.ledger.lost, step.ledger.lost > 0), el("div", {}, mark(step), brokenOf(step.rules))]);
   return card("Steps", el("span", { class: "hint" }, "a message belongs to the step in which it was due; percentiles are of all due"),
     table(["", "", ["stated /s", "n"], ["issued /s", "n"], ["response p50", "n"], ["response p99", "n"], ["end-to-end p99", "n"], ...further.map((name) => [name, "n"]), ["failed", "n"], ["lost", "n"], "result"], rows));
 }

@@ -18,7 +18,7 @@ use crate::text::reason;
 use crate::{Consequence, Report, RunResult};
 pub use ceiling::CapacityCeiling;
 use obstacle::Obstacle;
-pub use step::CapacityStep;
+pub use step::{CapacityStep, OutcomeOfSet};
 
 /// The name and version of the form of `capacity.json`.
 pub const CAPACITY_SCHEMA: &str = "muster-capacity/1";
@@ -42,7 +42,25 @@ pub struct CapacityReport {
     pub limits: SearchSpec,
     /// Number of runs that the search took: it may go on after its process has ended.
     pub sessions: u64,
-    /// The end of the search; null if it was interrupted.
+    /// The answer for the worst set of SLOs.
+    #[serde(flatten)]
+    pub own: SetAnswer,
+    /// The generator's own ceiling; null if it was not measured.
+    pub generator: Option<CapacityCeiling>,
+    /// The answers for the other sets of SLOs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<SetAnswer>,
+    /// Every step, in order.
+    pub steps: Vec<CapacityStep>,
+}
+
+/// The answer for one set of SLOs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SetAnswer {
+    /// Name of the set; left out if the scenario names no sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// The end of its search; null if it was interrupted.
     pub end: Option<SearchEnd>,
     /// Interval that the steps leave; null in the ramp.
     pub known: Option<Interval>,
@@ -52,10 +70,6 @@ pub struct CapacityReport {
     pub refuted: Option<String>,
     /// Number of the failing step with the lowest load at or above the lower end of the interval; null if none failed.
     pub first_failing: Option<u64>,
-    /// The generator's own ceiling; null if it was not measured.
-    pub generator: Option<CapacityCeiling>,
-    /// Every step, in order.
-    pub steps: Vec<CapacityStep>,
 }
 
 impl CapacityReport {
@@ -66,16 +80,61 @@ impl CapacityReport {
         self.concluded_by(report.verdict.has_residue())
     }
 
+    /// One answer with those for all sets of SLOs, the worst one first. `steps` are those of all sets. None without an
+    /// answer.
+    pub fn joined(mut answers: Vec<Self>, steps: Vec<CapacityStep>) -> Option<Self> {
+        let share = |answer: &Self| answer.generator.as_ref()?.share;
+        let share = answers.iter().filter_map(share).reduce(f64::max);
+        let is_worse = |a: &Self, b: &Self| {
+            let [of_a, of_b] = [a, b].map(|answer| answer.outcome().exit_code());
+            of_a > of_b || of_a == of_b && a.own.certified < b.own.certified
+        };
+        let all = 0..answers.len();
+        let worst = all.reduce(|worst, at| match is_worse(&answers[at], &answers[worst]) {
+            true => at,
+            false => worst,
+        })?;
+        let mut worst = answers.remove(worst);
+        if let Some(generator) = &mut worst.generator {
+            generator.share = share;
+        }
+        Some(Self {
+            others: answers.into_iter().map(|answer| answer.own).collect(),
+            steps,
+            ..worst
+        })
+    }
+
+    /// The answer for each set of SLOs with the steps that counted for it, the worst one first; the answer itself without
+    /// sets.
+    pub fn by_set(&self) -> Vec<Self> {
+        let of_set = |own: &SetAnswer| {
+            let steps = self.steps.iter();
+            let steps = steps.filter_map(|step| match &own.set {
+                Some(set) => step.of_set(set),
+                None => Some(step.clone()),
+            });
+            Self {
+                own: own.clone(),
+                others: Vec::new(),
+                steps: steps.collect(),
+                ..self.clone()
+            }
+        };
+        let all = std::iter::once(&self.own).chain(&self.others);
+        all.map(of_set).collect()
+    }
+
     fn concluded_by(mut self, has_residue: bool) -> Self {
-        self.first_failing = self.lowest_failure();
-        let Some(SearchEnd::Found(found)) = &self.end else {
+        self.own.first_failing = self.lowest_failure();
+        let Some(SearchEnd::Found(found)) = &self.own.end else {
             return self;
         };
         let is_confirming =
             |step: &&CapacityStep| matches!(step.phase, Phase::ConfirmLower | Phase::ConfirmUpper);
         let mut differing = self.steps.iter().filter(is_confirming);
         let differing = differing.find(|step| step.outcome != Outcome::Unclear && step.differs());
-        self.refuted = match (differing, has_residue) {
+        self.own.refuted = match (differing, has_residue) {
             (Some(step), _) => Some(format!(
                 "the closed ledger judges step {}, which confirmed it, otherwise",
                 step.number
@@ -83,20 +142,25 @@ impl CapacityReport {
             (None, true) => Some("the ledger of the run has a residue".to_owned()),
             (None, false) => None,
         };
-        if self.refuted.is_none() {
-            self.certified = Some(found.interval.lower);
+        if self.own.refuted.is_none() {
+            self.own.certified = Some(found.interval.lower);
         }
         if let Some(generator) = &mut self.generator {
-            generator.share = self.certified.map(|load| generator.share_of(load));
+            generator.share = self.own.certified.map(|load| generator.share_of(load));
         }
         self
     }
 
     /// Number of the step that first held the lowest rate with a decided failure, as the search has it.
     fn lowest_failure(&self) -> Option<u64> {
-        let mut search = Search::new(self.limits.clone()).ok()?;
-        CapacityStep::replay(&self.steps, &mut search);
-        let lowest = search.first_failing()?;
+        let lowest = match &self.own.end {
+            Some(SearchEnd::Found(found)) => found.first_failing,
+            Some(_) | None => {
+                let mut search = Search::new(self.limits.clone()).ok()?;
+                CapacityStep::replay(&self.steps, &mut search);
+                search.first_failing()?
+            }
+        };
         let fails = |step: &&CapacityStep| step.outcome == Outcome::Fail && step.load == lowest;
         self.steps.iter().find(fails).map(|step| step.number)
     }
@@ -123,39 +187,48 @@ impl CapacityReport {
 
     /// The address without load for which the search stopped; none if it did not.
     pub fn idle(&self) -> Option<&str> {
-        let last = self.steps.last().filter(|_| self.end.is_none())?;
+        let last = self.steps.last().filter(|_| self.own.end.is_none())?;
         last.idle()
     }
 
     /// The first failing step.
     fn failing(&self) -> Option<&CapacityStep> {
-        let number = self.first_failing?;
+        let number = self.own.first_failing?;
         self.steps.iter().find(|step| step.number == number)
     }
 
-    /// The word for the result, which stands first.
-    pub fn result(&self) -> &'static str {
-        match self.end {
-            _ if self.refuted.is_some() => "INVALID",
-            Some(SearchEnd::Found(_)) => "CAPACITY",
-            Some(SearchEnd::FailsAtFirst { .. }) => "FAIL",
+    /// The result: a pass with a certified capacity, a fail if the SLOs fail at the first load, else invalid.
+    pub const fn outcome(&self) -> RunResult {
+        match self.own.end {
+            _ if self.own.refuted.is_some() => RunResult::Invalid,
+            Some(SearchEnd::Found(_)) => RunResult::Pass,
+            Some(SearchEnd::FailsAtFirst { .. }) => RunResult::Fail,
             Some(
                 SearchEnd::AtLeast { .. }
                 | SearchEnd::NotRecovered { .. }
                 | SearchEnd::NothingClear { .. }
                 | SearchEnd::OutOfBudget { .. },
             )
-            | None => "INVALID",
+            | None => RunResult::Invalid,
+        }
+    }
+
+    /// The word for the result, which stands first.
+    pub const fn result(&self) -> &'static str {
+        match self.outcome() {
+            RunResult::Pass => "CAPACITY",
+            RunResult::Fail => "FAIL",
+            RunResult::Invalid | RunResult::None | RunResult::Part => "INVALID",
         }
     }
 
     /// The end of the search in one sentence, with the remedy.
     pub fn end_in_words(&self) -> String {
         let load = |load: f64| self.find.in_words(load);
-        match &self.end {
+        match &self.own.end {
             Some(SearchEnd::Found(found)) => {
                 let [lower, upper] = [found.interval.lower, found.interval.upper].map(load);
-                match &self.refuted {
+                match &self.own.refuted {
                     Some(why) => format!(
                         "{lower} was found and is not certified: {why}; see the rules in result.json, and search again"
                     ),
@@ -218,7 +291,7 @@ impl CapacityReport {
 
     /// The reason in words for which the search stopped without an end.
     fn stop_in_words(&self) -> String {
-        let known = self.known_in_words(self.known.as_ref());
+        let known = self.known_in_words(self.own.known.as_ref());
         match self.idle() {
             Some(address) => format!(
                 "{address} received no load{known}; look at that instance, or give the fleet more devices"
@@ -236,38 +309,8 @@ impl CapacityReport {
 
     /// The answer for a terminal: the result, what broke, and the evidence.
     pub fn text(&self) -> String {
-        let mut text = format!(
-            "{}  {}  {}\n",
-            self.result(),
-            self.name,
-            self.end_in_words()
-        );
-        if let Some(step) = self.failing() {
-            let load = self.find.in_words(step.load);
-            let _ = writeln!(text, "  first fails at {load} (step {}):", step.number);
-            let fails = |rule: &&crate::Rule| rule.consequence == Consequence::Fails;
-            for rule in step.figures.rules.iter().filter(fails) {
-                let _ = writeln!(text, "    {}", reason(rule));
-            }
-        }
-        let confirming = |phase| {
-            let steps = self.steps.iter().filter(move |step| step.phase == phase);
-            steps.rev().map(|step| (step.number, step.outcome))
-        };
-        if let Some(SearchEnd::Found(_)) = self.end {
-            let passed = confirming(Phase::ConfirmLower).filter(|it| it.1 == Outcome::Pass);
-            let mut passed: Vec<String> = passed.take(3).map(|it| it.0.to_string()).collect();
-            passed.reverse();
-            let failed = confirming(Phase::ConfirmUpper).find(|it| it.1 != Outcome::Pass);
-            let failed = failed.map_or(String::new(), |it| {
-                format!("; its upper end fails in step {}", it.0)
-            });
-            let passed = passed.join(", ");
-            let _ = writeln!(
-                text,
-                "  evidence: its lower end passes in steps {passed}{failed}"
-            );
-        }
+        let answers = self.by_set();
+        let mut text: String = answers.iter().map(Self::answer_in_words).collect();
         text += &self
             .generator
             .as_ref()
@@ -296,6 +339,45 @@ impl CapacityReport {
         text
     }
 
+    /// The answer for one set of SLOs in lines: the result, what broke, and the evidence.
+    fn answer_in_words(&self) -> String {
+        let set = self.own.set.as_ref();
+        let set = set.map_or(String::new(), |set| format!(" [{set}]"));
+        let mut text = format!(
+            "{}  {}{set}  {}\n",
+            self.result(),
+            self.name,
+            self.end_in_words()
+        );
+        if let Some(step) = self.failing() {
+            let load = self.find.in_words(step.load);
+            let _ = writeln!(text, "  first fails at {load} (step {}):", step.number);
+            let fails = |rule: &&crate::Rule| rule.consequence == Consequence::Fails;
+            for rule in step.figures.rules.iter().filter(fails) {
+                let _ = writeln!(text, "    {}", reason(rule));
+            }
+        }
+        let confirming = |phase| {
+            let steps = self.steps.iter().filter(move |step| step.phase == phase);
+            steps.rev().map(|step| (step.number, step.outcome))
+        };
+        if let Some(SearchEnd::Found(_)) = self.own.end {
+            let passed = confirming(Phase::ConfirmLower).filter(|it| it.1 == Outcome::Pass);
+            let mut passed: Vec<String> = passed.take(3).map(|it| it.0.to_string()).collect();
+            passed.reverse();
+            let failed = confirming(Phase::ConfirmUpper).find(|it| it.1 != Outcome::Pass);
+            let failed = failed.map_or(String::new(), |it| {
+                format!("; its upper end fails in step {}", it.0)
+            });
+            let passed = passed.join(", ");
+            let _ = writeln!(
+                text,
+                "  evidence: its lower end passes in steps {passed}{failed}"
+            );
+        }
+        text
+    }
+
     /// The number of steps that the closed ledger judges otherwise, in a line.
     fn differing_in_words(&self) -> String {
         match self.steps.iter().filter(|step| step.differs()).count() {
@@ -315,7 +397,7 @@ impl CapacityReport {
                 ("session", step.session.to_string()),
                 ("load", step.load.to_string()),
                 ("phase", word(&step.phase)),
-                ("outcome", word(&step.outcome)),
+                ("outcome", step.outcomes_in_words()),
                 ("has_recovered", step.has_recovered.to_string()),
                 ("took_s", step.took_s.to_string()),
             ];

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use muster_judge::SetNames;
 use muster_measure::{Ledger, Rates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,6 +63,9 @@ pub struct DeclaredRule {
     pub rule: String,
     /// Scope of the rule.
     pub scope: String,
+    /// The sets of SLOs that it belongs to; left out if it belongs to all.
+    #[serde(default, skip_serializing_if = "SetNames::is_all")]
+    pub sets: SetNames,
     /// The kind of rule.
     pub kind: RuleKind,
     /// True if the scenario names it, false for a default.
@@ -107,6 +111,7 @@ impl Certificate {
         let declared = report.verdict.rules.iter().map(|rule| DeclaredRule {
             rule: rule.rule.clone(),
             scope: rule.scope.clone(),
+            sets: rule.sets.clone(),
             kind: rule.kind,
             named: rule.named,
             bound: rule.bound,

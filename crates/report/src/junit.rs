@@ -177,10 +177,13 @@ impl Case {
             format!("observed {both}, allowed: {allowed}; ")
         });
         Self {
-            name: format!("{} [{}]", rule.rule, rule.scope),
+            name: rule.title(),
             end,
             message: format!("observed {observed}, allowed: {allowed}{detail}"),
-            text: both + &rule.evidence + &line("note", &rule.note) + &line("remedy", &rule.remedy),
+            text: both
+                + &rule.evidence
+                + &line("note", &rule.note)
+                + &line("remedy", &rule.invalid.remedy),
         }
     }
 

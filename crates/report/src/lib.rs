@@ -41,7 +41,10 @@ mod verdict;
 mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
-pub use capacity::{CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, outcome_of};
+pub use capacity::{
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, OutcomeOfSet, SetAnswer,
+    outcome_of,
+};
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,
 };
@@ -70,5 +73,5 @@ pub use sap::{SapDevice, SapFigures, SapVerdict, sap};
 pub use steps::{Step, StepCommands, steps_csv};
 pub use text::text;
 pub use unfinished::Unfinished;
-pub use verdict::{Figure, Rule, RuleCounts, RuleResult, SwitchedOff, Verdict};
+pub use verdict::{Figure, InvalidReason, Rule, RuleCounts, RuleResult, SwitchedOff, Verdict};
 pub use window::{Heat, MAX_WINDOWS, PercentileSpans, Window, WindowHealth};

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::result::indented;
-use crate::{Figure, Report, RunResult};
+use crate::{Figure, Report, Rule, RunResult};
 
 /// The name and version of the form of `repeat.json`.
 pub const REPEAT_SCHEMA: &str = "muster-repeat/1";
@@ -115,10 +115,7 @@ impl RepeatedRun {
             run: Some(report.run.clone()),
             result: verdict.result,
             would_be: verdict.would_be,
-            reasons: verdict
-                .reasons()
-                .map(|rule| format!("{} [{}]", rule.rule, rule.scope))
-                .collect(),
+            reasons: verdict.reasons().map(Rule::title).collect(),
             figures,
         }
     }

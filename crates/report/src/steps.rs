@@ -73,6 +73,26 @@ impl Step {
         })
     }
 
+    /// The step judged by one set of SLOs.
+    #[must_use]
+    pub fn of_set(&self, set: &str) -> Self {
+        let rules = self.rules.iter().filter(|rule| rule.sets.contain(set));
+        let mut own = Self {
+            rules: rules.cloned().collect(),
+            ..self.clone()
+        };
+        own.result = self.result.and_then(|_| own.result_by_rules());
+        own
+    }
+
+    /// The result by one set of SLOs; by all of them without a name.
+    pub fn result_by(&self, set: Option<&str>) -> Option<RunResult> {
+        match set {
+            Some(set) => self.of_set(set).result,
+            None => self.result,
+        }
+    }
+
     /// The rules on percentiles that a table with columns for `shown`, rules of the whole run, lacks.
     pub(crate) fn percentiles_besides<'a>(
         &'a self,
@@ -144,10 +164,7 @@ fn cells(step: &Step) -> Cells {
     let all_due = response.and_then(|leg| leg.all_due).unwrap_or_default();
     let end_to_end = step.latency.end_to_end.as_ref();
     let end_to_end = end_to_end.and_then(|leg| leg.all_due).unwrap_or_default();
-    let broken: Vec<String> = step
-        .broken()
-        .map(|rule| format!("{} [{}]", rule.rule, rule.scope))
-        .collect();
+    let broken: Vec<String> = step.broken().map(Rule::title).collect();
     vec![
         ("step", step.step.to_string()),
         ("from_s", step.from_s.to_string()),

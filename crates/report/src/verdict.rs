@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use muster_judge::{Consequence, LinkCause, RuleKind, RunResult, UnknownDelivery, Warning};
+use muster_judge::{
+    Consequence, LinkCause, RuleKind, RunResult, SetNames, UnknownDelivery, Warning,
+};
 use muster_measure::Cell;
 use muster_model::{Micros, Promise, figure};
 use serde::ser::SerializeStruct as _;
@@ -126,7 +128,10 @@ impl Verdict {
     /// Remedies for an invalid run, in the order of its reasons, each once.
     pub fn remedies(&self) -> Vec<&str> {
         let mut remedies: Vec<&str> = Vec::new();
-        for remedy in self.reasons().filter_map(|rule| rule.remedy.as_deref()) {
+        for remedy in self
+            .reasons()
+            .filter_map(|rule| rule.invalid.remedy.as_deref())
+        {
             if !remedies.contains(&remedy) {
                 remedies.push(remedy);
             }
@@ -233,6 +238,9 @@ pub struct Rule {
     pub scope: String,
     /// Fleets and streams that have a rule of the same name, or `any`, and are left out here.
     pub except: Vec<String>,
+    /// The sets of SLOs that it belongs to; left out if it belongs to all.
+    #[serde(default, skip_serializing_if = "SetNames::is_all")]
+    pub sets: SetNames,
     /// The kind of rule; it decides what a failure means.
     pub kind: RuleKind,
     /// True if the scenario names it, false for a default.
@@ -253,6 +261,14 @@ pub struct Rule {
     pub evidence: String,
     /// A caveat.
     pub note: Option<String>,
+    /// Reason why the rule makes the run invalid, and its remedy.
+    #[serde(flatten)]
+    pub invalid: InvalidReason,
+}
+
+/// Reason for an invalid run, and its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct InvalidReason {
     /// Reason why the rule makes the run invalid: a section of `invalid.md`; else null.
     pub reason: Option<String>,
     /// Remedy for the reason; null without one.
@@ -263,6 +279,11 @@ pub struct Rule {
 const AT_LEAST: [&str; 2] = ["connected", "queries-with-command"];
 
 impl Rule {
+    /// The rule with its scope and sets: `response p99 [run]`, or `response p99 [gold]`.
+    pub(crate) fn title(&self) -> String {
+        format!("{} [{}]", self.rule, self.sets.place(&self.scope))
+    }
+
     /// Observed figure, in words that differ from those of the bound where the two differ.
     pub fn seen(&self) -> Option<String> {
         let observed = figure::Figure::from(self.observed?);
@@ -416,6 +437,7 @@ pub(crate) mod tests {
             rule: name.to_owned(),
             scope: "run".to_owned(),
             except: Vec::new(),
+            sets: SetNames::default(),
             kind: RuleKind::Slo,
             named: true,
             result,
@@ -426,8 +448,7 @@ pub(crate) mod tests {
             since_s: None,
             evidence: String::new(),
             note: None,
-            reason: None,
-            remedy: None,
+            invalid: InvalidReason::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use muster_judge::{
     Consequence, Figure as Judged, GeneratorHealth, Incident, IncidentKind, RuleKind, RuleOutcome,
-    RunResult, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, Warning, WarningKind,
+    RunResult, SetNames, ThreadHealth, ThreadRole, ThreadWindow, Unevaluated, Warning, WarningKind,
 };
 use muster_measure::{
     Account, Bounds, Calendar, Closing, Cold, FleetTrack, Identity, PublishedPlan, Recorder,
@@ -189,6 +189,7 @@ fn verdict() -> muster_judge::Verdict {
         rule: rule.to_owned(),
         scope: "run".to_owned(),
         except: Vec::new(),
+        sets: SetNames::default(),
         named: false,
         outcome,
         consequence: Consequence::None,
@@ -356,8 +357,8 @@ fn a_reason_for_an_invalid_run_comes_with_its_remedy_and_section() {
     let rule = &mut verdict.rules[0];
     rule.reason = Some(muster_judge::Reason::Shape);
     let rule = muster_report::Rule::from(&*rule);
-    assert_eq!(rule.reason.as_deref(), Some("shape"));
-    let remedy = rule.remedy.expect("each reason has one");
+    assert_eq!(rule.invalid.reason.as_deref(), Some("shape"));
+    let remedy = rule.invalid.remedy.expect("each reason has one");
     assert!(remedy.ends_with("(docs/invalid.md#shape)"), "{remedy}");
 }
 

@@ -7,16 +7,21 @@ use anyhow::{Result, anyhow, bail};
 use muster_conduct::{
     Delivery, PlanCalendar, ProcessSample, Standing, Steer, recorder_plan, schedules, timetable,
 };
-use muster_judge::capacity::{Interval, Next, Outcome, Search, SearchEnd, SearchSpec, Step};
+use muster_judge::capacity::{Interval, JointSearch, Outcome, SearchSpec, Step, Turn};
 use muster_load::{AddedHold, StreamSchedule};
 use muster_measure::{RecorderPlan, Timeline, WindowDelta};
 use muster_model::{Dimension, Micros, RunId, figure};
 use muster_plan::Plan;
-use muster_report::{CapacityCeiling, CapacityStep};
+use muster_report::{CapacityCeiling, CapacityStep, OutcomeOfSet};
 use serde::{Deserialize, Serialize};
 
 use crate::live::HealthLog;
-use crate::so_far::{SoFar, margin_so_far, steps_so_far};
+use crate::so_far::{BySet, SoFar, margins_so_far, steps_so_far};
+
+mod standing;
+
+pub use standing::{SetStanding, standing_after};
+use standing::{searched, standings};
 
 /// Time between the order of a hold and its begin, so that every thread knows of it before.
 const LEAD: Micros = Micros::from_millis(300);
@@ -46,6 +51,8 @@ pub struct SearchBegun {
     pub plan: String,
     /// The dimension of the load.
     pub find: Dimension,
+    /// Names of the sets of SLOs, each with its search; none if the scenario names no sets.
+    pub sets: Vec<String>,
     /// Subject and limits.
     pub spec: SearchSpec,
     /// The generator's own ceiling; none if it was not measured.
@@ -55,12 +62,13 @@ pub struct SearchBegun {
 }
 
 impl SearchBegun {
-    /// A search without a measured ceiling.
+    /// A search by one set of SLOs, without a measured ceiling.
     pub fn new(plan: String, find: Dimension, spec: SearchSpec) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             plan,
             find,
+            sets: Vec::new(),
             spec,
             ceiling: None,
             needs_each_address: false,
@@ -96,7 +104,7 @@ pub struct Judgement {
 /// A search under way, with all that it needs to judge a step.
 #[derive(Debug)]
 pub struct CapacitySearch {
-    search: Search,
+    search: JointSearch,
     plan: Plan,
     schedules: Vec<Arc<StreamSchedule>>,
     recorder: RecorderPlan,
@@ -115,7 +123,6 @@ pub struct CapacitySearch {
     judgement: Option<Judgement>,
     /// Number of this run among those of the search.
     session: u64,
-    end: Option<SearchEnd>,
 }
 
 /// State of a search between two orders.
@@ -124,17 +131,17 @@ enum Doing {
     /// Nothing: the next step is to be decided on.
     Deciding,
     /// The devices of a step connect, and others leave, since this instant.
-    Connecting(Step, Micros),
+    Connecting(Turn, Micros),
     /// A step goes on.
     Holding(Holding),
-    /// Nothing more: an instance stays without load.
+    /// Nothing more: the search is over, or an instance stays without load.
     Stopped,
 }
 
 /// The step that goes on.
 #[derive(Debug, Clone, Copy)]
 struct Holding {
-    step: Step,
+    turn: Turn,
     from: Micros,
     until: Micros,
 }
@@ -148,7 +155,7 @@ impl CapacitySearch {
     pub fn new(begun: &SearchBegun, plan: Plan, earlier: Vec<CapacityStep>) -> Result<Self> {
         let find = begun.find;
         let schedules = schedules(&plan).map_err(|error| anyhow!("make a schedule: {error}"))?;
-        let mut search = searched(begun.spec.clone(), &earlier)?;
+        let mut search = searched(begun, &earlier)?;
         if !earlier.is_empty() {
             // The target was idle meanwhile.
             search.cool();
@@ -168,7 +175,6 @@ impl CapacitySearch {
             session: earlier.last().map_or(1, |last| last.session + 1),
             held: earlier,
             judgement: None,
-            end: None,
         })
     }
 
@@ -187,13 +193,10 @@ impl CapacitySearch {
     /// # Errors
     /// If a step cannot be judged.
     pub fn turn(&mut self, standing: &Standing, delivery: &Delivery) -> Result<Option<Steer>> {
-        if self.end.is_some() {
-            return Ok(None);
-        }
         match self.doing {
             Doing::Deciding => self.next(standing).map(Some),
-            Doing::Connecting(step, since) if self.are_there(standing, since) => {
-                self.hold(step, standing).map(Some)
+            Doing::Connecting(turn, since) if self.are_there(standing, since) => {
+                self.hold(turn, standing).map(Some)
             }
             Doing::Connecting(..) | Doing::Stopped => Ok(None),
             Doing::Holding(holding) => {
@@ -229,9 +232,10 @@ impl CapacitySearch {
         judgement: Judgement,
     ) -> Result<()> {
         let number = self.held.len() + 1;
-        let Next::Hold(step) = self.search.next() else {
+        let Some(turn) = self.search.next() else {
             bail!("the windows hold step {number}, before which the search is over");
         };
+        let step = turn.step;
         let is_wanted = hold.factor.to_bits() == self.factor(step).to_bits()
             && hold.until - hold.from == whole_seconds(step.hold);
         if !is_wanted {
@@ -245,7 +249,7 @@ impl CapacitySearch {
         }
         self.add(hold, step)?;
         let holding = Holding {
-            step,
+            turn,
             from: timeline.origin + hold.from,
             until: timeline.origin + hold.until,
         };
@@ -272,14 +276,15 @@ impl CapacitySearch {
         self.session
     }
 
-    /// The interval that the steps so far leave; none in the ramp.
-    pub fn known(&self) -> Option<Interval> {
-        self.search.known()
+    /// Standings of the searches for each set of SLOs, in the order of the scenario.
+    pub fn standings(&self) -> Vec<SetStanding> {
+        standings(&self.begun, &self.search)
     }
 
-    /// The answer; none while the search goes on.
-    pub fn end(&self) -> Option<&SearchEnd> {
-        self.end.as_ref()
+    /// The interval that the steps so far leave by the set of SLOs that a step was held for; none in the ramp.
+    pub fn known_after(&self, step: &CapacityStep) -> Option<Interval> {
+        let mut all = self.standings().into_iter();
+        all.find(|standing| standing.set == step.set)?.known
     }
 
     fn next(&mut self, standing: &Standing) -> Result<Steer> {
@@ -287,19 +292,16 @@ impl CapacitySearch {
             self.doing = Doing::Stopped;
             return Ok(Steer::End);
         }
-        let step = match self.search.next() {
-            Next::Hold(step) => step,
-            Next::End(end) => {
-                self.end = Some(end);
-                return Ok(Steer::End);
-            }
+        let Some(turn) = self.search.next() else {
+            self.doing = Doing::Stopped;
+            return Ok(Steer::End);
         };
         self.spent_until.get_or_insert(standing.now);
         if self.begun.find != Dimension::Devices {
-            return self.hold(step, standing);
+            return self.hold(turn, standing);
         }
-        self.doing = Doing::Connecting(step, standing.now);
-        Ok(Steer::Activate(self.factor(step)))
+        self.doing = Doing::Connecting(turn, standing.now);
+        Ok(Steer::Activate(self.factor(turn.step)))
     }
 
     /// A step as a multiple of the stated load.
@@ -317,7 +319,8 @@ impl CapacitySearch {
     }
 
     /// Orders a step.
-    fn hold(&mut self, step: Step, standing: &Standing) -> Result<Steer> {
+    fn hold(&mut self, turn: Turn, standing: &Standing) -> Result<Steer> {
+        let step = turn.step;
         let soon = standing.now + LEAD;
         let from = Micros::from_secs(u64::from(soon.second()) + 1);
         let until = from + whole_seconds(step.hold);
@@ -328,7 +331,7 @@ impl CapacitySearch {
             factor: self.factor(step),
         };
         self.add(hold, step)?;
-        self.doing = Doing::Holding(Holding { step, from, until });
+        self.doing = Doing::Holding(Holding { turn, from, until });
         Ok(Steer::Hold(hold))
     }
 
@@ -377,8 +380,35 @@ impl CapacitySearch {
         all.step_by(seconds).collect()
     }
 
+    /// The outcomes of a step by the sets of SLOs whose searches go on: that of the set for which it was held first.
+    fn judged_by_sets(
+        &self,
+        held: &CapacityStep,
+        so_far: &SoFar<'_>,
+        holding: &Holding,
+    ) -> Vec<OutcomeOfSet> {
+        let own = holding.turn.set;
+        let others = self.search.open().filter(|other| *other != own);
+        let sets = std::iter::once(own).chain(others);
+        let by_set = sets.map(|set| {
+            let set = self.begun.sets.get(set).map(String::as_str);
+            let outcome = held.judged(held.figures.result_by(set));
+            BySet { set, outcome }
+        });
+        let by_set: Vec<BySet<'_>> = by_set.collect();
+        let margins = margins_so_far(so_far, &self.parts(holding), &by_set);
+        let outcomes = by_set.iter().zip(margins);
+        let outcomes = outcomes.map(|(by, margin)| OutcomeOfSet {
+            set: by.set.unwrap_or_default().to_owned(),
+            outcome: by.outcome,
+            result_at_end: None,
+            margin,
+        });
+        outcomes.collect()
+    }
+
     fn judge(&mut self, holding: &Holding, timeline: Timeline, judgement: Judgement) -> Result<()> {
-        let Holding { step, from, until } = *holding;
+        let Holding { turn, from, until } = *holding;
         let timeline = timeline.stopped(until);
         let calendar = PlanCalendar::new(&self.plan, &self.schedules, timeline);
         let so_far = SoFar {
@@ -399,26 +429,32 @@ impl CapacitySearch {
         let of_hold =
             of_hold.ok_or_else(|| anyhow!("judge the step from {from}: it has no figures"))?;
         let figures = steps.swap_remove(of_hold);
+        let Turn { step, set } = turn;
         let mut held = CapacityStep {
             number: self.held.len() as u64 + 1,
             session: self.session,
             load: step.rate,
             hold: step.hold,
             phase: step.phase,
+            set: self.begun.sets.get(set).cloned(),
             outcome: Outcome::Unclear,
             has_recovered: judgement.came_to_rest,
             took_s: (judgement.at - judgement.since).as_secs_f64(),
             result_at_end: None,
             margin: None,
+            others: Vec::new(),
             sent_to: self.sent_to(),
             figures,
         };
-        held.outcome = held.judged(held.figures.result);
-        held.margin = margin_so_far(&so_far, &self.parts(holding), held.outcome);
+        let mut all = self.judged_by_sets(&held, &so_far, holding).into_iter();
+        if let Some(own) = all.next() {
+            (held.outcome, held.margin) = (own.outcome, own.margin);
+        }
+        held.others = all.collect();
         // A load that is too high delays messages; it lets some through.
-        let has_passed = self.held.iter().any(|step| step.outcome == Outcome::Pass);
+        let has_passed = self.held.iter().any(CapacityStep::has_passed);
         held.has_recovered &= !(has_passed && held.is_dead(self.begun.find));
-        self.search.replay(&held.step(), &held.observed());
+        held.record_in(&self.begun.sets, &mut self.search);
         self.held.push(held);
         // The target is at rest, so that nothing of the steps before is needed any more.
         self.windows.sent_to.values_mut().for_each(|sent| *sent = 0);
@@ -434,36 +470,4 @@ fn whole_seconds(hold: Micros) -> Micros {
 
 fn is_idle(step: &CapacityStep) -> bool {
     step.idle().is_some()
-}
-
-/// A search as it stands after these steps.
-fn searched(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Search> {
-    let search = Search::new(spec);
-    let mut search = search.map_err(|error| anyhow!("search a capacity: {error}"))?;
-    CapacityStep::replay(steps, &mut search);
-    Ok(search)
-}
-
-/// The end of a search that is over after these steps; none if it goes on.
-///
-/// # Errors
-/// If nothing can be searched by the specification.
-pub fn end_after(spec: SearchSpec, steps: &[CapacityStep]) -> Result<Option<SearchEnd>> {
-    Ok(standing_after(spec, steps)?.0)
-}
-
-/// The end of a search that is over after these steps, and the interval that they leave; none in the ramp.
-///
-/// # Errors
-/// If nothing can be searched by the specification.
-pub fn standing_after(
-    spec: SearchSpec,
-    steps: &[CapacityStep],
-) -> Result<(Option<SearchEnd>, Option<Interval>)> {
-    let search = searched(spec, steps)?;
-    let end = match search.next() {
-        Next::Hold(_) => None,
-        Next::End(end) => Some(end),
-    };
-    Ok((end, search.known()))
 }

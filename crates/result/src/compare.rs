@@ -16,7 +16,7 @@ mod setup;
 
 pub use history::{PastResult, PastRun, history, unmatched_in_history};
 
-use figures::{Picked, capacity_of, figures_of};
+use figures::{Picked, capacities_of, figures_of};
 
 /// Runs of a side that the charts show; more lines look alike.
 const OVERLAID_MAX: usize = 4;
@@ -50,7 +50,7 @@ impl SideRun {
     /// Its figures, each with its scope: of a search the capacity alone.
     fn figures(&self) -> Vec<(String, Picked)> {
         match &self.answer {
-            Some(answer) => capacity_of(answer).into_iter().collect(),
+            Some(answer) => capacities_of(answer),
             None => figures_of(&self.report),
         }
     }
@@ -58,7 +58,7 @@ impl SideRun {
     /// Reason why its figures do not count.
     fn left_out(&self) -> Option<String> {
         match &self.answer {
-            Some(answer) if answer.certified.is_none() => Some(format!(
+            Some(answer) if answer.own.certified.is_none() => Some(format!(
                 "its search certified no capacity: {}",
                 answer.end_in_words()
             )),

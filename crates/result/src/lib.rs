@@ -24,7 +24,7 @@ mod usage;
 
 pub use archive::{Archive, Counted, Header, Note, NotedTarget, encoded, sha256};
 pub use capacity::{
-    CapacitySearch, Judgement, SearchBegun, end_after, search_length, standing_after,
+    CapacitySearch, Judgement, SearchBegun, SetStanding, search_length, standing_after,
 };
 pub use counters::NotedCounter;
 pub use events::{

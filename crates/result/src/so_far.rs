@@ -46,15 +46,30 @@ pub(crate) fn steps_so_far(so_far: &SoFar<'_>) -> Vec<Step> {
     })
 }
 
-/// The margin of the step that is the last, whose parts begin in these seconds.
-pub(crate) fn margin_so_far(so_far: &SoFar<'_>, parts: &[u32], outcome: Outcome) -> Option<Margin> {
-    let begin = Micros::from_secs(u64::from(*parts.first()?));
+/// The outcome of a step by a set of SLOs; by all of them without a name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BySet<'a> {
+    pub(crate) set: Option<&'a str>,
+    pub(crate) outcome: Outcome,
+}
+
+/// The margins of the step that is the last, whose parts begin in these seconds: one for each outcome.
+pub(crate) fn margins_so_far(
+    so_far: &SoFar<'_>,
+    parts: &[u32],
+    outcomes: &[BySet<'_>],
+) -> Vec<Option<Margin>> {
+    let begin = Micros::from_secs(u64::from(parts.first().copied().unwrap_or(0)));
     // What was before is a part too: the first one begins with the measured phase.
     let starts: Vec<u32> = [&[0], parts].concat();
     so_far.of_parts(&starts, |evidence, steps| {
         let of_step = steps.iter().filter(|part| part.timeline.measure >= begin);
         let of_step: Vec<&Summary> = of_step.collect();
-        step_margin(&so_far.plan.rules, evidence, &of_step, outcome)
+        let margin = |by: &BySet<'_>| {
+            let slos = so_far.plan.rules.of_set(by.set);
+            step_margin(slos, evidence, &of_step, by.outcome)
+        };
+        outcomes.iter().map(margin).collect()
     })
 }
 

@@ -335,6 +335,8 @@ object! { pub(crate) SCENARIO:
     key("cold", map(&judging::COLD), "A first part that is kept apart"),
     key("monitor", Kind::List(&map(&platform::MONITOR)), "Parts of the target to watch while the run goes on"),
     key("slo", map(&judging::SLO), "Rules for a pass"),
+    key("slo-sets", Kind::Table(&map(&judging::SLO)),
+        "Named sets of rules, each with those of `slo` that it does not name: a run is judged by all, `muster capacity` answers for each"),
     key("soak", map(&judging::SOAK), "Demands by the trends of `monitor` that the target can bear the load for long"),
     key("validity", map(&judging::VALIDITY), "When the generator is to blame").or("{}"),
     key("stability", map(&judging::STABILITY), "When stability is evaluated").or("{}"),

@@ -71,6 +71,8 @@ pub struct Search {
     /// The time that is to be spent until the target is warm.
     cold_until: Micros,
     lost_at: Option<f64>,
+    /// Number of searches that share the time that is left.
+    sharing: usize,
     next: Next,
 }
 
@@ -96,6 +98,7 @@ impl Search {
             spent: Micros::ZERO,
             cold_until: COLD,
             lost_at: None,
+            sharing: 1,
             next: Next::Hold(first),
         };
         search.next = search.plan();
@@ -148,6 +151,24 @@ impl Search {
         self.record(observed);
     }
 
+    /// Counts time that went to a step which is not recorded here.
+    pub(super) fn pass(&mut self, took: Micros) {
+        self.spent += took;
+    }
+
+    /// Shares the time that is left among this number of searches: this one plans with its part of it.
+    pub(super) fn share_time(&mut self, sharing: usize) {
+        let is_new = std::mem::replace(&mut self.sharing, sharing) != sharing;
+        if is_new && matches!(self.next, Next::Hold(_)) {
+            self.next = self.plan();
+        }
+    }
+
+    /// Returns whether the next step is the last one again, whose outcome was unclear.
+    pub(super) fn is_repeating(&self) -> bool {
+        self.repeated > 0
+    }
+
     /// The length of the parts of a step of this length whose figures are counted apart.
     pub fn batch(&self, hold: Micros) -> Micros {
         self.spec.batch(hold)
@@ -171,6 +192,11 @@ impl Search {
     /// The time of the budget that is left.
     pub fn left(&self) -> Micros {
         self.spec.budget - self.spent
+    }
+
+    /// The part of it that this search plans with.
+    fn own_left(&self) -> f64 {
+        as_float(self.left()) / self.sharing as f64
     }
 
     fn plan(&self) -> Next {
@@ -323,7 +349,7 @@ impl Search {
         let long = as_float(self.spec.long);
         let distance = (1.0 + self.spec.width).ln() / 2.0;
         let wanted = long * belief.steps_needed(distance, DEVIATIONS);
-        let affordable = as_float(self.left()) * PART_OF_LEFT;
+        let affordable = self.own_left() * PART_OF_LEFT;
         whole(Micros(wanted.min(affordable).max(long) as u64))
     }
 
@@ -408,7 +434,7 @@ impl Search {
         if self.confirming.is_none() {
             let hold = self.long(belief);
             // What narrowing further would cost is more than is left.
-            let is_last = as_float(self.left()) < LAST * as_float(hold);
+            let is_last = self.own_left() < LAST * as_float(hold);
             self.confirming = Confirming::begin(belief, spec, &self.held, hold, is_last);
         }
     }

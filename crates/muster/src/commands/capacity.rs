@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
-use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
+use muster_judge::capacity::{SearchEnd, SearchSpec};
 use muster_judge::{Latency, Rules, Slo, SloBound, is_judged_in_steps};
 use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
 use muster_plan::{AddedLoad, Plan};
 use muster_report::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult, SetAnswer,
     capacity_html,
 };
 use muster_result::certificate::Files;
-use muster_result::{Header, Replayed, SearchBegun, end_after, search_length, standing_after};
+use muster_result::{Header, Replayed, SearchBegun, SetStanding, search_length, standing_after};
 
 use crate::args::{CalibrationArgs, CapacityArgs, Load, RunArgs};
 use crate::calibration::Calibration;
@@ -59,18 +59,15 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         );
     }
     let (prepared, out) = prepare(args, &loaded)?;
-    let spec = &prepared.begun.spec;
-    if let Some(end) = end_after(spec.clone(), &prepared.earlier)? {
+    let standings = standing_after(&prepared.begun, &prepared.earlier)?;
+    if standings.iter().all(|standing| standing.end.is_some()) {
+        let is_short = |of: &SetStanding| matches!(of.end, Some(SearchEnd::OutOfBudget { .. }));
         bail!(
             "go on with the search in {}: it is over; its answer is in capacity.json{}",
             out.display(),
-            match end {
-                SearchEnd::OutOfBudget { .. } => ", and a longer --budget lets it go on",
-                SearchEnd::Found(_)
-                | SearchEnd::FailsAtFirst { .. }
-                | SearchEnd::AtLeast { .. }
-                | SearchEnd::NotRecovered { .. }
-                | SearchEnd::NothingClear { .. } => "",
+            match standings.iter().any(is_short) {
+                true => ", and a longer --budget lets it go on",
+                false => "",
             }
         );
     }
@@ -93,7 +90,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
     };
     outcome::say(&answer.text());
     outcome::say(&format!("answer: {}", out.join("capacity.html").display()));
-    Ok(code(&answer))
+    Ok(answer.outcome().exit_code())
 }
 
 /// The search, and the folder of its result.
@@ -137,6 +134,7 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
     }
     let mut begun = SearchBegun::new(plan, find, spec);
     begun.ceiling = ceiling;
+    begun.sets.clone_from(&loaded.plan.rules.sets);
     let prepared = Prepared {
         begun,
         earlier: Vec::new(),
@@ -358,10 +356,9 @@ pub(super) fn concluded(
         begun,
         steps: search.held(),
         sessions: search.session(),
-        end: search.end().cloned(),
-        known: search.known(),
+        standings: search.standings(),
     };
-    let answer = held.answer(report);
+    let answer = held.answer(report)?;
     write(&answer, out)?;
     outputs::certify_again(out, report, run.sign.as_deref())?;
     Ok(Some(answer))
@@ -372,40 +369,47 @@ struct Held<'a> {
     begun: &'a SearchBegun,
     steps: &'a [CapacityStep],
     sessions: u64,
-    end: Option<SearchEnd>,
-    known: Option<Interval>,
+    standings: Vec<SetStanding>,
 }
 
 impl Held<'_> {
     /// The answer, with the results that the closed ledger gave to the steps of the last run.
-    fn answer(self, report: &Report) -> CapacityReport {
-        let result_at_end = |step: &CapacityStep| {
+    fn answer(self, report: &Report) -> Result<CapacityReport> {
+        let at_end = |step: &CapacityStep| {
             let mut all = report.steps.iter();
             let same = all.find(|of| of.from_s.to_bits() == step.figures.from_s.to_bits());
-            same.filter(|_| step.session == self.sessions)?.result
+            same.filter(|_| step.session == self.sessions)
         };
-        let steps = self.steps.iter().map(|step| CapacityStep {
-            result_at_end: result_at_end(step),
-            ..step.clone()
+        let steps = self.steps.iter().map(|step| step.closed(at_end(step)));
+        let steps: Vec<CapacityStep> = steps.collect();
+        let answers = self.standings.iter().map(|standing| {
+            let of_set = |step: &CapacityStep| match &standing.set {
+                Some(set) => step.of_set(set),
+                None => Some(step.clone()),
+            };
+            let answer = CapacityReport {
+                schema: CAPACITY_SCHEMA.to_owned(),
+                muster: report.muster.clone(),
+                name: report.name.clone(),
+                run: report.run.clone(),
+                scenario_sha256: report.scenario_sha256.clone(),
+                find: self.begun.find,
+                limits: self.begun.spec.clone(),
+                sessions: self.sessions,
+                own: SetAnswer {
+                    set: standing.set.clone(),
+                    end: standing.end.clone(),
+                    known: standing.known,
+                    ..SetAnswer::default()
+                },
+                generator: self.begun.ceiling.clone(),
+                others: Vec::new(),
+                steps: steps.iter().filter_map(of_set).collect(),
+            };
+            answer.concluded(report)
         });
-        let answer = CapacityReport {
-            schema: CAPACITY_SCHEMA.to_owned(),
-            muster: report.muster.clone(),
-            name: report.name.clone(),
-            run: report.run.clone(),
-            scenario_sha256: report.scenario_sha256.clone(),
-            find: self.begun.find,
-            limits: self.begun.spec.clone(),
-            sessions: self.sessions,
-            end: self.end,
-            known: self.known,
-            certified: None,
-            refuted: None,
-            first_failing: None,
-            generator: self.begun.ceiling.clone(),
-            steps: steps.collect(),
-        };
-        answer.concluded(report)
+        let answers = answers.collect();
+        CapacityReport::joined(answers, steps).context("find an answer: the search has no SLOs")
     }
 }
 
@@ -441,10 +445,10 @@ pub(crate) fn faults(folder: &Path, files: &Files) -> Vec<String> {
         Ok(replayed) => replayed,
         Err(error) => return vec![format!("{error:#}")],
     };
-    let Some(stated) = files.get("capacity.json") else {
+    if !files.contains_key("capacity.json") {
         return Vec::new();
-    };
-    let own = match recomputed(stated, &replayed, files) {
+    }
+    let own = match recomputed(&replayed, files) {
         Ok(own) => own,
         Err(error) => return vec![format!("capacity.json cannot be recomputed: {error:#}")],
     };
@@ -456,35 +460,15 @@ pub(crate) fn faults(folder: &Path, files: &Files) -> Vec<String> {
         .collect()
 }
 
-/// The answer that the steps give. If the last run was interrupted, only the answer says whether the search was over.
-fn recomputed(stated: &[u8], replayed: &Replayed, files: &Files) -> Result<CapacityReport> {
-    let text = |bytes| str::from_utf8(bytes).context("read it");
-    let stated = CapacityReport::from_json(text(stated)?).map_err(|why| anyhow!(why))?;
+/// The answer that the steps give.
+fn recomputed(replayed: &Replayed, files: &Files) -> Result<CapacityReport> {
     let report = files.get("result.json").context("find result.json")?;
-    let report = Report::from_json(text(report)?)?;
-    let (end, known) = standing_after(replayed.begun.spec.clone(), &replayed.steps)?;
-    let may_be_open = report.unfinished.is_some() && stated.end.is_none();
+    let report = Report::from_json(str::from_utf8(report).context("read it")?)?;
     let held = Held {
         begun: &replayed.begun,
         steps: &replayed.steps,
         sessions: replayed.session,
-        end: end.filter(|_| !may_be_open),
-        known,
+        standings: standing_after(&replayed.begun, &replayed.steps)?,
     };
-    Ok(held.answer(&report))
-}
-
-const fn code(answer: &CapacityReport) -> u8 {
-    match &answer.end {
-        Some(SearchEnd::Found(_)) if answer.refuted.is_none() => outcome::PASS,
-        Some(SearchEnd::FailsAtFirst { .. }) => outcome::FAIL,
-        Some(
-            SearchEnd::Found(_)
-            | SearchEnd::AtLeast { .. }
-            | SearchEnd::NotRecovered { .. }
-            | SearchEnd::NothingClear { .. }
-            | SearchEnd::OutOfBudget { .. },
-        )
-        | None => outcome::INVALID,
-    }
+    held.answer(&report)
 }

@@ -58,7 +58,10 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
         );
     };
     match plan.policy {
-        ScalePolicy::Muster => refuse_unjudged(&loaded.plan)?,
+        ScalePolicy::Muster => {
+            refuse_unjudged(&loaded.plan)?;
+            refuse_sets(&loaded.plan)?;
+        }
         ScalePolicy::Published(policy) => published::refuse(&loaded.plan, &policy, args)?,
     }
     if let Some(key) = &args.sign {
@@ -395,14 +398,25 @@ fn not_begun(summary: &str) -> Outcome {
     Outcome::Unclear { why, known: None }
 }
 
+/// Refuses several sets of SLOs: a policy grows the target by one capacity.
+fn refuse_sets(plan: &Plan) -> Result<()> {
+    match plan.rules.sets.is_empty() {
+        true => Ok(()),
+        false => bail!(
+            "scale by `slo-sets`: instances are added by the capacity of one set; write its rules into `slo`, and \
+             remove `slo-sets`"
+        ),
+    }
+}
+
 /// The outcome of a search, as it was answered.
 fn found(answer: &CapacityReport) -> Outcome {
-    let known = answer.known.map(measured);
-    if let Some(why) = &answer.refuted {
+    let known = answer.own.known.map(measured);
+    if let Some(why) = &answer.own.refuted {
         let why = format!("the capacity was found and is not certified: {why}");
         return Outcome::Unclear { why, known };
     }
-    match (&answer.end, answer.idle()) {
+    match (&answer.own.end, answer.idle()) {
         (Some(end), _) => outcome_of(end, answer.generator.as_ref()),
         (None, Some(address)) => Outcome::Idle {
             address: address.to_owned(),
@@ -485,7 +499,7 @@ mod tests {
 
     use muster_judge::capacity::{Capacity, Outcome as StepOutcome, Phase};
     use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
-    use muster_report::{CapacityStep, Step};
+    use muster_report::{CapacityStep, SetAnswer, Step};
 
     use super::log::Component;
     use super::*;
@@ -513,12 +527,13 @@ mod tests {
                 budget: Micros::from_secs(100),
             },
             sessions: 1,
-            end: Some(end),
-            known: Some(KNOWN),
-            certified: None,
-            refuted: None,
-            first_failing: None,
+            own: SetAnswer {
+                end: Some(end),
+                known: Some(KNOWN),
+                ..SetAnswer::default()
+            },
             generator: None,
+            others: Vec::new(),
             steps: Vec::new(),
         }
     }
@@ -531,10 +546,9 @@ mod tests {
         }));
         let known = measured(KNOWN);
         assert_eq!(found(&certified), Outcome::Found(known));
-        let refuted = found(&CapacityReport {
-            refuted: Some("the ledger of the run has a residue".to_owned()),
-            ..certified
-        });
+        let mut refuted = certified;
+        refuted.own.refuted = Some("the ledger of the run has a residue".to_owned());
+        let refuted = found(&refuted);
         let Outcome::Unclear { why, known: kept } = refuted else {
             panic!("{refuted:?}")
         };
@@ -575,17 +589,19 @@ mod tests {
             load,
             hold: Micros::from_secs(2),
             phase: Phase::Ramp,
+            set: None,
             outcome: StepOutcome::Unclear,
             has_recovered: true,
             took_s: 4.0,
             result_at_end: None,
             margin: None,
+            others: Vec::new(),
             sent_to: BTreeMap::from([("a".to_owned(), 1_000), ("b".to_owned(), second)]),
             figures: Step::default(),
         };
         let outcome = |second| {
             found(&CapacityReport {
-                end: None,
+                own: SetAnswer::default(),
                 steps: vec![step(100.0, 300), step(200.0, second)],
                 ..answer(SearchEnd::FailsAtFirst { rate: 100.0 })
             })

@@ -2,7 +2,7 @@
 
 use muster_judge::{RuleOutcome, Unevaluated};
 
-use crate::{Figure, Rule, RuleResult, SwitchedOff, Verdict};
+use crate::{Figure, InvalidReason, Rule, RuleResult, SwitchedOff, Verdict};
 
 impl From<&muster_judge::Verdict> for Verdict {
     fn from(verdict: &muster_judge::Verdict) -> Self {
@@ -34,6 +34,7 @@ impl From<&muster_judge::RuleResult> for Rule {
             rule: rule.rule.clone(),
             scope: rule.scope.clone(),
             except: rule.except.clone(),
+            sets: rule.sets.clone(),
             kind: rule.kind,
             named: rule.named,
             result: match rule.outcome {
@@ -48,10 +49,12 @@ impl From<&muster_judge::RuleResult> for Rule {
             since_s: rule.since_s.map(f64::from),
             evidence,
             note,
-            reason: rule.reason.map(|reason| reason.name().to_owned()),
-            remedy: rule
-                .reason
-                .map(|reason| format!("{} ({})", reason.remedy(), reason.section())),
+            invalid: InvalidReason {
+                reason: rule.reason.map(|reason| reason.name().to_owned()),
+                remedy: rule
+                    .reason
+                    .map(|reason| format!("{} ({})", reason.remedy(), reason.section())),
+            },
         }
     }
 }

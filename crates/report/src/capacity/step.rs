@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muster_judge::capacity::{
-    self, Interval, Margin, Observed, Outcome, Phase, Search, idle_address,
+    self, Interval, JointSearch, Margin, Observed, Outcome, Phase, Search, idle_address,
 };
 use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct CapacityStep {
     pub hold: Micros,
     /// Its part in the search.
     pub phase: Phase,
+    /// The set of SLOs that it was held for, to which outcome and margin belong; none if the scenario names no sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// Its outcome, from which the search went on.
     pub outcome: Outcome,
     /// False if messages were still on their way when the pause after it was over.
@@ -36,6 +39,9 @@ pub struct CapacityStep {
     pub result_at_end: Option<RunResult>,
     /// Messages of the level nearest to its limit; null if the level that decided the outcome allows no share.
     pub margin: Option<Margin>,
+    /// Outcomes by the other sets whose searches went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OutcomeOfSet>,
     /// Messages sent to each address, where each is to receive a fair share; empty where load may be spread in any way,
     /// or devices have one address.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -44,11 +50,84 @@ pub struct CapacityStep {
     pub figures: Step,
 }
 
+/// The outcome of a step by a set of SLOs that it was not held for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeOfSet {
+    /// Name of the set.
+    pub set: String,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// Its result by the closed ledger of its run; null if that run was killed.
+    pub result_at_end: Option<RunResult>,
+    /// Messages of the level nearest to its limit; null if the level that decided the outcome allows no share.
+    pub margin: Option<Margin>,
+}
+
 impl CapacityStep {
-    /// Returns whether the closed ledger gives the step another result than the search had.
+    /// The step as a set of SLOs counts it; none if the search of that set had ended.
+    pub fn of_set(&self, set: &str) -> Option<Self> {
+        let figures = self.figures.of_set(set);
+        if self.set.as_deref() == Some(set) {
+            return Some(Self {
+                others: Vec::new(),
+                figures,
+                ..self.clone()
+            });
+        }
+        let other = self.others.iter().find(|other| other.set == set)?.clone();
+        Some(Self {
+            // It was held for no interval of this set.
+            phase: Phase::Narrow,
+            set: Some(other.set),
+            outcome: other.outcome,
+            result_at_end: other.result_at_end,
+            margin: other.margin,
+            others: Vec::new(),
+            figures,
+            ..self.clone()
+        })
+    }
+
+    /// The step as each set of SLOs counts it whose search went on; the step itself without sets.
+    fn by_set(&self) -> Vec<Self> {
+        let Some(set) = &self.set else {
+            return vec![self.clone()];
+        };
+        let others = self.others.iter().map(|other| &other.set);
+        let sets = std::iter::once(set).chain(others);
+        sets.filter_map(|set| self.of_set(set)).collect()
+    }
+
+    /// The step with the results of the closed ledger; `at_end` is the step there, none if it has no such step.
+    #[must_use]
+    pub fn closed(&self, at_end: Option<&Step>) -> Self {
+        let result = |set: Option<&str>| at_end?.result_by(set);
+        let others = self.others.iter().map(|other| OutcomeOfSet {
+            result_at_end: result(Some(&other.set)),
+            ..other.clone()
+        });
+        Self {
+            result_at_end: result(self.set.as_deref()),
+            others: others.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns whether the step passed by any set of SLOs.
+    pub fn has_passed(&self) -> bool {
+        let others = self.others.iter().map(|other| other.outcome);
+        let mut outcomes = others.chain([self.outcome]);
+        outcomes.any(|outcome| outcome == Outcome::Pass)
+    }
+
+    /// Returns whether the closed ledger gives the step another result than the search had, by any set.
     pub(super) fn differs(&self) -> bool {
-        let at_end = self.result_at_end;
-        at_end.is_some_and(|result| self.judged(Some(result)) != self.outcome)
+        let others = self.others.iter();
+        let others = others.map(|other| (other.result_at_end, other.outcome));
+        let mut all = others.chain([(self.result_at_end, self.outcome)]);
+        all.any(|(at_end, outcome)| {
+            at_end.is_some_and(|result| self.judged(Some(result)) != outcome)
+        })
     }
 
     /// The address that was sent next to nothing of its fair share; none if each was sent some.
@@ -72,8 +151,12 @@ impl CapacityStep {
         idle.or_else(|| self.figures.broken().next().map(reason))
     }
 
-    /// The contradiction between the outcome and the figures behind it; none if it follows from them.
+    /// The contradiction between an outcome and the figures behind it; none if all follow from them.
     pub fn contradiction(&self) -> Option<String> {
+        self.by_set().iter().find_map(Self::contradiction_of_one)
+    }
+
+    fn contradiction_of_one(&self) -> Option<String> {
         let outcome = self.judged(self.figures.result_by_rules());
         if outcome != self.judged(self.figures.result) || outcome != self.outcome {
             return Some(format!(
@@ -100,11 +183,34 @@ impl CapacityStep {
             "step {}: `{}` [{}] is `{}` at {}, {}",
             self.number,
             wrong.rule,
-            wrong.scope,
+            wrong.sets.place(&wrong.scope),
             word(&wrong.result),
             wrong.seen().unwrap_or_default(),
             wrong.allowed().unwrap_or_default()
         ))
+    }
+
+    /// Records steps in the searches of several sets of SLOs, or in that of the one without a name. Between the runs that
+    /// held them, the target was idle.
+    pub fn replay_all(steps: &[Self], sets: &[String], search: &mut JointSearch) {
+        let mut session = steps.first().map_or(1, |step| step.session);
+        for step in steps {
+            if step.session != session {
+                session = step.session;
+                search.cool();
+            }
+            step.record_in(sets, search);
+        }
+    }
+
+    /// Records the step in the searches of these sets, or in that of the one without a name.
+    pub fn record_in(&self, sets: &[String], search: &mut JointSearch) {
+        let by_set = sets.iter().map(|set| self.of_set(set));
+        let outcomes: Vec<Option<Observed>> = match sets {
+            [] => vec![Some(self.observed())],
+            _ => by_set.map(|step| Some(step?.observed())).collect(),
+        };
+        search.replay(&self.step(), Micros::from_secs_f64(self.took_s), &outcomes);
     }
 
     /// Records steps in a search. Between the runs that held them, the target was idle.
@@ -158,11 +264,7 @@ impl CapacityStep {
 
     /// The step in a line, with the interval that is known since and the time that is left.
     pub fn line(&self, find: Dimension, known: Option<&Interval>, left: Micros) -> String {
-        let outcome = match self.outcome {
-            Outcome::Pass => "pass",
-            Outcome::Fail => "fail",
-            Outcome::Unclear => "unclear",
-        };
+        let outcome = self.outcomes_in_words();
         let p99 = self.percentiles(find);
         let p99 = p99.map_or(figure::UNKNOWN.to_owned(), |of| in_words(&of, "p99_us"));
         let bracket = known.map_or("not yet known".to_owned(), |known| {
@@ -171,7 +273,7 @@ impl CapacityStep {
         });
         let why = match (self.idle(), self.figures.broken().next()) {
             (Some(address), _) => format!("  ({address} received no load)"),
-            (None, Some(rule)) => format!("  ({} [{}])", rule.rule, rule.scope),
+            (None, Some(rule)) => format!("  ({})", rule.title()),
             (None, None) => String::new(),
         };
         format!(
@@ -181,6 +283,19 @@ impl CapacityStep {
             self.figures.until_s - self.figures.from_s,
             figure::clock(left)
         )
+    }
+
+    /// The outcome, or that of each set of SLOs: `gold fail, silver pass`.
+    pub(super) fn outcomes_in_words(&self) -> String {
+        let Some(set) = &self.set else {
+            return word(&self.outcome);
+        };
+        let others = self.others.iter().map(|other| (&other.set, &other.outcome));
+        let all = std::iter::once((set, &self.outcome)).chain(others);
+        let all: Vec<String> = all
+            .map(|(set, outcome)| format!("{set} {}", word(outcome)))
+            .collect();
+        all.join(", ")
     }
 
     /// The percentiles of all due of the latency that a dimension of the load is about: of messages the response, or

@@ -38,11 +38,13 @@ fn found() -> CapacityReport {
             load: step.rate,
             hold: step.hold,
             phase: step.phase,
+            set: None,
             outcome,
             has_recovered: true,
             took_s: step.hold.as_secs_f64(),
             result_at_end: Some(result),
             margin: None,
+            others: Vec::new(),
             sent_to: BTreeMap::new(),
             figures: Step::default(),
         });
@@ -60,12 +62,13 @@ fn found() -> CapacityReport {
         find: Dimension::Rate,
         limits: limits(),
         sessions: 1,
-        end: Some(end),
-        known: search.known(),
-        certified: None,
-        refuted: None,
-        first_failing: None,
+        own: SetAnswer {
+            end: Some(end),
+            known: search.known(),
+            ..SetAnswer::default()
+        },
         generator: Some(CapacityCeiling::new(ceiling(), 1.0)),
+        others: Vec::new(),
         steps,
     }
 }
@@ -79,7 +82,7 @@ fn ceiling() -> Ceiling {
 }
 
 fn interval(answer: &CapacityReport) -> Capacity {
-    match answer.end {
+    match answer.own.end {
         Some(SearchEnd::Found(found)) => found,
         _ => panic!("it was found"),
     }
@@ -92,14 +95,50 @@ fn a_capacity_that_the_closed_ledger_confirms_is_certified_with_its_share_of_the
         interval,
         first_failing,
     } = interval(&answer);
-    assert_eq!(answer.certified, Some(interval.lower));
-    assert_eq!((answer.result(), &answer.refuted), ("CAPACITY", &None));
+    assert_eq!(answer.own.certified, Some(interval.lower));
+    assert_eq!((answer.result(), &answer.own.refuted), ("CAPACITY", &None));
     let share = answer.generator.as_ref().and_then(|of| of.share);
     assert_eq!(share, Some(interval.lower / 100_000.0));
     let failing = answer.failing().expect("a step fails");
     assert_eq!(failing.load.to_bits(), first_failing.to_bits());
     assert!(first_failing >= interval.lower);
     assert!(answer.text().contains("the generator's own ceiling"));
+}
+
+#[test]
+fn the_answer_of_the_worst_set_comes_first_with_those_of_the_others() {
+    let named = |set: &str, answer: CapacityReport| {
+        let steps = answer.steps.into_iter().map(|step| CapacityStep {
+            set: Some("silver".to_owned()),
+            ..step
+        });
+        CapacityReport {
+            own: SetAnswer {
+                set: Some(set.to_owned()),
+                ..answer.own
+            },
+            steps: steps.collect(),
+            ..answer
+        }
+    };
+    let silver = named("silver", found()).concluded_by(false);
+    let mut gold = named("gold", found());
+    gold.own.end = Some(SearchEnd::FailsAtFirst { rate: 200.0 });
+    gold.own.known = None;
+    let joined = CapacityReport::joined(vec![silver.clone(), gold], silver.steps.clone());
+    let joined = joined.expect("two answers");
+    assert_eq!(joined.outcome(), RunResult::Fail);
+    let share = joined.generator.as_ref().and_then(|of| of.share);
+    assert_eq!(share, silver.own.certified.map(|rate| rate / 100_000.0));
+    let text = joined.text();
+    assert!(text.starts_with("FAIL  capacity [gold]"), "{text}");
+    assert!(text.contains("CAPACITY  capacity [silver]"), "{text}");
+    let by_set = joined.by_set();
+    assert_eq!(by_set[0].own.set.as_deref(), Some("gold"));
+    assert_eq!(by_set[0].steps, []);
+    assert_eq!(by_set[1..], [silver]);
+    let read = CapacityReport::from_json(&joined.to_json()).expect("an answer");
+    assert_eq!(read, joined);
 }
 
 #[test]
@@ -114,11 +153,11 @@ fn what_the_closed_ledger_contradicts_is_not_certified() {
         let step = steps.find(|step| step.phase == phase);
         step.expect("it was confirmed").result_at_end = Some(at_end);
         let answer = answer.concluded_by(false);
-        assert_eq!((answer.certified, answer.result()), (None, "INVALID"));
+        assert_eq!((answer.own.certified, answer.result()), (None, "INVALID"));
         assert!(answer.text().contains("the closed ledger judges step"));
     }
     let answer = found().concluded_by(true);
-    assert_eq!((answer.certified, answer.result()), (None, "INVALID"));
+    assert_eq!((answer.own.certified, answer.result()), (None, "INVALID"));
     assert!(answer.text().contains("residue"));
     // A step of the ramp is no evidence for the interval.
     let mut answer = found();
@@ -129,7 +168,10 @@ fn what_the_closed_ledger_contradicts_is_not_certified() {
 #[test]
 fn the_end_names_what_bounds_it() {
     let ends = |rate| CapacityReport {
-        end: Some(SearchEnd::AtLeast { rate }),
+        own: SetAnswer {
+            end: Some(SearchEnd::AtLeast { rate }),
+            ..SetAnswer::default()
+        },
         ..found()
     };
     let bound = ends(GENERATOR_SHARE_MAX * 100_000.0).concluded_by(false);
@@ -147,7 +189,7 @@ fn the_end_names_what_bounds_it() {
 #[test]
 fn a_target_that_takes_nothing_any_more_is_said_to_have_died() {
     let mut answer = found();
-    answer.end = Some(SearchEnd::NotRecovered {
+    answer.own.end = Some(SearchEnd::NotRecovered {
         rate: 800.0,
         known: None,
     });
@@ -211,7 +253,7 @@ fn out_of_budget(steps: &[(f64, Outcome)], known: Option<Interval>) -> String {
         ..answer.steps[0].clone()
     };
     answer.steps = steps.iter().enumerate().map(of).collect();
-    answer.end = Some(SearchEnd::OutOfBudget {
+    answer.own.end = Some(SearchEnd::OutOfBudget {
         known,
         passed: Some(900.0),
     });

@@ -70,7 +70,7 @@ fn in_words(warning: &Warning) -> String {
 
 /// A broken or undecided rule, with what was seen and allowed.
 pub(crate) fn reason(rule: &Rule) -> String {
-    let mut line = format!("{} [{}]", rule.rule, rule.scope);
+    let mut line = rule.title();
     let both = rule.both_times();
     if let Some(seen) = both.clone().or_else(|| rule.seen()) {
         let _ = write!(line, " {seen}");
@@ -116,7 +116,7 @@ fn undecided(verdict: &Verdict) -> Option<String> {
     open.sort_by_key(|rule| (!rule.named, rule.kind != RuleKind::Slo));
     let mut lacking: Vec<(&str, Vec<String>)> = Vec::new();
     for rule in open.iter().take(UNDECIDED) {
-        let name = format!("{} [{}]", rule.rule, rule.scope);
+        let name = rule.title();
         match lacking.last_mut().filter(|(why, _)| *why == rule.evidence) {
             Some((_, names)) => names.push(name),
             None => lacking.push((&rule.evidence, vec![name])),
@@ -145,8 +145,10 @@ fn without_count(evidence: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use muster_judge::SetNames;
+
     use super::*;
-    use crate::text;
+    use crate::{InvalidReason, text};
 
     #[test]
     fn a_broken_rule_says_what_happened_without_its_count_again() {
@@ -156,6 +158,7 @@ mod tests {
             rule: "failure-ratio".to_owned(),
             scope: "run".to_owned(),
             except: Vec::new(),
+            sets: SetNames::default(),
             kind: RuleKind::Slo,
             named: false,
             result: RuleResult::Fail,
@@ -166,8 +169,7 @@ mod tests {
             since_s: None,
             evidence: "38 of 38 (100 %): rejected 30 (4.03), shed 8 (unsendable)".to_owned(),
             note: None,
-            reason: None,
-            remedy: None,
+            invalid: InvalidReason::default(),
         };
         report.verdict.rules = vec![rule.clone()];
         let told =
@@ -188,6 +190,7 @@ mod tests {
             rule: name.to_owned(),
             scope: "run".to_owned(),
             except: Vec::new(),
+            sets: SetNames::default(),
             kind,
             named,
             result: RuleResult::NotEvaluated,
@@ -198,8 +201,7 @@ mod tests {
             since_s: None,
             evidence: evidence.to_owned(),
             note: None,
-            reason: None,
-            remedy: None,
+            invalid: InvalidReason::default(),
         };
         report.verdict.rules = vec![
             rule("stable", false, RuleKind::Stability, "needs 30 s"),

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use muster_judge::SetNames;
 use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger, TargetCounts};
 use muster_report::{
     CommandAccount, CounterGrowth, DrainAccount, Figure, LatencyFigures, Percentiles, QueriesDue,
@@ -401,6 +402,7 @@ fn full() -> Report {
         us: 749,
         at_least: true,
     });
+    report.verdict.rules[0].sets = SetNames::new(vec!["gold".to_owned()]);
     report.latency_cold = apart.latency_cold;
     report.latency_warm = apart.latency_warm;
     report.steps = sample::staircase().steps;

@@ -1,7 +1,10 @@
 //! The rules of the samples, with figures taken from the samples themselves.
 
+use muster_judge::SetNames;
 use muster_model::figure;
-use muster_report::{Consequence, Figure, LatencyFigures, Report, Rule, RuleKind, RuleResult};
+use muster_report::{
+    Consequence, Figure, InvalidReason, LatencyFigures, Report, Rule, RuleKind, RuleResult,
+};
 
 use RuleKind::{Drain, Slo, Stability, StopIf, Validity};
 use RuleResult::{Fail, NotEvaluated, Pass};
@@ -12,6 +15,7 @@ pub(crate) fn rule(kind: RuleKind, name: &str, result: RuleResult) -> Rule {
         rule: name.to_owned(),
         scope: "run".to_owned(),
         except: Vec::new(),
+        sets: SetNames::default(),
         kind,
         named: kind == Slo,
         result,
@@ -22,8 +26,7 @@ pub(crate) fn rule(kind: RuleKind, name: &str, result: RuleResult) -> Rule {
         since_s: None,
         evidence: String::new(),
         note: None,
-        reason: None,
-        remedy: None,
+        invalid: InvalidReason::default(),
     }
 }
 
@@ -228,8 +231,8 @@ pub(crate) fn invalid(report: &Report) -> Vec<Rule> {
                 .to_owned();
         rule.since_s = Some(39.0);
         let reason = muster_judge::Reason::OwnDelay;
-        rule.reason = Some(reason.name().to_owned());
-        rule.remedy = Some(format!("{} ({})", reason.remedy(), reason.section()));
+        rule.invalid.reason = Some(reason.name().to_owned());
+        rule.invalid.remedy = Some(format!("{} ({})", reason.remedy(), reason.section()));
     }
     rules
 }

@@ -69,9 +69,14 @@ pub(super) fn figures_of(report: &Report) -> Vec<(String, Picked)> {
     all
 }
 
+/// The capacities that a search found, one for each set of SLOs.
+pub(super) fn capacities_of(answer: &CapacityReport) -> Vec<(String, Picked)> {
+    answer.by_set().iter().filter_map(capacity_of).collect()
+}
+
 /// The capacity that a search found; none if it found none.
-pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
-    let Some(SearchEnd::Found(found)) = &answer.end else {
+fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
+    let Some(SearchEnd::Found(found)) = &answer.own.end else {
         return None;
     };
     let Interval {
@@ -86,8 +91,10 @@ pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
         Dimension::Devices => (Unit::Devices, 1.0),
         Dimension::Payload => (Unit::Bytes, 1.0),
     };
+    let by = answer.own.set.as_ref();
+    let by = by.map_or(String::new(), |set| format!(" by {set}"));
     let picked = Picked {
-        name: format!("capacity ({})", answer.find.name()),
+        name: format!("capacity ({}){by}", answer.find.name()),
         unit,
         direction: Direction::Higher,
         scale: Scale::Ratio { resolution },
@@ -98,7 +105,7 @@ pub(super) fn capacity_of(answer: &CapacityReport) -> Option<(String, Picked)> {
             ..Observed::default()
         },
     };
-    answer.certified.map(|_| (RUN.to_owned(), picked))
+    answer.own.certified.map(|_| (RUN.to_owned(), picked))
 }
 
 /// Values of windows of the measured phase.

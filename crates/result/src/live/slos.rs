@@ -108,11 +108,9 @@ impl SloWatch {
         let failing = fixed.rules.slos.iter().filter_map(|slo| {
             let broken = self.broken(moment, slo)?;
             let rule = slo.bound.rule();
-            Some(match &slo.scope {
-                Scope::Run => format!("{rule} {broken}"),
-                scope @ (Scope::Fleet { .. } | Scope::Stream { .. }) => {
-                    format!("{rule} [{scope}] {broken}")
-                }
+            Some(match slo.sets.place(&slo.scope.to_string()).as_str() {
+                "run" => format!("{rule} {broken}"),
+                place => format!("{rule} [{place}] {broken}"),
             })
         });
         Some(failing.collect())

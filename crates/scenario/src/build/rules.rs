@@ -41,6 +41,15 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
         };
         builder = place.slos(builder, stability);
     }
+    for (name, view) in sets(root)? {
+        let place = Place {
+            scope: &Scope::Run,
+            view: &view,
+            all: &scopes,
+            judged,
+        };
+        builder = place.slos(builder.set(name), stability);
+    }
     if let Some(view) = root.get("stop-if") {
         builder = stop_if(builder, &view, judged);
     }
@@ -116,6 +125,36 @@ fn scopes<'a>(root: &View<'a>, fleets: &[FleetPlan]) -> Vec<(Scope, View<'a>)> {
         }
     }
     scopes
+}
+
+/// Sets of SLOs that a scenario has at the most: each of them takes its share of the time of a search.
+const SETS: usize = 8;
+
+/// The named sets of SLOs.
+fn sets<'a>(root: &View<'a>) -> Option<Vec<(&'a str, View<'a>)>> {
+    let Some(view) = root.get("slo-sets") else {
+        return Some(Vec::new());
+    };
+    let sets: Vec<_> = view.entries().collect();
+    if sets.len() > SETS {
+        return view.refuse(
+            format!("there are {} sets of SLOs", sets.len()),
+            "at most 8",
+        );
+    }
+    let is_plain = |name: &str| {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        name.chars().all(is_plain) && !name.is_empty()
+    };
+    for (name, set) in &sets {
+        if !is_plain(name) {
+            set.wrong(
+                format!("`{name}` cannot name a set of SLOs"),
+                "letters, digits, `-` and `_`",
+            );
+        }
+    }
+    Some(sets)
 }
 
 /// Warns of a rule whose streams all have narrower rules.
