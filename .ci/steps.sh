@@ -68,7 +68,8 @@ install_packages() {
 
 install_python() {
     python3 -m venv "$VENV"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3' 'opentelemetry-proto>=1.30,<2'
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check 'paho-mqtt>=2,<3' 'opentelemetry-proto>=1.30,<2' \
+        tb-ce-client==4.4.0 tb-rest-client==4.4
 }
 
 # tool NAME: a tool of cargo's. It works for seconds, and compiles for minutes with all optimizations.

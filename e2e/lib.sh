@@ -91,13 +91,14 @@ with_paho() {
     with_module paho.mqtt.enums 'paho-mqtt>=2,<3'
 }
 
-# with_module MODULE PACKAGE: a Python that has a module, whose package is fetched where it is missing; in PYTHON.
+# with_module MODULE PACKAGE...: a Python that has a module, or several with commas between them, whose packages are
+# fetched where it is missing; in PYTHON.
 with_module() {
     PYTHON=python3
     ! python3 -c "import $1" 2>/dev/null || return 0
     python3 -m venv "$WORK/venv"
     PYTHON=$WORK/venv/bin/python
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check "$2"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check "${@:2}"
 }
 
 free_port() {

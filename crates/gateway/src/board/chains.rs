@@ -1,7 +1,10 @@
 //! Rule chains: their nodes, and which of them is the root.
 
+use std::collections::BTreeMap;
+
 use muster_platform::board_rest::{
-    EntityId, EntityType, NodeConnection, RuleChain, RuleChainMetadata, RuleNode,
+    EntityId, EntityType, NodeConnection, RuleChain, RuleChainData, RuleChainImported,
+    RuleChainMetadata, RuleNode,
 };
 use redb::WriteTransaction;
 use serde_json::{Map, json};
@@ -11,6 +14,9 @@ use super::records;
 use super::refusal::{Answer, Refusal};
 use super::serial::Serial;
 use super::store::Tables;
+
+/// The reason for which a chain is not imported that has another version than the one it replaces.
+const STALE: &str = "StaleObjectStateException: Row was updated or deleted by another transaction";
 
 /// Makes the root chain of a new tenant, which stores telemetry and attributes and counts nothing.
 pub(super) fn create_root(tables: &WriteTransaction, now_ms: i64) -> Answer<()> {
@@ -132,9 +138,65 @@ pub(super) fn set_nodes(
         }
     }
     metadata.version = version;
+    // Version 4.4 of the clients reads a list alone.
+    metadata
+        .rule_chain_connections
+        .get_or_insert_with(|| json!([]));
     records::put(tables, id, &RuleChain { version, ..chain })?;
     records::put(tables, id, &metadata)?;
     Ok(metadata)
+}
+
+/// Reads the oldest chains with their nodes.
+pub(super) fn export(tables: &impl Tables, limit: u32) -> Answer<RuleChainData> {
+    let mut data = RuleChainData::default();
+    let chains = records::all::<RuleChain>(tables)?;
+    for (id, chain) in chains.into_iter().take(limit as usize) {
+        data.rule_chains.push(chain);
+        data.metadata.push(nodes_of(tables, id)?);
+    }
+    Ok(data)
+}
+
+/// Creates chains with their nodes, under new ids. If `overwrites`, each replaces the first one of its name.
+pub(super) fn import(
+    tables: &WriteTransaction,
+    data: RuleChainData,
+    overwrites: bool,
+    now_ms: i64,
+) -> Answer<Vec<RuleChainImported>> {
+    let (mut imported, mut ids) = (Vec::new(), BTreeMap::new());
+    for chain in data.rule_chains {
+        let mut known = records::all::<RuleChain>(tables)?.into_iter();
+        let same_name = known.find(|(_, known)| overwrites && known.name == chain.name);
+        let given = chain.id.clone();
+        let mut result = RuleChainImported {
+            rule_chain_id: None,
+            rule_chain_name: chain.name.clone(),
+            updated: same_name.is_some(),
+            error: None,
+        };
+        let version = same_name.as_ref().and_then(|(_, known)| known.version);
+        if chain.version.is_some() && chain.version != version {
+            result.error = Some(STALE.to_owned());
+        } else {
+            let id = same_name.map(|(id, _)| entity_id(id));
+            result.rule_chain_id = save(tables, RuleChain { id, ..chain }, now_ms)?.id;
+            ids.extend(given.zip(result.rule_chain_id.clone()));
+        }
+        imported.push(result);
+    }
+    for mut metadata in data.metadata {
+        // What was refused has no nodes either.
+        let Some(id) = ids.get(&metadata.rule_chain_id) else {
+            continue;
+        };
+        metadata.rule_chain_id = id.clone();
+        metadata.version = None;
+        metadata.nodes.iter_mut().for_each(|node| node.id = None);
+        set_nodes(tables, metadata)?;
+    }
+    Ok(imported)
 }
 
 /// Makes a chain the root, also an empty one.
@@ -180,7 +242,7 @@ fn empty(id: &EntityId) -> RuleChainMetadata {
         first_node_index: None,
         nodes: Vec::new(),
         connections: Some(Vec::new()),
-        rule_chain_connections: None,
+        rule_chain_connections: Some(json!([])),
     }
 }
 

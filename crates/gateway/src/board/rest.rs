@@ -28,6 +28,9 @@ use crate::shared::Shared;
 /// Bytes of a body at the most: a list of devices of a large tenant.
 const BODY_MAX: usize = 50 << 20;
 
+/// Path of the call for the device of a name in clients of version 4.4.
+const NEW_FIND_DEVICE: &str = "/api/tenant/device";
+
 /// Arguments of a call.
 #[derive(Debug)]
 struct Asked<const N: usize, Q, B> {
@@ -46,6 +49,7 @@ pub(crate) fn routes(board: Arc<Board>, shared: Arc<Shared>) -> Router {
         .merge(device_routes())
         .merge(profile_routes())
         .merge(customer_routes())
+        .merge(transfer_routes())
         .merge(chain_routes())
         .merge(reading::routes())
         .merge(calling::routes())
@@ -231,6 +235,12 @@ fn device_routes() -> Routes {
         )
         .route(calls::LIST_DEVICES.route(), get(devices_of_tenant))
         .route(
+            NEW_FIND_DEVICE,
+            serve(&calls::FIND_DEVICE, |board, asked| {
+                devices::named(&board.store.read()?, &asked.query.device_name)
+            }),
+        )
+        .route(
             calls::READ_DEVICE.route(),
             serve(&calls::READ_DEVICE, |board, asked| {
                 let [id] = asked.path;
@@ -319,6 +329,28 @@ fn customer_routes() -> Routes {
                     let customer = customers::known(tables, &customer)?;
                     devices::assign(tables, &device, customer)
                 })
+            }),
+        )
+}
+
+fn transfer_routes() -> Routes {
+    Router::new()
+        .route(
+            calls::EXPORT_RULE_CHAINS.route(),
+            serve(&calls::EXPORT_RULE_CHAINS, |board, asked| {
+                chains::export(&board.store.read()?, asked.query.limit)
+            }),
+        )
+        .route(
+            calls::IMPORT_RULE_CHAINS.route(),
+            serve(&calls::IMPORT_RULE_CHAINS, |board, asked| {
+                let overwrites = asked.query.overwrite.unwrap_or(false);
+                let (data, now_ms) = (asked.body, board.now_ms());
+                let imported = board
+                    .store
+                    .write(|tables| chains::import(tables, data, overwrites, now_ms))?;
+                board.note_chain_change();
+                Ok(imported)
             }),
         )
 }

@@ -260,6 +260,51 @@ fn rule_chains_are_created_made_root_and_deleted_unless_they_are() {
 }
 
 #[test]
+fn exported_chains_are_imported_without_their_versions_and_refused_with_them() {
+    let tenant = Tenant::new();
+    let chain = tenant.post("/api/ruleChain", &json!({ "name": "test" }));
+    tenant.post("/api/ruleChain/metadata", &counting(&chain));
+    let mut exported = tenant.get("/api/ruleChains/export?limit=10");
+    let import = |query: &str, data: &Value| {
+        let imported = tenant.post(&format!("/api/ruleChains/import{query}"), data);
+        let results = imported.as_array().expect("a list").clone();
+        results.into_iter().map(|result| {
+            let error = result["error"]
+                .as_str()
+                .and_then(|error| error.split_once(':'));
+            let error = error.map_or_else(String::new, |(name, _)| name.to_owned());
+            (
+                result["ruleChainId"].clone(),
+                result["updated"] == true,
+                error,
+            )
+        })
+    };
+    let stale = || (Value::Null, false, "StaleObjectStateException".to_owned());
+    assert!(import("", &exported).eq([stale(), stale()]));
+    exported["ruleChains"][1]["version"] = Value::Null;
+    let imported: Vec<_> = import("", &exported).collect();
+    let (id, ..) = &imported[1];
+    assert_eq!(imported, [stale(), (id.clone(), false, String::new())]);
+    let nodes = tenant.get(&format!("/api/ruleChain/{}/metadata", text(&id["id"])));
+    assert_eq!(nodes["nodes"][2]["name"], "action.TbMsgCountNode");
+    assert_eq!(nodes["connections"], counting(&chain)["connections"]);
+    // What has the same name is replaced, the first of them, if it is as it was exported.
+    let exported = tenant.get("/api/ruleChains/export?limit=2");
+    let replaced = |at: usize| {
+        (
+            exported["ruleChains"][at]["id"].clone(),
+            true,
+            String::new(),
+        )
+    };
+    assert!(import("?overwrite=True", &exported).eq([replaced(0), replaced(1)]));
+    let page = tenant.get("/api/ruleChains?pageSize=10&page=0");
+    assert_eq!(page["totalElements"], 3);
+    assert_eq!(page["data"][0]["root"], true);
+}
+
+#[test]
 fn what_is_stored_is_counted_each_second_while_a_chain_with_a_count_node_is_root() {
     let tenant = Tenant::new();
     let tenant_id = text(&tenant.get("/api/auth/user")["tenantId"]["id"]);

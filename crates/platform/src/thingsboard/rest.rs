@@ -15,7 +15,8 @@ mod session;
 use std::marker::PhantomData;
 
 use muster_model::percent::Part;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use customers::{Customer, TitleQuery};
@@ -27,7 +28,8 @@ pub use devices::{
 pub use failure::{ErrorCode, Failure};
 pub use rpc::RpcRequest;
 pub use rule_chains::{
-    COUNT_NODE, CountConfiguration, NodeConnection, RuleChain, RuleChainMetadata, RuleNode,
+    COUNT_NODE, CountConfiguration, LimitQuery, NodeConnection, OverwriteQuery, RuleChain,
+    RuleChainData, RuleChainImported, RuleChainMetadata, RuleNode,
 };
 pub use series::{Aggregation, Point, Series, SeriesQuery, SortOrder};
 pub use session::{AUTHORIZATION, Authority, Login, Refresh, Tokens, User};
@@ -99,6 +101,13 @@ pub const WRITE_NODES: Call<0, NoQuery, RuleChainMetadata, RuleChainMetadata> =
     Call::post("/api/ruleChain/metadata");
 /// Makes a rule chain the root.
 pub const MAKE_ROOT: Call<1, NoQuery, (), RuleChain> = Call::post("/api/ruleChain/{chain}/root");
+
+/// Reads rule chains with their nodes.
+pub const EXPORT_RULE_CHAINS: Call<0, LimitQuery, (), RuleChainData> =
+    Call::get("/api/ruleChains/export");
+/// Creates rule chains with their nodes. What has a version is taken for a chain that is there, and refused.
+pub const IMPORT_RULE_CHAINS: Call<0, OverwriteQuery, RuleChainData, Vec<RuleChainImported>> =
+    Call::post("/api/ruleChains/import");
 
 /// Lists the keys of the time series of an entity; the first parameter is its [`EntityType`].
 pub const SERIES_KEYS: Call<2, NoQuery, (), Vec<String>> =
@@ -282,6 +291,17 @@ impl EntityType {
     }
 }
 
+/// Reads a parameter that is true or false, in the words that Spring takes and in any case.
+fn flag<'de, D: Deserializer<'de>>(parameter: D) -> Result<Option<bool>, D::Error> {
+    let text = String::deserialize(parameter)?;
+    match text.to_ascii_lowercase().as_str() {
+        "" => Ok(None),
+        "true" | "on" | "yes" | "1" => Ok(Some(true)),
+        "false" | "off" | "no" | "0" => Ok(Some(false)),
+        _ => Err(D::Error::custom(format!("`{text}` is not true or false"))),
+    }
+}
+
 /// Counts the parameters of a route.
 const fn parameters(route: &str) -> usize {
     let (bytes, mut at, mut count) = (route.as_bytes(), 0, 0);
@@ -360,6 +380,17 @@ mod tests {
             "keys": "a,b", "startTs": 1, "endTs": 9, "limit": 1_000, "agg": "NONE", "orderBy": "ASC",
         });
         assert_eq!(serde_json::to_value(query).expect("it is written"), wanted);
+    }
+
+    #[test]
+    fn a_parameter_is_true_or_false_in_any_case_or_an_error() {
+        let read = |text: &str| {
+            let query = serde_json::from_value::<OverwriteQuery>(json!({ "overwrite": text }));
+            query.map(|query| query.overwrite).ok()
+        };
+        assert_eq!(["True", "on", "1"].map(read), [Some(Some(true)); 3]);
+        assert_eq!(["false", "No", "0"].map(read), [Some(Some(false)); 3]);
+        assert_eq!((read(""), read("maybe")), (Some(None), None));
     }
 
     #[test]

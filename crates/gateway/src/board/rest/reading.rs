@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use muster_platform::board_rest::{self as calls, Device, EntityType};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -23,6 +23,9 @@ const ALL_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/values/attr
 const READ_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/values/attributes/{scope}";
 const WRITE_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/attributes/{scope}";
 
+/// Path of the call for a range of series in clients of version 4.4.
+const NEW_SERIES: &str = "/api/plugins/telemetry/{type}/{entity}/values/timeseries/history";
+
 #[derive(Debug, Deserialize)]
 struct Keys {
     keys: Option<String>,
@@ -37,16 +40,18 @@ pub(super) fn routes() -> Routes {
                 series::keys(&tables, entity(&tables, &asked.path)?)
             }),
         )
-        .route(
-            calls::SERIES.route(),
-            serve(&calls::SERIES, |board, asked| {
-                let tables = board.store.read()?;
-                series::read(&tables, entity(&tables, &asked.path)?, &asked.query)
-            }),
-        )
+        .route(calls::SERIES.route(), read_series())
+        .route(NEW_SERIES, read_series())
         .route(ALL_ATTRIBUTES, get(all_attributes))
         .route(READ_ATTRIBUTES, get(attributes_in_scope))
         .route(WRITE_ATTRIBUTES, post(set_attributes))
+}
+
+fn read_series() -> MethodRouter<Arc<Board>> {
+    serve(&calls::SERIES, |board, asked| {
+        let tables = board.store.read()?;
+        series::read(&tables, entity(&tables, &asked.path)?, &asked.query)
+    })
 }
 
 /// The entity that a path names: the tenant, or a device.

@@ -57,6 +57,49 @@ pub struct RuleChainMetadata {
     pub rule_chain_connections: Option<Value>,
 }
 
+/// Rule chains with their nodes, as they are exported and imported.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleChainData {
+    /// The chains.
+    pub rule_chains: Vec<RuleChain>,
+    /// The nodes of each.
+    pub metadata: Vec<RuleChainMetadata>,
+}
+
+/// Result of importing a rule chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleChainImported {
+    /// The chain; none if it could not be imported.
+    pub rule_chain_id: Option<EntityId>,
+    /// Its name.
+    pub rule_chain_name: String,
+    /// True if a chain of that name was replaced.
+    pub updated: bool,
+    /// The reason if it could not be imported.
+    pub error: Option<String>,
+}
+
+/// Query for a number of things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitQuery {
+    /// Things at the most.
+    pub limit: u32,
+}
+
+/// Query of an import.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverwriteQuery {
+    /// True if what has the same name is replaced.
+    #[serde(
+        default,
+        deserialize_with = "super::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub overwrite: Option<bool>,
+}
+
 /// A node of a rule chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -42,7 +42,10 @@ pub struct SeriesQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_by: Option<SortOrder>,
     /// True if numbers, booleans and objects are wanted as such; else all values are text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "super::flag",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub use_strict_data_types: Option<bool>,
 }
 
