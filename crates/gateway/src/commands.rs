@@ -191,6 +191,10 @@ pub(crate) fn answer_with(work: &mut Work<'_>, message: &Arc<Message>) -> usize 
     if let Some(copies) = pass_to_waiter(work, message) {
         return copies;
     }
+    // A command of the REST API is tried again, and whoever issued it gets an answer there.
+    if message.call.is_some() {
+        return 0;
+    }
     if let Some(command) = commanded(&work.ctx, message) {
         let why = unfit(&work.ctx, &command);
         let undelivered = why.map_or(Undelivered::NOBODY, Undelivered::malformed);

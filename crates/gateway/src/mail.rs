@@ -44,6 +44,8 @@ pub(crate) enum Mail {
     Call {
         message: Arc<Message>,
         is_again: bool,
+        /// True if it is not tried again.
+        is_last: bool,
         routed: oneshot::Sender<usize>,
     },
 }

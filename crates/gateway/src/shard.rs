@@ -144,11 +144,15 @@ fn read_mail(work: &mut Work<'_>, mail: Mail) {
         Mail::Call {
             message,
             is_again,
+            is_last,
             routed,
         } => {
-            let copies = commands::take(work, &message, None, is_again);
+            let copies = commands::take(work, &message, None, is_again).unwrap_or(0);
+            if copies == 0 && is_last {
+                work.ctx.counts().commands_undelivered.more();
+            }
             // Whoever asked may have gone.
-            let _ = routed.send(copies.unwrap_or(0));
+            let _ = routed.send(copies);
         }
     }
 }

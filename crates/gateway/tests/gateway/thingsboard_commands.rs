@@ -138,4 +138,14 @@ fn a_command_ends_after_its_time_with_a_status_by_its_path() {
     // The least time is five seconds, whatever is asked for.
     assert!(CLOCK.now() - began >= LEAST);
     assert_eq!(device.messages(2).len(), 2, "both came");
+    // However often each was tried.
+    let counts = tenant.gateway.stop().counts;
+    assert_eq!(
+        (
+            counts.commands,
+            counts.commands_routed,
+            counts.commands_undelivered
+        ),
+        (6, 2, 4)
+    );
 }

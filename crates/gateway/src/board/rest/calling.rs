@@ -168,23 +168,23 @@ async fn run(way: Way, board: &Board, shared: &Shared, command: Command) -> Resp
 async fn is_passed_on(shared: &Shared, command: &Command) -> bool {
     let mut is_again = false;
     loop {
+        let is_last = Instant::now() >= command.until;
         let (routed, copies) = oneshot::channel();
         let message = Arc::clone(&command.message);
         let mail = Mail::Call {
             message,
             is_again,
+            is_last,
             routed,
         };
         shared.post(0).send(&mut vec![mail]);
         if copies.await.unwrap_or(0) > 0 {
             return true;
         }
-        is_again = true;
-        let next = Instant::now() + AGAIN_AFTER;
-        if next >= command.until {
-            sleep_until(command.until).await;
+        if is_last {
             return false;
         }
-        sleep_until(next).await;
+        is_again = true;
+        sleep_until(command.until.min(Instant::now() + AGAIN_AFTER)).await;
     }
 }
