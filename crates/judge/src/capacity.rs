@@ -20,6 +20,7 @@ mod episodes;
 mod fair_share;
 mod held;
 mod joint;
+mod jump;
 mod margin;
 mod search;
 mod spec;

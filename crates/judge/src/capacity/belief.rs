@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Outcome;
 use super::episodes::Episodes;
+use super::jump::Extent;
 use super::margin::Margin;
 
 /// Probability with which the capacity lies in the stated interval.
@@ -89,6 +90,7 @@ pub(super) struct Evidence {
 struct Figures {
     slo: String,
     rows: Vec<Row>,
+    extent: Extent,
 }
 
 /// A step before its evidence is weighed.
@@ -119,6 +121,8 @@ impl Evidence {
         };
         let of_outcome = |_: &f64| rows(|excess| evidence.of_outcome(excess));
         let outcomes = EPISODES.iter().map(of_outcome).collect();
+        // Where a step allows not one bad message, its figures say no more than its outcome.
+        let margin = margin.filter(|margin| margin.messages() * margin.allowed >= 1.0);
         let figures = margin.map(|margin| {
             let of_episodes = |episodes: &f64| {
                 let frequency = episodes * evidence.share / margin.messages().max(1.0);
@@ -127,6 +131,7 @@ impl Evidence {
             Figures {
                 slo: margin.slo.clone(),
                 rows: EPISODES.iter().map(of_episodes).collect(),
+                extent: Extent::new(evidence.rate, margin),
             }
         });
         evidence.outcomes = outcomes;
@@ -137,6 +142,16 @@ impl Evidence {
     /// Its service level with figures; none without figures.
     pub(super) fn slo(&self) -> Option<&str> {
         self.figures.as_ref().map(|figures| figures.slo.as_str())
+    }
+
+    /// Returns whether the share of bad messages jumps between this step and one with a higher rate, so that no curve has
+    /// both.
+    pub(super) fn jumps_to(&self, higher: &Self) -> bool {
+        let steepest = STEEPER.powi(SLOPES as i32 - 1);
+        match (&self.figures, &higher.figures) {
+            (Some(lower), Some(higher)) => lower.extent.jumps_to(&higher.extent, steepest),
+            _ => false,
+        }
     }
 
     /// The rows that count, and true if they are those of figures. Figures count if they are of the service level

@@ -32,3 +32,18 @@ pub(super) fn decided(mut tries: Vec<Outcome>) -> Option<Outcome> {
     tries.sort_unstable();
     tries.get(TRIES / 2).copied()
 }
+
+/// The service level that broke at the lowest rate that failed, which limits the target; none if it has no figures, or if
+/// these jump at the capacity: then outcomes alone count.
+pub(super) fn limiting(held: &[Held]) -> Option<&str> {
+    let of_outcome = |outcome| held.iter().filter(move |held| held.outcome == outcome);
+    let by_rate = |a: &&Held, b: &&Held| a.rate.total_cmp(&b.rate);
+    let failed = of_outcome(Outcome::Fail).min_by(by_rate)?;
+    let failed = failed.evidence.as_ref()?;
+    let passed = of_outcome(Outcome::Pass).max_by(by_rate);
+    let passed = passed.and_then(|passed| passed.evidence.as_ref());
+    match passed.is_some_and(|passed| passed.jumps_to(failed)) {
+        true => None,
+        false => failed.slo(),
+    }
+}

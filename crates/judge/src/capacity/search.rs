@@ -5,7 +5,7 @@ use muster_model::Micros;
 use super::answer::{Capacity, Next, Outcome, Phase, SearchEnd, Step, Tried};
 use super::belief::{Belief, CONFIDENCE, Evidence, Hold, Interval, SURE};
 use super::confirming::{CONFIRMATIONS, Confirming, Stage};
-use super::held::{Held, decided};
+use super::held::{Held, decided, limiting};
 use super::margin::Observed;
 use super::spec::{SearchError, SearchSpec};
 
@@ -391,7 +391,7 @@ impl Search {
                 .iter()
                 .filter_map(|held| held.evidence.as_ref())
                 .collect();
-            let belief = Belief::new(&evidence, range, near.as_ref(), self.limiting());
+            let belief = Belief::new(&evidence, range, near.as_ref(), limiting(&self.held));
             let [below, above] = belief.at_edges().map(|mass| mass > AT_EDGE);
             let (below, above) = (below && range.0 > least, above && range.1 < most);
             near = Some(belief.interval(CONFIDENCE));
@@ -403,13 +403,6 @@ impl Search {
             range.1 *= if above { WIDER } else { 1.0 };
         }
         self.look_at_confirmation();
-    }
-
-    /// The service level that broke at the lowest rate that failed, which limits the target; none if it has no figures.
-    fn limiting(&self) -> Option<&str> {
-        let lowest = |a: &Held, b: &Held| a.rate.total_cmp(&b.rate);
-        let failed = self.of_outcome(Outcome::Fail).min_by(|a, b| lowest(a, b));
-        failed?.evidence.as_ref()?.slo()
     }
 
     /// The range that a capacity is sought in, once a step has failed above one that passed.

@@ -1,5 +1,6 @@
 //! The search for a capacity, against simulated targets whose capacity is known.
 
+mod jumps;
 mod laws;
 mod published;
 #[path = "../simulated/random.rs"]
