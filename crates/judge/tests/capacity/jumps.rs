@@ -2,7 +2,7 @@
 //! that a platform takes.
 
 use muster_judge::capacity::{
-    Batch, Margin, Next, Observed, Outcome, Search, SearchEnd, SearchSpec,
+    Batch, Interval, Margin, Next, Observed, Outcome, Search, SearchEnd, SearchSpec,
 };
 use muster_model::Micros;
 use proptest::prelude::*;
