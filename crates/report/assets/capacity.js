@@ -31,8 +31,16 @@ function answer() {
   const facts = [["run", report.run], ["steps", count(report.steps.length)], ["took", clock(report.steps.reduce((all, step) => all + step.took_s, 0))], ["sessions", count(report.sessions)], ...generatorFacts()];
   return el("section", { class: `card verdict tone-${result}` },
     el("div", { class: "top" }, el("div", { class: "badge" }, icon(result), el("b", {}, endOf(report).end.replaceAll("-", " "))), el("div", {}, el("h1", {}, report.name), el("p", { class: "said" }, report.set ? `${report.set}: ` : null, saidOf(report)))),
-    broken.length > 0 ? el("ul", { class: "reasons" }, el("li", {}, el("span", { class: "what" }, "first fails at"), el("span", { class: "seen" }, el("b", {}, load(firstFailing.load)), ` in step ${firstFailing.number}`)), broken.map(reason)) : null,
+    broken.length > 0 ? el("ul", { class: "reasons" }, el("li", {}, el("span", { class: "what" }, "first fails at"), el("span", { class: "seen" }, el("b", {}, load(firstFailing.load)), ` in step ${firstFailing.number}`)), broken.map(reason), saturatedOf(report)) : null,
     el("div", { class: "facts" }, facts.map(([name, value]) => el("span", {}, el("em", {}, name), el("b", {}, String(value))))));
+}
+
+/// The resource of the target that was nearest to its limit in the first failing step.
+function saturatedOf(answer) {
+  const { saturated } = answer;
+  if (!saturated) return null;
+  const [unit, of] = USED[saturated.unit];
+  return el("li", {}, el("span", { class: "what" }, "nearest to its limit", el("span", { class: "why" }, ` ${saturated.name}`)), el("span", { class: "seen" }, el("b", {}, `${saturated.resource} ${of(saturated.failing)}`), ` of ${of(saturated.limit)} ${unit}`), el("span", { class: "why" }, `of what monitor watches; ${of(saturated.passing)} at the highest load below that passed`));
 }
 
 /// The generator's own ceiling, and its share at the certified load.

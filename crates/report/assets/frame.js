@@ -43,6 +43,9 @@ const isBetween = (rule) => rule.result === "not-evaluated" && isKnown(rule.lowe
 
 const bothTimes = (rule) => `between ${rule.lower.us === 0 ? 0 : figure(rule.lower)} and ${figure(rule.observed)}`;
 
+/// Units of monitored resources: words, and the form of a value.
+const USED = { "cores": ["cores", rate], "bytes": ["bytes", bytes], "bytes-per-second": ["bytes a second", bytes], "per-second": ["a second", rate], "number": ["", rate] };
+
 /// The scope of a rule with its sets of SLOs; empty for a rule on the whole run that all sets have.
 const placeOf = (rule) => [...(rule.scope === "run" ? [] : [rule.scope]), ...(rule.sets || [])].join(", ");
 

@@ -153,7 +153,6 @@ function overTime() {
   return null;
 }
 
-const USED = { "cores": ["cores", rate], "bytes": ["bytes", bytes], "bytes-per-second": ["bytes a second", bytes], "per-second": ["a second", rate], "number": ["", rate] };
 const ENTRIES = ["--issued", "--completed", "--arrived", "--accepted", "--p999", "--none"];
 
 /// What the target used: a chart for each resource with a line for each entry, below the load that it is of.

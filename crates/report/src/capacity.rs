@@ -2,6 +2,7 @@
 
 mod ceiling;
 mod obstacle;
+mod saturation;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::text::reason;
 use crate::{Consequence, Report, RunResult};
 pub use ceiling::CapacityCeiling;
 use obstacle::Obstacle;
+pub use saturation::Saturation;
 pub use step::{CapacityStep, OutcomeOfSet};
 
 /// The name and version of the form of `capacity.json`.
@@ -70,6 +72,9 @@ pub struct SetAnswer {
     pub refuted: Option<String>,
     /// Number of the failing step with the lowest load at or above the lower end of the interval; null if none failed.
     pub first_failing: Option<u64>,
+    /// The resource of the target that was nearest to its limit there; left out if `monitor` watches none that rose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturated: Option<Saturation>,
 }
 
 impl CapacityReport {
@@ -77,7 +82,20 @@ impl CapacityReport {
     /// the closed ledger refutes it, and the first failing step.
     #[must_use]
     pub fn concluded(self, report: &Report) -> Self {
-        self.concluded_by(report.verdict.has_residue())
+        let mut concluded = self.concluded_by(report.verdict.has_residue());
+        concluded.own.saturated = concluded.saturation(report);
+        concluded
+    }
+
+    /// The resource that was nearest to its limit in the first failing step; none if another run held it.
+    fn saturation(&self, report: &Report) -> Option<Saturation> {
+        let is_of_run = |step: &&CapacityStep| step.session == self.sessions;
+        let failing = self.failing().filter(is_of_run)?;
+        let passed = self.steps.iter().filter(is_of_run);
+        let passed =
+            passed.filter(|step| step.outcome == Outcome::Pass && step.load < failing.load);
+        let passing = passed.max_by(|a, b| a.load.total_cmp(&b.load))?;
+        Saturation::new(report, failing, passing)
     }
 
     /// One answer with those for all sets of SLOs, the worst one first. `steps` are those of all sets. None without an
@@ -355,6 +373,9 @@ impl CapacityReport {
             let fails = |rule: &&crate::Rule| rule.consequence == Consequence::Fails;
             for rule in step.figures.rules.iter().filter(fails) {
                 let _ = writeln!(text, "    {}", reason(rule));
+            }
+            if let Some(saturated) = &self.own.saturated {
+                let _ = writeln!(text, "    {}", saturated.in_words());
             }
         }
         let confirming = |phase| {

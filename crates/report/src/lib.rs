@@ -42,8 +42,8 @@ mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
 pub use capacity::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, OutcomeOfSet, SetAnswer,
-    outcome_of,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, OutcomeOfSet, Saturation,
+    SetAnswer, outcome_of,
 };
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use muster_judge::capacity::{Batch, Capacity, Margin, Next, Observed};
 use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling};
+use muster_model::ResourceUnit;
 
 use super::*;
+use crate::monitor::tests::series;
 use crate::verdict::tests::rule;
-use crate::{RuleResult, Step};
+use crate::{MonitoredSeries, RuleResult, Step};
 
 const CAPACITY: f64 = 2_000.0;
 
@@ -139,6 +141,56 @@ fn the_answer_of_the_worst_set_comes_first_with_those_of_the_others() {
     assert_eq!(by_set[1..], [silver]);
     let read = CapacityReport::from_json(&joined.to_json()).expect("an answer");
     assert_eq!(read, joined);
+}
+
+#[test]
+fn the_resource_that_rose_nearest_to_its_limit_is_named() {
+    let mut answer = found().concluded_by(false);
+    let failing = answer.own.first_failing.expect("a step fails");
+    for (at, step) in answer.steps.iter_mut().enumerate() {
+        (step.figures.from_s, step.figures.until_s) = (10.0 * at as f64, 10.0 * at as f64 + 10.0);
+    }
+    // A second at the begin of each step, with twice as much in the failing one.
+    let sampled = |resource: &str, value: f64, limit| MonitoredSeries {
+        limit: Some(limit),
+        windows: (1..=answer.steps.len() as u64)
+            .map(|number| {
+                let value = if number == failing {
+                    2.0 * value
+                } else {
+                    value
+                };
+                [10.0 * (number - 1) as f64, value, value, value]
+            })
+            .collect(),
+        ..series("broker", resource, ResourceUnit::Number)
+    };
+    let mut report = Report {
+        monitor: vec![
+            sampled("threads", 3.0, 100.0),
+            sampled("descriptors", 400.0, 1_000.0),
+        ],
+        ..Report::default()
+    };
+    let answer = answer.clone().concluded(&report);
+    let saturated = answer.own.saturated.as_ref().expect("it rose");
+    assert_eq!(
+        (saturated.resource.as_str(), saturated.failing),
+        ("descriptors", 800.0)
+    );
+    let words = "broker descriptors was nearest to its limit: 800 of 1,000 (400 at the highest load below that passed)";
+    assert!(answer.text().contains(words), "{}", answer.text());
+    // What did not rise says nothing.
+    report.monitor[1]
+        .windows
+        .iter_mut()
+        .for_each(|window| window[1] = 400.0);
+    let named = answer
+        .concluded(&report)
+        .own
+        .saturated
+        .map(|of| of.resource);
+    assert_eq!(named.as_deref(), Some("threads"));
 }
 
 #[test]
