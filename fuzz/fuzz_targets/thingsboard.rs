@@ -111,7 +111,7 @@ fn commanded(data: &[u8]) {
         request: 7,
     };
     let mut handed = CommandScratch::default();
-    let Handover::Rewritten(rewrite) = BOARD.server.handover else {
+    let Handover::RewrittenOrInAnswer(rewrite) = BOARD.server.handover else {
         panic!("ThingsBoard rewrites commands for its devices");
     };
     assert!(rewrite(0, &to, data, &mut handed));

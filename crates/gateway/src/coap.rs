@@ -237,7 +237,7 @@ impl RequestEnd for Coap {
         // A misbehaviour may have a code that CoAP has no room for.
         let code = Code::of_status(content.status.0).unwrap_or(Code::SERVICE_UNAVAILABLE);
         let reply = Reply::new(code, &options, content.body);
-        self.endpoint.respond(ctx, to, &reply, 1)
+        self.endpoint.respond(ctx, to, &reply, content.copies)
     }
 }
 

@@ -428,9 +428,9 @@ impl RequestEnd for Http {
                 body: content.body,
                 ..Reply::new(content.status.0)
             };
-            self.reply(ctx, to, &reply, 1)
+            self.reply(ctx, to, &reply, content.copies)
         } else {
-            self.accept(ctx, to, 1);
+            self.accept(ctx, to, content.copies);
             false
         };
         self.fields = fields;

@@ -102,6 +102,8 @@ pub(crate) struct Content<'a> {
     pub(crate) status: Status,
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) body: &'a [u8],
+    /// How often it is sent: a misbehaviour answers twice.
+    pub(crate) copies: u8,
 }
 
 /// A request, and the topic that it surfaces on.
@@ -340,6 +342,7 @@ fn accept<E: RequestEnd>(
         status: requests.commanded,
         fields: vec![Field::ContentType(media_type)],
         body,
+        copies,
     };
     if end.write(ctx, to, &content) {
         ctx.counts().accepted.more();
@@ -380,6 +383,7 @@ fn decline<E: RequestEnd>(
         status: refusal.status,
         fields: refusal.fields(media_type).collect(),
         body: &body,
+        copies: 1,
     };
     let is_written = end.write(ctx, to, &content);
     ctx.scratch().payload = body;
@@ -440,6 +444,7 @@ pub(crate) fn hand_over<E: RequestEnd>(
         status: requests.commanded,
         fields: handed.fields().collect(),
         body: if is_rewritten { &body } else { command.payload },
+        copies: 1,
     };
     if !end.write(ctx, query.request, &content) {
         return Err(Undelivered::UNANSWERABLE);

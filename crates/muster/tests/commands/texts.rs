@@ -117,7 +117,10 @@ fn what_is_wrong_with_an_option_is_told_of_the_option() {
         assert!(err.contains("use --dialect hono"), "{err}");
     }
     let err = said_of(&["gateway", "--http", "127.0.0.1:0"]);
-    assert!(err.contains("use --dialect hono or http"), "{err}");
+    assert!(
+        err.contains("use --dialect hono or thingsboard or http"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn the_ledger_is_the_gateways_account_in_every_dialect_under_each_misbehaviour()
     // A run is mostly waiting: as many at once as there are topics.
     std::thread::scope(|scope| {
         for (dialect, topic) in all_topics() {
-            for scheme in schemes(dialect) {
+            for scheme in schemes(dialect, topic) {
                 scope.spawn(move || is_the_gateways_account(dialect, scheme, topic));
             }
         }
@@ -146,19 +146,26 @@ fn rules(broken: Broken, scheme: &str, truth: &Truth) -> &'static [&'static str]
     }
 }
 
-/// Schemes of a dialect's devices: those of requests, plain and secured, if it has such; else MQTT.
-fn schemes(dialect: Dialect) -> Vec<&'static str> {
+/// Schemes over which a dialect's devices send to a topic: those of requests, plain and secured, if it has such, and
+/// MQTT where it has topics of requests or nothing else. Topics of requests go over the plain ones alone.
+/// ThingsBoard's devices speak CoAP without DTLS here.
+fn schemes(dialect: Dialect, topic: &str) -> Vec<&'static str> {
     let of = |protocol: Protocol| {
         let all = Scheme::ALL.into_iter();
         all.filter(move |scheme| scheme.spec().devices == Some(protocol))
     };
     let spoken = Protocol::ALL.into_iter();
     let spoken = spoken.filter(|it| it.asks && dialect.speaks(*it));
-    let schemes: Vec<&str> = spoken.flat_map(of).map(Scheme::name).collect();
-    match schemes[..] {
-        [] => vec!["mqtt"],
-        [..] => schemes,
+    let mut schemes: Vec<&str> = spoken.flat_map(of).map(Scheme::name).collect();
+    schemes.retain(|scheme| match *scheme {
+        "https" => topic.is_empty(),
+        "coaps" => dialect != Dialect::Thingsboard,
+        _ => true,
+    });
+    if schemes.is_empty() || !dialect.publishing().requests.is_empty() {
+        schemes.push("mqtt");
     }
+    schemes
 }
 
 /// Every dialect with its defaults, and with its topics of requests but for their short forms, which the
