@@ -11,7 +11,9 @@ counts as above. It writes all JSON anew, in another order and with blanks.
 thingsboard.py commanded PORT: an application, devices and a gateway that it commands, a device that asks, and
 one that asks to be made, against a server end; prints as JSON what came of each.
 thingsboard.py devices PORT: devices, a gateway and a consumer against a server end; prints as JSON what came
-of each message."""
+of each message.
+thingsboard.py patient PORT: a device that calls a method which nobody answers, and a link that asks for devices and
+stays; prints as JSON what ended each, after how many seconds."""
 
 import collections
 import json
@@ -220,9 +222,9 @@ class Mailbox:
             self.got.append((message.topic, message.payload.decode()))
             self.more.notify_all()
 
-    def wait(self, count):
+    def wait(self, count, patience=PATIENCE):
         with self.more:
-            assert self.more.wait_for(lambda: len(self.got) >= count, PATIENCE), f"{self.got}, wanted {count}"
+            assert self.more.wait_for(lambda: len(self.got) >= count, patience), f"{self.got}, wanted {count}"
             return self.got
 
 
@@ -319,5 +321,20 @@ def devices(port):
     stranger.disconnect()
 
 
-ROLES = {"server": server, "rpc": rpc, "devices": devices, "commanded": commanded}
+def patient(port):
+    """Waits that ThingsBoard ends itself, after a minute."""
+    began = time.monotonic()
+    maker, device = connected(port, "provision"), connected(port, "t", mqtt.MQTTv311)
+    box = Mailbox(device, ["v1/devices/me/rpc/response/+"])
+    answer(device, "v1/devices/me/rpc/request/1", '{"method":"getTime","params":{}}')
+    assert maker.over.wait(90), "the link stays"
+    said = {"closed after": round(time.monotonic() - began)}
+    [said["answer"]] = box.wait(1, 90)
+    said["answered after"] = round(time.monotonic() - began)
+    for client in (maker, device):
+        client.disconnect()
+    print(json.dumps(said))
+
+
+ROLES = {"server": server, "rpc": rpc, "devices": devices, "commanded": commanded, "patient": patient}
 ROLES[sys.argv[1]](int(sys.argv[2]))

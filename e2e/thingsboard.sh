@@ -56,6 +56,23 @@ counted() {
     jq -r "$2 // 0" "$WORK/$1.json"
 }
 
+# What the gateway ends itself, after half a minute and a whole one, goes on while all else is done.
+PATIENT_PORT=$(free_port)
+PATIENT_HTTP=$(free_port)
+PATIENT_REST=$(free_port)
+"$MUSTER" gateway --listen "127.0.0.1:$PATIENT_PORT" --dialect thingsboard --http "127.0.0.1:$PATIENT_HTTP" \
+    --rest "127.0.0.1:$PATIENT_REST" >"$WORK/patient.txt" 2>&1 &
+STARTED+=("$!")
+listens "$PATIENT_PORT"
+listens "$PATIENT_HTTP"
+"$PYTHON" e2e/thingsboard.py patient "$PATIENT_PORT" >"$WORK/patient.json" &
+PATIENT=$!
+STARTED+=("$PATIENT")
+curl -sS -o "$WORK/call.json" -w '{"status":%{http_code},"seconds":%{time_total}}' -H 'Content-Type: application/json' \
+    -d '{"method":"getTime","params":{}}' "http://127.0.0.1:$PATIENT_HTTP/api/v1/t/rpc" >"$WORK/called.json" &
+CALL=$!
+STARTED+=("$CALL")
+
 run thingsboard
 S='.ledger.by_stream'
 judged "all was accepted" "$WORK/thingsboard" pass
@@ -237,4 +254,18 @@ same "counted by seconds, in all" "$(jq 'map(.value) | add' <<<"$POINTS")" \
 AVERAGE=$(jq 'map(.value) | map(select(. > 0)) | .[1:-1] | add / length | round' <<<"$POINTS")
 check "AVG of whole seconds is the rate of 240/s ($AVERAGE)" test "$AVERAGE" -ge 228 -a "$AVERAGE" -le 252
 stop "$GATEWAY"
+
+wait "$CALL" "$PATIENT" || true
+# within WHAT FILE FILTER LEAST MOST: seconds between two bounds.
+within() {
+    local seconds
+    seconds=$(jq "$3" "$2")
+    same "$1, $seconds s in $4 to $5" "$(jq -n "$seconds >= $4 and $seconds <= $5")" true
+}
+same "a call over HTTP that nobody answers" "$(jq -c "[$(jq .status "$WORK/called.json"), .errorCode]" "$WORK/call.json")" "[503,2]"
+within "after half a minute" "$WORK/called.json" .seconds 30 36
+same "a call over MQTT that nobody answers" "$(jq -c .answer "$WORK/patient.json")" \
+    '["v1/devices/me/rpc/response/1","{\"error\":\"timeout\"}"]'
+within "after a minute" "$WORK/patient.json" '.["answered after"]' 59 66
+within "a provisioning link is closed after a minute" "$WORK/patient.json" '.["closed after"]' 59 66
 finish

@@ -15,6 +15,7 @@ mod flow;
 mod login;
 mod points;
 mod profiles;
+mod questions;
 mod queue;
 mod records;
 mod refusal;

@@ -94,7 +94,7 @@ impl End for Coap {
         match timer {
             Timer::Peer(peer) => self.wake_peer(work, peer),
             Timer::Query(query) => requests::query_due(self, &mut work.ctx, query),
-            Timer::Link(_) | Timer::Batch(_) => {}
+            Timer::Link(_) | Timer::Lifetime(_) | Timer::Batch(_) => {}
         }
     }
 

@@ -168,7 +168,7 @@ impl End for Http {
         match timer {
             Timer::Link(key) => self.give_up(&mut work.ctx, key),
             Timer::Query(query) => requests::query_due(self, &mut work.ctx, query),
-            Timer::Batch(_) | Timer::Peer(_) => {}
+            Timer::Lifetime(_) | Timer::Batch(_) | Timer::Peer(_) => {}
         }
     }
 

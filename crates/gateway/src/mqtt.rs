@@ -83,6 +83,7 @@ impl End for Mqtt {
     fn due(&mut self, work: &mut Work<'_>, timer: Timer) {
         match timer {
             Timer::Link(key) => work.router.broker().check(&mut work.ctx, key),
+            Timer::Lifetime(key) => work.router.broker().end(&mut work.ctx, key, true),
             Timer::Batch(key) => acknowledging::write_batch(work, key),
             Timer::Peer(_) | Timer::Query(_) => {}
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_platform::{
-    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Refusal, Status, Upload,
-    Wanted,
+    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Question, Refusal, Requests,
+    Status, Upload, Wanted,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -221,13 +221,15 @@ fn upload<E: RequestEnd>(
     let Some(sender) = end.sender(surfaced.request) else {
         return;
     };
-    let mut asking = Asking::new(surfaced.request);
+    let (mut asking, mut upload) = (Asking::new(surfaced.request), *upload);
     if let Some(question) = &upload.question {
         let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
-        let mut body = Vec::new();
-        let media_type = (requests.answer)(question, &mut body);
-        asking.body = Some((media_type, body.into()));
+        asking.body = answer_to(ctx.shared, requests, (upload.device, question));
+        if asking.body.is_none() {
+            upload = (requests.unanswered)(upload);
+        }
     }
+    let upload = &upload;
     if upload.ttd_s.is_some() {
         asking.query = end.queries().note(surfaced.request, sender, upload);
         if asking.query.is_none() {
@@ -259,6 +261,20 @@ fn upload<E: RequestEnd>(
     if let Some(given) = work.router.uplink(ctx, &publish, origin) {
         answer(end, ctx, asking, given);
     }
+}
+
+/// The answer to a question of a device, and its media type; none if nobody answers.
+fn answer_to(
+    shared: &Shared,
+    requests: &Requests,
+    (device, question): (&str, &Question<'_>),
+) -> Option<(&'static str, Arc<[u8]>)> {
+    let mut body = Vec::new();
+    let media_type = (requests.answer)(question, &mut body);
+    if let Some(board) = &shared.managed.board {
+        body = board.answer(device, question)?;
+    }
+    Some((media_type, body.into()))
 }
 
 /// A device's reply to a command: routed as any message, and never treated badly.

@@ -46,6 +46,8 @@ impl Request {
 pub(crate) enum Timer {
     /// A link's CONNECT or next packet is due, or the rest of a request.
     Link(Key),
+    /// A link has been there as long as one of its name may.
+    Lifetime(Key),
     /// The acknowledgements of a link have waited for others long enough.
     Batch(Key),
     /// A step of a CoAP peer is due.

@@ -79,10 +79,18 @@ pub struct Upload<'a> {
 /// A device's question to the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question<'a> {
-    /// Values of attributes, or the result of a method.
-    Values,
-    /// A device that is to be made, with the token that the request chose, in its quotes.
-    Device(Option<&'a [u8]>),
+    /// Values of attributes, by keys with commas between them: the device's own, and those that are shared with
+    /// it. If both are none, all are wanted.
+    Values {
+        /// Keys of its own.
+        client: Option<&'a str>,
+        /// Keys of shared ones.
+        shared: Option<&'a str>,
+    },
+    /// The result of a method, by the whole call.
+    Method(&'a [u8]),
+    /// A device that is to be made, by the whole request.
+    Device(&'a [u8]),
 }
 
 /// A refusal of the server end.

@@ -98,7 +98,7 @@ pub use request::{
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{
     Application, Default, Defaults, Handover, ManagementApi, PathToken, Promises, PublishedFigures,
-    ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, UplinkTopic,
+    ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, Unanswered, UplinkTopic,
 };
 pub use thingsboard::rest as board_rest;
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};

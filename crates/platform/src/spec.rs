@@ -12,7 +12,7 @@ use crate::amqp_server::{AmqpServer, PLAIN_AMQP};
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::hono::{Endpoint, Who};
-use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Wanted};
+use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Upload, Wanted};
 use crate::kafka::Kafka;
 use crate::protocol::Protocol;
 use crate::request::{
@@ -211,6 +211,8 @@ pub struct Requests {
     pub answer: fn(&Question<'_>, &mut Vec<u8>) -> &'static str,
     /// The topic of streams that ask for commands by requests which are no messages; none where a message asks.
     pub poll: Option<&'static str>,
+    /// Turns a question that nobody answers into a wait.
+    pub unanswered: for<'a> fn(Upload<'a>) -> Upload<'a>,
     /// Finds the number of the command in the path of its reply; none where paths have no such number.
     pub reply_number: fn(&Incoming<'_>) -> Option<u32>,
 }
@@ -301,6 +303,23 @@ pub struct Server {
     pub surfaced_reply: SurfaceReply,
     /// The number of the command that a device's reply is to, from topic and payload; none if it has none.
     pub reply_number: fn(&str, &[u8]) -> Option<u32>,
+    /// The question in a message that the application acknowledges, from topic and payload; none if it is none.
+    pub question: for<'a> fn(&str, &'a [u8]) -> Option<Question<'a>>,
+    /// The answer to a question that nobody answers.
+    pub unanswered: Unanswered,
+    /// Seconds after which a link of that name is closed, whatever it does; none if it may stay.
+    pub lifetime_s: fn(&str) -> Option<u32>,
+}
+
+/// The end of a question that nobody answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Unanswered {
+    /// Seconds until then.
+    pub after_s: u32,
+    /// The code under which it counts.
+    pub code: u16,
+    /// The answer.
+    pub body: &'static [u8],
 }
 
 /// Finds what surfaces of a device's reply, from the link's name, topic and payload. The topic on which it
@@ -423,6 +442,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     command_body: |_, _, _| false,
     answer: |_, _| "",
     poll: None,
+    unanswered: |question| question,
     reply_number: |_| None,
 };
 
@@ -463,4 +483,11 @@ pub(crate) const PLAIN_SERVER: Server = Server {
     write_notice: |_, _, _, _| false,
     surfaced_reply: |_, _, _, _| None,
     reply_number: |_, _| None,
+    question: |_, _| None,
+    unanswered: Unanswered {
+        after_s: 0,
+        code: 0,
+        body: b"",
+    },
+    lifetime_s: |_| None,
 };

@@ -83,6 +83,9 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         handover: Handover::RewrittenOrInAnswer(rpc::hand),
         surfaced_reply: rpc::surfaced,
         reply_number: rpc::reply_number,
+        question: requests::question,
+        unanswered: requests::UNANSWERED,
+        lifetime_s: provisioning::lifetime_s,
         ..PLAIN_SERVER
     },
     mqtt: Some(Publishing {

@@ -41,6 +41,19 @@ pub(super) struct CountNode {
     pub(super) is_stored: bool,
 }
 
+/// The class of the node that answers calls of devices.
+const REPLY: &str = "org.thingsboard.rule.engine.rpc.TbSendRPCReplyNode";
+/// The connection that a type switch has for calls of devices.
+const CALLS: &str = "RPC Request from Device";
+
+/// Returns true if a node answers calls of devices.
+pub(super) fn answers_calls(chain: &RuleChainMetadata) -> bool {
+    let reached = reached(chain, chain.first_node_index, CALLS);
+    reached
+        .into_iter()
+        .any(|node| chain.nodes[node].class == REPLY)
+}
+
 impl Flow {
     pub(super) fn new(chain: &RuleChainMetadata) -> Self {
         let mut flow = Self::default();
@@ -58,7 +71,7 @@ impl Flow {
 
     fn way(&mut self, chain: &RuleChainMetadata, content: Content) -> Way {
         let mut way = Way::default();
-        for node in reached(chain, chain.first_node_index, content) {
+        for node in reached(chain, chain.first_node_index, content.message_type()) {
             let class = chain.nodes[node].class.as_str();
             way.is_stored |= class == saving(content);
             if class == COUNT_NODE
@@ -91,7 +104,7 @@ fn count_node(chain: &RuleChainMetadata, at: usize) -> Option<CountNode> {
     let configuration: CountConfiguration =
         serde_json::from_value(node.configuration.clone()).ok()?;
     let behind = next(chain, at, "Success")
-        .flat_map(|first| reached(chain, Some(first), Content::Telemetry));
+        .flat_map(|first| reached(chain, Some(first), Content::Telemetry.message_type()));
     let is_stored = behind
         .into_iter()
         .any(|node| chain.nodes[node].class == SAVE_SERIES);
@@ -105,14 +118,14 @@ fn count_node(chain: &RuleChainMetadata, at: usize) -> Option<CountNode> {
     })
 }
 
-/// The nodes that a message reaches from one on, each once.
-fn reached(chain: &RuleChainMetadata, from: Option<u32>, content: Content) -> Vec<usize> {
+/// The nodes that a message of a type reaches from one on, each once.
+fn reached(chain: &RuleChainMetadata, from: Option<u32>, message_type: &str) -> Vec<usize> {
     let mut reached = Vec::from_iter(from.map(|from| from as usize));
     let mut at = 0;
     while let Some(node) = reached.get(at).copied() {
         at += 1;
         let kind = match chain.nodes[node].class.as_str() {
-            TYPE_SWITCH => content.message_type(),
+            TYPE_SWITCH => message_type,
             COUNT_NODE => continue,
             _ => "Success",
         };

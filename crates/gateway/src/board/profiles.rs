@@ -11,6 +11,8 @@ use super::store::Tables;
 
 /// The profile of devices that name none.
 const DEFAULT: &str = "default";
+/// The provision type of a profile whose devices provision themselves.
+const CREATES_DEVICES: &str = "ALLOW_CREATE_NEW_DEVICES";
 
 /// Makes the profile of devices that name none.
 pub(super) fn create_default(tables: &WriteTransaction) -> Answer<()> {
@@ -80,6 +82,22 @@ pub(super) fn wanted(
     }
 }
 
+/// Returns the profile whose devices provision themselves with that key and secret.
+pub(super) fn with_key(
+    tables: &impl Tables,
+    key: &str,
+    secret: &str,
+) -> Answer<Option<DeviceProfile>> {
+    let mut profiles = records::all::<DeviceProfile>(tables)?.into_iter();
+    let found = profiles.find(|(_, profile)| {
+        let known = &profile.profile_data["provisionConfiguration"]["provisionDeviceSecret"];
+        profile.provision_type.as_deref() == Some(CREATES_DEVICES)
+            && profile.provision_device_key.as_deref() == Some(key)
+            && known == secret
+    });
+    Ok(found.map(|(_, profile)| profile))
+}
+
 /// Reads a profile.
 pub(super) fn read(tables: &impl Tables, id: &str) -> Answer<DeviceProfile> {
     records::get(tables, Serial::parse(id)?)
@@ -92,6 +110,7 @@ fn plain(name: &str) -> DeviceProfile {
         kind: "DEFAULT".to_owned(),
         transport_type: "DEFAULT".to_owned(),
         provision_type: Some("DISABLED".to_owned()),
+        provision_device_key: None,
         profile_data: json!({
             "configuration": { "type": "DEFAULT" },
             "transportConfiguration": { "type": "DEFAULT" },

@@ -414,7 +414,7 @@ fn chain_routes() -> Routes {
 
 impl Board {
     /// Conditions of a new device besides its description.
-    fn admission<'a>(&self, token: Option<&'a str>) -> Admission<'a> {
+    pub(super) fn admission<'a>(&self, token: Option<&'a str>) -> Admission<'a> {
         Admission {
             token,
             limit: self.device_limit,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use muster_model::{Micros, mix};
 use muster_net::Key;
+use muster_platform::Protocol;
 use muster_protocol::mqtt::packet::{Auth, Connect};
 use muster_protocol::mqtt::{Accept, Input, Property, Publish, Server, Version, reason};
 
@@ -23,7 +24,7 @@ use crate::message::{Message, with_properties};
 use crate::routes::{Claim, SessionRef};
 use crate::shared::Shared;
 use crate::thread::{Ctx, Pause};
-use crate::uplink::Sender;
+use crate::uplink::{Alarm, Sender, Timer};
 
 /// Keeps challenges apart from other draws of the seed.
 const CHALLENGE_STREAM: u64 = 0xa074_0000;
@@ -59,6 +60,10 @@ impl Broker {
         let Some(name) = name else {
             return self.refuse(ctx, key, login_refusal(ctx.shared, connect));
         };
+        if let Some(seconds) = (config.dialect.server.lifetime_s)(&name) {
+            let at = ctx.now() + Micros::from_secs(u64::from(seconds));
+            ctx.set_alarm(at, Alarm::End(Protocol::Mqtt, Timer::Lifetime(key)));
+        }
         let opening = Opening {
             client_id,
             is_assigned: is_nameless,

@@ -1,11 +1,14 @@
 //! The application's word on a device's messages, where the dialect has one.
 
+use std::sync::Arc;
+
+use muster_model::Micros;
 use muster_net::Key;
 use muster_platform::{Protocol, Reply};
 use muster_protocol::mqtt::{Publish, Qos, reason};
 
 use super::asker;
-use super::request::{Asked, PublishRef};
+use super::request::{Asked, PublishRef, Said};
 use crate::broker::links::{Acknowledgement, Batch};
 use crate::end::Work;
 use crate::fault::Response;
@@ -58,6 +61,21 @@ pub(super) fn respond(work: &mut Work<'_>, asked: Asked, answer: Answer) {
         Response::Unavailable => acknowledge(work, server.refusal, true),
         Response::Silence => work.ctx.counts().unanswered.more(),
     }
+}
+
+/// Nobody answers a question: its sender gets an error once its time is over.
+pub(super) fn time_out(work: &mut Work<'_>, mut asked: Asked) {
+    let ctx = &mut work.ctx;
+    let unanswered = ctx.shared.config.dialect.server.unanswered;
+    let (code, body) = (unanswered.code, unanswered.body.to_vec());
+    asked.said = Some(Arc::new(Said { code, body }));
+    let asker = asker(Request::Application(asked));
+    let answer = Answer {
+        response: Response::Reject(code),
+        copies: 0,
+    };
+    let at = ctx.now() + Micros::from_secs(u64::from(unanswered.after_s));
+    ctx.set_alarm(at, Alarm::Answer { asker, answer });
 }
 
 /// The application cannot read what a device sent.
@@ -116,7 +134,12 @@ pub(super) fn write_batch(work: &mut Work<'_>, key: Key) {
     let link = work.router.broker().links().get(key);
     if let Some(batch) = link.and_then(|link| link.batch.take()) {
         let (device, id) = (batch.device, None);
-        let asked = Asked { key, device, id };
+        let asked = Asked {
+            key,
+            device,
+            id,
+            said: None,
+        };
         write_answers(work, &asked, &batch.answers);
     }
 }
@@ -131,6 +154,11 @@ fn write_answers(work: &mut Work<'_>, to: &Asked, answers: &[Acknowledgement]) {
     });
     let write = work.ctx.shared.config.dialect.server.write_acknowledgement;
     write(&mut replies, &mut text);
+    if let ([answer], Some(said)) = (answers, &to.said)
+        && answer.code == said.code
+    {
+        text.clone_from(&said.body);
+    }
     let first = Asked {
         id: answers.first().and_then(|answer| answer.id.clone()),
         ..to.clone()

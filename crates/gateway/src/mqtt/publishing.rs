@@ -6,7 +6,7 @@ use muster_net::{Key, ReadLimit};
 use muster_platform::{Data, DevicePublish, Endpoint, PropertyBag, Published};
 use muster_protocol::mqtt::{Incoming, Pending, Publish, Qos, reason};
 
-use super::request::{Asked, PublishRef, Refusable};
+use super::request::{Asked, PublishRef, Refusable, Said};
 use super::{acknowledging, asker, objecting};
 use crate::commands;
 use crate::config::SlowReader;
@@ -283,7 +283,17 @@ impl<'a> Received<'a> {
     /// An uplink that the application acknowledges: the transport's answer says only that it came.
     fn ask(&self, work: &mut Work<'_>, device: &str, id: Option<&[u8]>) {
         acknowledging::acknowledge_transport(work, self.publish());
-        let asked = self.asked(device, id);
+        let mut asked = self.asked(device, id);
+        let (shared, incoming) = (&work.ctx.shared, self.incoming);
+        let server = &shared.config.dialect.spec().server;
+        let question = (server.question)(&incoming.topic, incoming.payload);
+        if let (Some(board), Some(question)) = (&shared.managed.board, question) {
+            let Some(body) = board.answer(device, &question) else {
+                return acknowledging::time_out(work, asked);
+            };
+            let code = server.acceptance;
+            asked.said = Some(Arc::new(Said { code, body }));
+        }
         let mut user = Vec::new();
         let publish = published(self.incoming, &mut user);
         let origin = Origin {
@@ -300,6 +310,7 @@ impl<'a> Received<'a> {
             key: self.key,
             device: device.into(),
             id: id.map(Into::into),
+            said: None,
         }
     }
 

@@ -25,4 +25,14 @@ pub(crate) struct Asked {
     pub(crate) key: Key,
     pub(crate) device: Arc<str>,
     pub(crate) id: Option<Arc<[u8]>>,
+    /// The answer, if it is not the one that the dialect writes for its code.
+    pub(crate) said: Option<Arc<Said>>,
+}
+
+/// An answer of the platform's store.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// The code that it stands for.
+    pub(crate) code: u16,
+    pub(crate) body: Vec<u8>,
 }

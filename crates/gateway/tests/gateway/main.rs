@@ -22,6 +22,7 @@ mod tenant;
 mod thingsboard;
 mod thingsboard_commands;
 mod thingsboard_facts;
+mod thingsboard_questions;
 mod thingsboard_rest;
 mod told;
 mod webhook;

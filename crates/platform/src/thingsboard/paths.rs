@@ -13,7 +13,7 @@ use crate::spec::{PLAIN_REQUESTS, Requests};
 
 use self::device::{answered, ask, reply};
 use self::server::{
-    answer, closes, command_body, explain, read, read_over_coap, reply_number, token,
+    answer, closes, command_body, explain, read, read_over_coap, reply_number, token, unanswered,
 };
 
 /// Both ends over HTTP.
@@ -39,6 +39,7 @@ pub(super) const HTTP: Requests = Requests {
     command_body,
     answer,
     poll: Some(POLL),
+    unanswered,
     reply_number,
     ..PLAIN_REQUESTS
 };
@@ -175,6 +176,8 @@ mod tests {
     use crate::incoming::{Incoming, Peer, Question, Refusal, Wanted};
     use crate::request::{Answered, Answering, Asking, Method, ReplyPath, Segments};
 
+    const DEVICE_REQUEST: &[u8] =
+        br#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s","token":"a"}"#;
     const DEVICE: Peer<'static> = Peer {
         tenant: "",
         device: "T",
@@ -436,11 +439,28 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_nobody_answers_ends_after_31_seconds_and_no_command_ends_it() {
+        let call = br#"{"method":"getTime"}"#;
+        let came = came(Method::Post, "api/v1/T/rpc", call);
+        let Wanted::Upload(upload) = read(&came, Some(&DEVICE), &mut String::new()) else {
+            panic!("it is read");
+        };
+        assert_eq!(upload.question, Some(Question::Method(call)));
+        let waits = (HTTP.unanswered)(upload);
+        let over = waits.over.map(|refusal| refusal.status.0);
+        assert_eq!(
+            (waits.ttd_s, over, waits.question),
+            (Some(31), Some(503), None)
+        );
+        assert_ne!(waits.tenant, DEVICE.tenant);
+    }
+
+    #[test]
     fn a_device_is_made_or_not_whatever_the_code_is() {
         let asked = Segments::of(provisioning::REQUEST);
         let mut out = Vec::new();
         assert_eq!(
-            (HTTP.answer)(&Question::Device(Some(b"\"a\"")), &mut out),
+            (HTTP.answer)(&Question::Device(DEVICE_REQUEST), &mut out),
             TEXT
         );
         let none = &mut std::iter::empty();

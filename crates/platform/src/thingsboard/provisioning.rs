@@ -34,6 +34,11 @@ pub(super) fn is_provisioning(link: &str) -> bool {
     link.starts_with(LINK)
 }
 
+/// Returns the seconds after which such a link is closed.
+pub(super) fn lifetime_s(link: &str) -> Option<u32> {
+    is_provisioning(link).then_some(60)
+}
+
 /// The body of requests if a scenario names none. Each request asks for another device with another
 /// token.
 pub(super) const PAYLOAD: &str = concat!(
@@ -193,6 +198,7 @@ mod tests {
         assert_eq!(link_name(Some("token"), "c"), "token");
         assert_eq!(link_name(None, "c"), "c");
         assert!(is_provisioning("provision/c") && !is_provisioning("provision"));
+        assert_eq!(["provision/c", "c"].map(lifetime_s), [Some(60), None]);
         let whole = request(0, 1);
         assert_eq!(
             read("provision/c", "v1/devices/me/telemetry", whole.as_bytes()),

@@ -4,12 +4,22 @@
 //! topic that ends in the same one. An answer that has `error` among its members is the platform's no.
 
 use super::numbered::{Kind, Numbered};
+use super::provisioning;
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};
+use crate::incoming::Question;
 use crate::json::Json;
 use crate::server::{DevicePublish, Reply};
+use crate::spec::Unanswered;
 
 /// The code under which a no is counted, as the platform gives none.
 pub(super) const REFUSED: u16 = 500;
+
+/// The end of a call of a method that no rule node answers.
+pub(super) const UNANSWERED: Unanswered = Unanswered {
+    after_s: 60,
+    code: REFUSED,
+    body: br#"{"error":"timeout"}"#,
+};
 
 /// The topics of requests without their number, and what their answers come on.
 const REQUESTS: [(&str, &str); 6] = [
@@ -52,6 +62,41 @@ pub(super) fn read<'a>(
     } else {
         DevicePublish::Invalid
     })
+}
+
+/// Reads the question that a message asks.
+pub(super) fn question<'a>(topic: &str, payload: &'a [u8]) -> Option<Question<'a>> {
+    if topic == provisioning::REQUEST {
+        return Some(Question::Device(payload));
+    }
+    match Numbered::of(topic)?.kind {
+        Kind::AttributesRequest => values(payload),
+        Kind::RpcRequest => Some(Question::Method(payload)),
+        Kind::AttributesResponse | Kind::RpcResponse => None,
+    }
+}
+
+/// The attributes that a payload asks for. Keys that are no text name none.
+fn values(payload: &[u8]) -> Option<Question<'_>> {
+    let mut json = Json::new(payload);
+    let (mut client, mut shared) = (None, None);
+    json.members(|name, json| {
+        let keys = match name {
+            b"clientKeys" => &mut client,
+            b"sharedKeys" => &mut shared,
+            _ => return json.skip(),
+        };
+        let is_text = json.peek()? == b'"';
+        let value = if is_text {
+            json.string()?
+        } else {
+            json.value()?
+        };
+        let text = std::str::from_utf8(value).ok().filter(|_| is_text);
+        *keys = Some(text.unwrap_or_default());
+        Some(())
+    })?;
+    Some(Question::Values { client, shared })
 }
 
 /// Keys of attributes: an object. ThingsBoard answers also one whose `clientKeys` is no text.
@@ -172,6 +217,24 @@ mod tests {
         for broken in ["", "{", "{\"client\":", "{} x"] {
             assert_eq!(read(broken), Err(NotAnAcknowledgement), "{broken}");
         }
+    }
+
+    #[test]
+    fn a_message_asks_for_values_a_method_or_a_device() {
+        let asked = |topic: &str, payload: &'static str| question(topic, payload.as_bytes());
+        for (payload, client, shared) in [
+            ("{}", None, None),
+            (r#"{"clientKeys":"a,b","x":[1]}"#, Some("a,b"), None),
+            (r#"{"clientKeys":5,"sharedKeys":"c"}"#, Some(""), Some("c")),
+        ] {
+            let values = Some(Question::Values { client, shared });
+            assert_eq!(asked("v2/a/req/1", payload), values, "{payload}");
+        }
+        let method = Some(Question::Method(b"{}"));
+        assert_eq!(asked("v1/devices/me/rpc/request/1", "{}"), method);
+        let device = Some(Question::Device(b"{}"));
+        assert_eq!(asked(provisioning::REQUEST, "{}"), device);
+        assert_eq!(asked("v1/devices/me/telemetry", "{}"), None);
     }
 
     #[test]

@@ -22,6 +22,8 @@ const SHOWN_MAX: usize = 256;
 const REPLY_MAX: usize = 65_536;
 /// Longest time for which a device may wait, in milliseconds, and that of one that names none.
 const WAIT_MAX_MS: u64 = 30_000;
+/// Seconds until a call of a method is given up: 30.8 were seen.
+const CALL_WAITS_S: u32 = 31;
 
 const NO_PATH: Refusal = refused(NOT_FOUND, "there is no such path");
 pub(super) const NO_METHOD: Refusal =
@@ -94,7 +96,11 @@ fn wanted<'a>(
         (Post, "telemetry", _, WORD) => post(came, Resource::Telemetry, peer, out),
         (Post, "attributes", _, WORD) => post(came, Resource::Attributes, peer, out),
         (Post, "claim", _, WORD) => post(came, Resource::Claim, peer, out),
-        (Get, "attributes", _, WORD) => question(peer),
+        (Get, "attributes", _, WORD) => {
+            let [client, shared] =
+                ["clientKeys", "sharedKeys"].map(|key| came.parameter_value(key));
+            question(peer, Question::Values { client, shared })
+        }
         (Post, "rpc", _, WORD) => call(came, peer),
         (Get, "rpc", _, WORD) => poll(came, peer, ""),
         (Get, "attributes", Some("updates"), _) => poll(came, peer, UPDATES),
@@ -166,18 +172,29 @@ const fn upload<'a>(peer: &Peer<'a>) -> Upload<'a> {
     }
 }
 
-fn question<'a>(peer: Option<&Peer<'a>>) -> Result<Wanted<'a>, Refusal> {
+fn question<'a>(peer: Option<&Peer<'a>>, question: Question<'a>) -> Result<Wanted<'a>, Refusal> {
     Ok(Wanted::Upload(Upload {
         surfaces: false,
-        question: Some(Question::Values),
+        question: Some(question),
         ..upload(peer.ok_or(NO_TOKEN)?)
     }))
+}
+
+/// A question that nobody answers: the device waits for nothing that can come.
+pub(super) fn unanswered(question: Upload<'_>) -> Upload<'_> {
+    Upload {
+        tenant: UPDATES,
+        ttd_s: Some(CALL_WAITS_S),
+        question: None,
+        over: Some(GIVEN_UP),
+        ..question
+    }
 }
 
 /// Reads a call of a method of the platform.
 fn call<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Wanted<'a>, Refusal> {
     let payload = body(came)?;
-    let wanted = question(peer)?;
+    let wanted = question(peer, Question::Method(payload))?;
     match rpc::is_call(payload) {
         true => Ok(wanted),
         false => Err(UNREADABLE),
@@ -189,19 +206,20 @@ fn provision<'a>(came: &Incoming<'a>) -> Result<Wanted<'a>, Refusal> {
     if came.method != Method::Post {
         return Err(NO_METHOD);
     }
-    let token = provisioning::asked(body(came)?).ok_or(UNREADABLE)?;
+    let payload = body(came)?;
+    provisioning::asked(payload).ok_or(UNREADABLE)?;
     let nobody = Peer {
         tenant: "",
         device: PROVISION,
     };
     Ok(Wanted::Upload(Upload {
         surfaces: false,
-        question: Some(Question::Device(token)),
+        question: Some(Question::Device(payload)),
         ..upload(&nobody)
     }))
 }
 
-/// Stands for the tenant of devices that wait for attributes, so that no command finds them.
+/// Stands for the tenant of devices that wait for something else, so that no command finds them.
 const UPDATES: &str = "updates";
 
 /// Reads the wait of a device for a command, or for attributes.
@@ -260,15 +278,15 @@ pub(super) fn command_body(to: &Handing<'_>, payload: &[u8], out: &mut Vec<u8>) 
     rpc::write_numbered(to.request, payload, out).is_some()
 }
 
-/// Answers a question: the platform keeps no attributes and has no methods.
+/// Answers a question without a store: there are no attributes, and any device may be made.
 pub(super) fn answer(question: &Question<'_>, out: &mut Vec<u8>) -> &'static str {
     match question {
-        Question::Values => {
+        Question::Values { .. } | Question::Method(_) => {
             out.extend_from_slice(b"{}");
             JSON
         }
-        Question::Device(token) => {
-            let (id, code) = (*token, 0);
+        Question::Device(payload) => {
+            let (id, code) = (provisioning::asked(payload).flatten(), 0);
             provisioning::write_answer(&Reply { id, code }, out);
             TEXT
         }

@@ -180,6 +180,9 @@ pub struct DeviceProfile {
     /// `DISABLED`, or the way in which devices provision themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provision_type: Option<String>,
+    /// The key that devices of the profile know, if they provision themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provision_device_key: Option<String>,
     /// Its settings, alarm rules among them.
     #[serde(default)]
     pub profile_data: Value,
