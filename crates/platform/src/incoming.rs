@@ -82,7 +82,7 @@ pub enum Question<'a> {
     /// Values of attributes, by keys with commas between them: the device's own, and those that are shared with
     /// it. If both are none, all are wanted.
     Values {
-        /// Keys of its own.
+        /// Keys of the ones that it sent.
         client: Option<&'a str>,
         /// Keys of shared ones.
         shared: Option<&'a str>,
