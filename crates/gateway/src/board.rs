@@ -25,6 +25,7 @@ mod series;
 mod store;
 #[cfg(test)]
 mod tests;
+mod total;
 mod writer;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +42,7 @@ use self::refusal::Answer;
 use self::rest::RestLimit;
 use self::serial::Serial;
 use self::store::Store;
+use self::total::MessageTotal;
 pub(crate) use self::writer::Writer;
 use crate::backlog::Room;
 use crate::config::{GatewayConfig, ManagementConfig};
@@ -59,6 +61,7 @@ pub(crate) struct Board {
     only_provisioned: bool,
     /// Devices of the tenant at the most; none is no limit.
     device_limit: Option<u32>,
+    messages: MessageTotal,
     rest_limit: Option<RestLimit>,
     /// True if a full queue holds publishers back: the store is not to stand still.
     holds_back: bool,
@@ -104,6 +107,7 @@ impl Board {
             service: management.gateway.clone(),
             only_provisioned: management.only_provisioned,
             device_limit: behaviour.device_limit,
+            messages: MessageTotal::new(behaviour.message_limit),
             rest_limit: behaviour.rest_rate.map(RestLimit::new),
             holds_back: behaviour.stall_store.is_none(),
             queue: Queue::default(),
@@ -141,12 +145,21 @@ impl Board {
         self.only_provisioned
     }
 
+    /// True if the tenant may send no more messages.
+    pub(crate) fn is_used_up(&self, now: Micros) -> bool {
+        self.messages.is_exceeded(now)
+    }
+
     /// Queues what an uplink stores, if it is telemetry or attributes; true if its publisher has to wait.
     pub(crate) fn take(&self, now: Micros, parcel: &mut Parcel<'_>) -> Take {
         let kept = parcel.kept.as_ref();
         let is_uplink = parcel.via.is_some() || kept.is_some_and(|message| message.via.is_some());
         let is_lost = kept.is_some_and(|message| message.is_unstored);
-        if !is_uplink || is_lost || Subject::of(parcel.publish.topic).is_none() {
+        if !is_uplink || Subject::of(parcel.publish.topic).is_none() {
+            return Take::Other;
+        }
+        self.messages.note(now);
+        if is_lost {
             return Take::Other;
         }
         let message = parcel.keep(now);

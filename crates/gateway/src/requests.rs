@@ -214,6 +214,11 @@ fn upload<E: RequestEnd>(
 ) {
     let ctx = &mut work.ctx;
     ctx.counts().received.more();
+    if ctx.shared.is_used_up(ctx.now()) {
+        let code = ctx.shared.config.dialect.server.refusal;
+        let refusal = refused_on_purpose::<E>(ctx, code);
+        return refuse_upload(end, ctx, surfaced.request, &refusal);
+    }
     if let Some(gateway) = upload.gateway {
         let mut waiting = locked(&ctx.shared.waiting);
         waiting.speaks_for(upload.tenant, gateway, upload.device);

@@ -147,6 +147,12 @@ impl Shared {
             || locked(&self.managed.registered).has_device(name)
     }
 
+    /// True if the tenant of the store may send no more messages.
+    pub(crate) fn is_used_up(&self, now: Micros) -> bool {
+        let board = self.managed.board.as_ref();
+        board.is_some_and(|board| board.is_used_up(now))
+    }
+
     /// Returns the name of a link that gave this one. With a store it is the name of the token's device; none
     /// if the token is unknown and has to be known.
     pub(crate) fn link_name<'a>(&self, given: Cow<'a, str>) -> Option<Cow<'a, str>> {

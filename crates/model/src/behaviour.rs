@@ -51,6 +51,9 @@ pub struct Behaviour {
     pub stall_store: Option<Stall>,
     /// Devices that the tenant may have. None: any number.
     pub device_limit: Option<u32>,
+    /// Messages that the tenant may send, and the time until that is noticed: from then on, new links and requests
+    /// are refused. Of count 0: any number.
+    pub message_limit: Delayed,
     /// Calls of the REST API a second that are answered; further ones are refused. None: all. Above zero.
     pub rest_rate: Option<Rate>,
     /// Commands that are accepted and never delivered.

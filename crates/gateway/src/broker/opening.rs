@@ -52,6 +52,9 @@ impl Broker {
         if role == Role::Device && !ctx.shared.is_registered(&client_id) {
             return self.refuse(ctx, key, reason::NOT_AUTHORIZED);
         }
+        if role == Role::Device && ctx.shared.is_used_up(ctx.now()) {
+            return self.refuse(ctx, key, reason::CONNECTION_RATE_EXCEEDED);
+        }
         let name = (config.dialect.server.link_name)(connect.user, &client_id);
         let name = match role {
             Role::Device => ctx.shared.link_name(name.into()),

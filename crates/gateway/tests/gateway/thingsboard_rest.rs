@@ -1,6 +1,6 @@
 //! ThingsBoard's REST API: each row of what a real one answers, and what it stores.
 
-use muster_model::behaviour::{Behaviour, Stall};
+use muster_model::behaviour::{Behaviour, Delayed, Stall};
 use muster_model::{Micros, Rate, Reason};
 use muster_protocol::coap::Code;
 use muster_protocol::mqtt::{Connect, Qos, Version};
@@ -179,6 +179,41 @@ fn devices_come_from_lines_of_csv_up_to_the_limit_of_the_tenant() {
     assert_eq!((status, body), (403, wanted));
     let profiles = tenant.get("/api/deviceProfiles?pageSize=10&page=0&textSearch=meters");
     assert_eq!(profiles["totalElements"], 1);
+}
+
+#[test]
+fn a_tenant_that_has_sent_all_its_messages_gets_no_links_and_no_requests() {
+    let message_limit = Delayed {
+        count: 3,
+        by: Micros::ZERO,
+    };
+    let tenant = Tenant::with(
+        Behaviour {
+            message_limit,
+            ..Behaviour::default()
+        },
+        None,
+    );
+    tenant.create("d");
+    let mut peer = tenant.device("d");
+    for _ in 0..3 {
+        peer.publish(TELEMETRY, b"{}", Qos::AtLeastOnce);
+    }
+    peer.answers(3);
+    for (version, reason) in [
+        (Version::V311, Reason::MqttConnack(3)),
+        (Version::V5, Reason::Mqtt(0x9f)),
+    ] {
+        let connect = Connect {
+            user: Some("d"),
+            ..Connect::new("d")
+        };
+        let refused = Peer::open(tenant.gateway.addr(), version, &connect);
+        assert_eq!(refused.seen.first(), Some(&Seen::Refused(reason)));
+    }
+    let mut device = Browser::new(tenant.at("http"));
+    let answer = device.answer("POST /api/v1/d/telemetry", &[], "{}");
+    assert_eq!((answer.status, answer.body.len()), (500, 0));
 }
 
 #[test]

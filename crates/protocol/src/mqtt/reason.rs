@@ -58,6 +58,8 @@ pub const PAYLOAD_FORMAT_INVALID: u8 = 0x99;
 pub const RETAIN_NOT_SUPPORTED: u8 = 0x9a;
 /// The server does not serve this QoS.
 pub const QOS_NOT_SUPPORTED: u8 = 0x9b;
+/// Links come too fast.
+pub const CONNECTION_RATE_EXCEEDED: u8 = 0x9f;
 
 /// MQTT 3.1.1 CONNACK: the protocol level is not served.
 pub const V311_UNACCEPTABLE_VERSION: u8 = 1;

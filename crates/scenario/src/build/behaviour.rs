@@ -96,6 +96,7 @@ pub(super) fn behaviour(
         lose_stored: count("lose-stored"),
         stall_store: view.get("stall-store").and_then(|view| stall(&view)),
         device_limit: view.whole("device-limit"),
+        message_limit: delayed("message-limit"),
         rest_rate: view.get("rest-rate").and_then(|_| rate(view, "rest-rate")),
         lose_commands: count("lose-commands"),
         duplicate_commands: count("duplicate-commands"),

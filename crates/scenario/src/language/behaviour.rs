@@ -41,6 +41,8 @@ object! { pub(super) BEHAVIOUR:
     key("stall-store", map(&STALL),
         "Time in which the store stands still while messages are accepted").of(&[STORING]),
     key("device-limit", COUNT, "Devices that the tenant may have").of(&[STORING]),
+    key("message-limit", map(&DELAYED),
+        "Messages that the tenant may send; new links and requests are refused that time later").of(&[STORING]),
     key("rest-rate", one(Rate),
         "Calls of the REST API answered a second; further ones are refused").of(&[STORING]),
     key("lose-commands", COUNT, "Commands accepted, never delivered"),
