@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use muster_net::Clock;
-use muster_platform::Dialect;
 use muster_platform::board_rest::{
     Customer, Device, Page, PageQuery, RuleChain, SeriesQuery, SortOrder,
 };
+use muster_platform::{Dialect, Question};
 use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
+use super::attributes::Scope;
 use super::devices::Admission;
 use super::queue::{Content, Subject};
 use super::*;
@@ -24,6 +26,16 @@ enum Step {
     Create {
         name: String,
         token: String,
+    },
+    /// A device provisions itself.
+    Provision {
+        name: String,
+        token: String,
+    },
+    SetShared {
+        name: String,
+        key: String,
+        value: i64,
     },
     Rename {
         from: String,
@@ -53,6 +65,8 @@ enum Step {
         title: String,
     },
     CreateChain,
+    /// The oldest chain is exported, and imported as a new one.
+    CopyChain,
     MakeRoot {
         place: usize,
     },
@@ -78,12 +92,16 @@ struct ModelDevice {
     token: String,
     customer: Option<String>,
     points: BTreeMap<(String, i64), i64>,
+    shared: BTreeMap<String, i64>,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
     let name = || "[a-f]";
     prop_oneof![
         4 => (name(), name()).prop_map(|(name, token)| Step::Create { name, token }),
+        2 => (name(), name()).prop_map(|(name, token)| Step::Provision { name, token }),
+        2 => (name(), "[xy]", any::<i64>())
+            .prop_map(|(name, key, value)| Step::SetShared { name, key, value }),
         1 => (name(), name()).prop_map(|(from, to)| Step::Rename { from, to }),
         2 => name().prop_map(|name| Step::Delete { name }),
         2 => (name(), name()).prop_map(|(name, token)| Step::SetToken { name, token }),
@@ -93,6 +111,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => (name(), name()).prop_map(|(name, title)| Step::Assign { name, title }),
         1 => name().prop_map(|title| Step::DeleteCustomer { title }),
         1 => Just(Step::CreateChain),
+        1 => Just(Step::CopyChain),
         1 => (0usize..4).prop_map(|place| Step::MakeRoot { place }),
         1 => (0usize..4).prop_map(|place| Step::DeleteChain { place }),
         1 => Just(Step::Kill),
@@ -149,10 +168,18 @@ fn write(board: &Board, change: impl FnOnce(&redb::WriteTransaction) -> Answer<(
     status(board.store.write(change))
 }
 
+/// The answer to a question of a device.
+fn answer(board: &Board, device: &str, question: &Question<'_>) -> Value {
+    let answer = board.answer(device, question).expect("it is answered");
+    serde_json::from_slice(&answer).expect("it is JSON")
+}
+
 /// The status that a step gets, and that the model gives it.
 fn take(board: &Board, model: &mut Model, step: &Step) -> (u16, u16) {
     match step {
         Step::Create { name, token } => model.create(board, name, token),
+        Step::Provision { name, token } => model.provision(board, name, token),
+        Step::SetShared { name, key, value } => model.set_shared(board, name, (key, *value)),
         Step::Rename { from, to } => model.rename(board, from, to),
         Step::Delete { name } => model.delete(board, name),
         Step::SetToken { name, token } => model.set_token(board, name, token),
@@ -166,6 +193,7 @@ fn take(board: &Board, model: &mut Model, step: &Step) -> (u16, u16) {
         Step::Assign { name, title } => model.assign(board, name, title),
         Step::DeleteCustomer { title } => model.delete_customer(board, title),
         Step::CreateChain => model.create_chain(board),
+        Step::CopyChain => model.copy_chain(board),
         Step::MakeRoot { place } => model.make_root(board, *place),
         Step::DeleteChain { place } => model.delete_chain(board, *place),
         Step::Kill => (200, 200),
@@ -198,6 +226,39 @@ impl Model {
             devices::save(tables, device, &admission).map(drop)
         });
         (got, yes_or(if is_full { 403 } else { 400 }, is_free))
+    }
+
+    fn provision(&mut self, board: &Board, name: &str, token: &str) -> (u16, u16) {
+        let mut tokens = self.devices.values().map(|device| &device.token);
+        let is_free = !tokens.any(|other| other == token) && !self.devices.contains_key(name);
+        if is_free {
+            let device = ModelDevice {
+                token: token.to_owned(),
+                ..ModelDevice::default()
+            };
+            self.devices.insert(name.to_owned(), device);
+        }
+        let request = format!(
+            r#"{{"deviceName":"{name}","provisionDeviceKey":"k","provisionDeviceSecret":"s","token":"{token}"}}"#
+        );
+        let answer = answer(board, "provision", &Question::Device(request.as_bytes()));
+        let got = yes_or(400, answer["status"] == "SUCCESS");
+        (got, yes_or(400, is_free))
+    }
+
+    fn set_shared(&mut self, board: &Board, name: &str, set: (&str, i64)) -> (u16, u16) {
+        let (key, value) = set;
+        let device = self.devices.get_mut(name);
+        let is_known = device
+            .map(|device| device.shared.insert(key.to_owned(), value))
+            .is_some();
+        let values = Map::from_iter([(key.to_owned(), value.into())]);
+        let got = write(board, |tables| {
+            let id = records::named::<Device>(tables, name)?;
+            let id = id.ok_or_else(refusal::Refusal::not_found)?;
+            attributes::set(tables, (id, Scope::Shared), &values, 0)
+        });
+        (got, yes_or(404, is_known))
     }
 
     fn rename(&mut self, board: &Board, from: &str, to: &str) -> (u16, u16) {
@@ -315,6 +376,20 @@ impl Model {
         (status(id), 200)
     }
 
+    fn copy_chain(&mut self, board: &Board) -> (u16, u16) {
+        let copied = board.store.write(|tables| {
+            let mut data = chains::export(tables, 1)?;
+            data.rule_chains[0].version = None;
+            chains::import(tables, data, false, 0)
+        });
+        let ids = copied.iter().flatten();
+        let ids = ids.filter_map(|chain| Some(chain.rule_chain_id.as_ref()?.id.clone()));
+        let before = self.chains.len();
+        self.chains.extend(ids);
+        let got = status(copied);
+        (got, yes_or(400, self.chains.len() == before + 1))
+    }
+
     fn make_root(&mut self, board: &Board, place: usize) -> (u16, u16) {
         let id = self.chains.get(place).cloned();
         let got = write(board, |tables| {
@@ -355,6 +430,11 @@ fn compare(board: &Board, model: &Model) {
             .map(|id| id.id)
             .filter(|id| id != serial::NOBODY);
         assert_eq!(held, customer, "{}", device.name);
+        let (client, shared) = (None, None);
+        let question = Question::Values { client, shared };
+        let values = answer(board, &device.name, &question)["shared"].clone();
+        let known = Some(&wanted.shared).filter(|shared| !shared.is_empty());
+        assert_eq!(values, json!(known), "{}", device.name);
         let query = SeriesQuery {
             keys: "x,y".to_owned(),
             start_ts: Some(i64::MIN),
