@@ -170,7 +170,7 @@ fn owner_of<'a>(shared: &Shared, token: &'a str) -> Option<Cow<'a, str>> {
     let is_known = known.is_none_or(|known| known.has("", token));
     (has_login && is_known)
         .then_some(token.into())
-        .and_then(|token| shared.link_name(token))
+        .and_then(|token| Some(shared.link_owner(token)?.name))
 }
 
 /// A message that is taken and never answered.

@@ -63,6 +63,14 @@ pub(crate) struct Managed {
     pub(crate) board: Option<Arc<Board>>,
 }
 
+/// The device, or the gateway, that a link belongs to.
+#[derive(Debug)]
+pub(crate) struct LinkOwner<'a> {
+    pub(crate) name: Cow<'a, str>,
+    /// True if it may speak for other devices.
+    pub(crate) is_gateway: bool,
+}
+
 impl Shared {
     /// The same with a store.
     pub(crate) fn with_board(self, board: Option<Board>) -> Self {
@@ -153,16 +161,26 @@ impl Shared {
         board.is_some_and(|board| board.is_used_up(now))
     }
 
-    /// Returns the name of a link that gave this one. With a store it is the name of the token's device; none
-    /// if the token is unknown and has to be known.
-    pub(crate) fn link_name<'a>(&self, given: Cow<'a, str>) -> Option<Cow<'a, str>> {
+    /// Returns the owner of a link that gave this name. With a store it is the token's device; none if the token
+    /// is unknown and has to be known.
+    pub(crate) fn link_owner<'a>(&self, given: Cow<'a, str>) -> Option<LinkOwner<'a>> {
+        let has_gateways = !self.config.behaviour.no_gateways;
+        let free = LinkOwner {
+            name: given,
+            is_gateway: has_gateways,
+        };
         let Some(board) = &self.managed.board else {
-            return Some(given);
+            return Some(free);
         };
         let server = &self.config.dialect.server;
-        let is_free = (server.answers_unasked)(&given) || !board.only_provisioned();
-        let owner = board.owner_of(&given).map(|owner| owner.name.into());
-        owner.or_else(|| is_free.then_some(given))
+        let is_free = (server.answers_unasked)(&free.name) || !board.only_provisioned();
+        match board.owner_of(&free.name) {
+            Some(owner) => Some(LinkOwner {
+                name: owner.name.into(),
+                is_gateway: has_gateways && owner.is_gateway,
+            }),
+            None => is_free.then_some(free),
+        }
     }
 
     pub(crate) fn account(&self) -> GatewayAccount {

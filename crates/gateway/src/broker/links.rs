@@ -139,6 +139,8 @@ pub(crate) struct Link {
     pub(crate) role: Role,
     /// The name it logged in with, if the dialect knows devices by that.
     pub(crate) name: Option<Arc<str>>,
+    /// True if it may speak for other devices.
+    pub(crate) is_gateway: bool,
     /// True if it has published: then it is a device, whatever it subscribes to.
     pub(crate) has_published: bool,
     pub(crate) has_subscribed: bool,
@@ -203,6 +205,7 @@ impl Link {
             wire: Wire::new(layer),
             role: Role::Device,
             name: None,
+            is_gateway: false,
             has_published: false,
             has_subscribed: false,
             session: None,

@@ -22,7 +22,7 @@ use crate::lock::locked;
 use crate::mail::Mail;
 use crate::message::{Message, with_properties};
 use crate::routes::{Claim, SessionRef};
-use crate::shared::Shared;
+use crate::shared::{LinkOwner, Shared};
 use crate::thread::{Ctx, Pause};
 use crate::uplink::{Alarm, Sender, Timer};
 
@@ -56,11 +56,14 @@ impl Broker {
             return self.refuse(ctx, key, reason::CONNECTION_RATE_EXCEEDED);
         }
         let name = (config.dialect.server.link_name)(connect.user, &client_id);
-        let name = match role {
-            Role::Device => ctx.shared.link_name(name.into()),
-            Role::Northbound => Some(name.into()),
+        let owner = match role {
+            Role::Device => ctx.shared.link_owner(name.into()),
+            Role::Northbound => Some(LinkOwner {
+                name: name.into(),
+                is_gateway: true,
+            }),
         };
-        let Some(name) = name else {
+        let Some(LinkOwner { name, is_gateway }) = owner else {
             return self.refuse(ctx, key, login_refusal(ctx.shared, connect));
         };
         if let Some(seconds) = (config.dialect.server.lifetime_s)(&name) {
@@ -76,6 +79,7 @@ impl Broker {
         };
         if let Some(link) = self.links.get(key) {
             link.role = role;
+            link.is_gateway = is_gateway;
             link.will = connect
                 .will
                 .as_ref()

@@ -27,6 +27,8 @@ pub(super) struct Received<'a> {
     key: Key,
     from: SessionRef,
     name: Option<Arc<str>>,
+    /// True if the sender may speak for other devices.
+    is_gateway: bool,
     incoming: &'a Incoming<'a>,
 }
 
@@ -36,7 +38,7 @@ impl<'a> Received<'a> {
         let (ctx, broker) = (&mut work.ctx, work.router.broker());
         let link = broker.links().get(key)?;
         let from = link.session?;
-        let name = link.name.clone();
+        let (name, is_gateway) = (link.name.clone(), link.is_gateway);
         let slow = ctx.shared.config.slow_reader;
         if !std::mem::replace(&mut link.has_published, true)
             && let Some(SlowReader { bytes, every }) = slow
@@ -48,6 +50,7 @@ impl<'a> Received<'a> {
             key,
             from,
             name,
+            is_gateway,
             incoming,
         })
     }
@@ -186,9 +189,8 @@ impl<'a> Received<'a> {
 
     /// True if a link that is no gateway's speaks for other devices.
     fn is_silent(&self, ctx: &Ctx<'_>) -> bool {
-        let config = &ctx.shared.config;
-        config.behaviour.no_gateways
-            && (config.dialect.topic)(&self.incoming.topic).is_for_gateways == Some(true)
+        let topic = ctx.shared.config.dialect.topic;
+        !self.is_gateway && topic(&self.incoming.topic).is_for_gateways == Some(true)
     }
 
     /// An uplink on its way to whoever subscribed to the topic that it surfaces on.

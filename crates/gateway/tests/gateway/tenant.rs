@@ -108,11 +108,18 @@ impl Tenant {
 
     /// Creates a device with a token of the same name: its id.
     pub(crate) fn create(&self, name: &str) -> String {
-        let made = self.post(
-            &format!("/api/device?accessToken={name}"),
-            &json!({ "name": name }),
-        );
-        text(&made["id"]["id"])
+        self.create_as(name, false)
+    }
+
+    /// Creates a gateway with a token of the same name.
+    pub(crate) fn create_gateway(&self, name: &str) {
+        self.create_as(name, true);
+    }
+
+    fn create_as(&self, name: &str, is_gateway: bool) -> String {
+        let path = format!("/api/device?accessToken={name}");
+        let device = json!({ "name": name, "additionalInfo": { "gateway": is_gateway } });
+        text(&self.post(&path, &device)["id"]["id"])
     }
 
     pub(crate) fn device(&self, token: &str) -> Peer {

@@ -54,7 +54,7 @@ fn a_device_over_mqtt_gets_commands_and_its_reply_is_the_answer() {
 #[test]
 fn a_gateway_gets_the_commands_of_its_devices_and_replies_for_them() {
     let tenant = Tenant::new();
-    tenant.create("gateway");
+    tenant.create_gateway("gateway");
     let id = tenant.create("d");
     let mut gateway = tenant.device("gateway");
     gateway.subscribe("v1/gateway/rpc", Qos::AtLeastOnce);

@@ -149,6 +149,30 @@ fn only_tokens_of_the_store_are_admitted_and_the_link_has_the_name_of_its_device
 }
 
 #[test]
+fn a_device_is_a_gateway_only_if_it_was_created_as_one() {
+    let tenant = Tenant::new();
+    tenant.create("device");
+    tenant.create_gateway("gateway");
+    for (token, answers) in [("device", 1), ("gateway", 3)] {
+        let mut peer = tenant.device(token);
+        for (topic, body) in [
+            ("v1/gateway/connect", r#"{"device":"a"}"#),
+            ("v1/gateway/telemetry", r#"{"a":[{"x":1}]}"#),
+            (TELEMETRY, r#"{"x":1}"#),
+        ] {
+            peer.publish(topic, body.as_bytes(), Qos::AtLeastOnce);
+        }
+        peer.catch_up();
+        let is_answer = |seen: &&Seen| matches!(seen, Seen::Accepted { .. });
+        assert_eq!(
+            peer.seen.iter().filter(is_answer).count(),
+            answers,
+            "{token}"
+        );
+    }
+}
+
+#[test]
 fn devices_come_from_lines_of_csv_up_to_the_limit_of_the_tenant() {
     let tenant = Tenant::with(
         Behaviour {
@@ -344,7 +368,7 @@ fn what_is_stored_is_counted_each_second_while_a_chain_with_a_count_node_is_root
     let tenant = Tenant::new();
     let tenant_id = text(&tenant.get("/api/auth/user")["tenantId"]["id"]);
     let of_tenant = format!("TENANT/{tenant_id}");
-    tenant.create("GW00000000");
+    tenant.create_gateway("GW00000000");
     let keys = || {
         tenant.get(&format!(
             "/api/plugins/telemetry/{of_tenant}/keys/timeseries"
