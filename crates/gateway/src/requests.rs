@@ -102,7 +102,7 @@ pub(crate) struct Content<'a> {
     pub(crate) status: Status,
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) body: &'a [u8],
-    /// How often it is sent: a misbehaviour answers twice.
+    /// Number of times that it is sent: a misbehaviour answers twice.
     pub(crate) copies: u8,
 }
 
