@@ -60,4 +60,36 @@ wait "$SEARCHING" || STATUS=$?
 same "a stopped search: exit code" "$STATUS" 3
 check "it never goes above 70 % of the ceiling, and certifies nothing" jq -e \
     '.limits.most > 349 and .limits.most < 351 and .certified == null' "$WORK/starved/capacity.json"
+
+# A generator that may run in every other half second only, on a target that carries any of these rates.
+rm -r "$XDG_CACHE_HOME"
+start_gateway mqtt
+cat >"$WORK/halved.yaml" <<YAML
+name: halved
+platform: { kind: mqtt, devices: [ 'mqtt://${AT[mqtt]}' ] }
+fleet:
+  - { name: meters, count: 50, streams: [ { name: readings, rate: 200/s, qos: 1, timeout: 10s } ] }
+phases: { warm-up: 0s, measure: 1s, settle: { at-most: 30s, quiet: 1s } }
+slo: { failure-ratio: "<= 0.1%", response: { p90: "<= 100ms" } }
+YAML
+halve() {
+    while kill -STOP "$1" 2>/dev/null; do
+        sleep 0.5
+        kill -CONT "$1" 2>/dev/null || break
+        sleep 0.5
+    done
+}
+"$MUSTER" capacity "$WORK/halved.yaml" --from 50/s --to 400/s --budget 2m --out "$WORK/halved" >"$WORK/halved.txt" 2>&1 &
+SEARCHING=$!
+STARTED+=("$SEARCHING")
+check "the first step is held with all of the machine" until_lines 1 '^step' "$WORK/halved.txt"
+halve "$SEARCHING" &
+HALVING=$!
+STATUS=0
+wait "$SEARCHING" || STATUS=$?
+wait "$HALVING" || true
+same "a generator in want of CPU: exit code" "$STATUS" 3
+check "it certifies nothing, and blames no step on the target" jq -e \
+    '.certified == null and .first_failing == null and ([.steps[1:][].outcome] | length > 1 and all(. == "unclear"))' \
+    "$WORK/halved/capacity.json"
 finish

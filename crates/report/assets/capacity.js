@@ -166,7 +166,7 @@ function searchSteps() {
   const due = (step, name) => ({ text: headline(legOf(step), name).join("\u00a0"), n: true });
   const mark = ({ outcome, set }) => el("span", { class: `mark tone-${TONES_OF_OUTCOME[outcome]}` }, icon(TONES_OF_OUTCOME[outcome]), set ? `${set}: ${outcome}` : outcome);
   const rows = report.steps.map((step) => [String(step.number), step.phase.replace("-", " "), { text: load(step.load), n: true }, { text: seconds(step.figures.until_s - step.figures.from_s), n: true }, due(step, "p50_us"), due(step, "p99_us"),
-    n(step.figures.ledger.failed, step.figures.ledger.failed > 0), n(step.figures.ledger.lost, step.figures.ledger.lost > 0), el("div", {}, outcomesOf(step).map(mark), brokenOf(step.figures.rules))]);
+    n(step.figures.ledger.failed, step.figures.ledger.failed > 0), n(step.figures.ledger.lost, step.figures.ledger.lost > 0), el("div", {}, outcomesOf(step).map((by) => el("div", {}, mark(by))), brokenOf(step.figures.rules))]);
   return card("Steps", el("span", { class: "hint" }, "percentiles are of all due"),
     table(["", "phase", ["load", "n"], ["held", "n"], ["p50", "n"], ["p99", "n"], ["failed", "n"], ["lost", "n"], "outcome"], rows));
 }
