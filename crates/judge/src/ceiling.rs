@@ -109,7 +109,36 @@ pub struct Bottleneck {
     pub share: f64,
 }
 
+/// The ceiling for messages of one size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SizedCeiling {
+    /// Bytes of a message.
+    pub bytes: f64,
+    /// The ceiling, in messages per second.
+    pub ceiling: Ceiling,
+}
+
 impl Ceiling {
+    /// The ceiling in bytes of a message at a fixed rate, by the ceilings for two sizes: the use of a part grows linearly
+    /// with the size. It is scaled such that [`GENERATOR_SHARE_MAX`] of it uses that share of the part. None if no part is
+    /// known to depend on the size.
+    pub fn of_payload(rate: f64, small: &SizedCeiling, large: &SizedCeiling) -> Option<Self> {
+        let more = large.bytes - small.bytes;
+        let parts = small.ceiling.by_part.iter().filter_map(|of_small| {
+            let mut parts = large.ceiling.by_part.iter();
+            let of_large = parts.find(|it| it.part == of_small.part)?;
+            let [use_small, use_large] = [of_small, of_large].map(|it| rate / it.rate);
+            let use_per_byte = (use_large - use_small) / more;
+            let left = (GENERATOR_SHARE_MAX - use_small) / use_per_byte;
+            let most = (small.bytes + left).max(0.0);
+            (use_per_byte > 0.0).then_some(PartCeiling {
+                part: of_small.part,
+                rate: most / GENERATOR_SHARE_MAX,
+            })
+        });
+        Self::new(parts.collect())
+    }
+
     /// The ceiling that these parts make; none without a part.
     pub fn new(by_part: Vec<PartCeiling>) -> Option<Self> {
         let least = least(&by_part)?;
@@ -161,6 +190,33 @@ impl fmt::Display for Bottleneck {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_payload_is_the_one_that_uses_the_allowed_share_of_a_part() {
+        // 10 us a message and 1 ns a byte of the devices; 2 us and 4 ns of the consumers.
+        let sized = |bytes: f64| SizedCeiling {
+            bytes,
+            ceiling: ceiling(&[
+                (GeneratorPart::Devices, 1e6 / (10.0 + 0.001 * bytes)),
+                (GeneratorPart::Consumers, 1e6 / (2.0 + 0.004 * bytes)),
+            ]),
+        };
+        let largest = |rate: f64| {
+            let found = Ceiling::of_payload(rate, &sized(100.0), &sized(1_600.0));
+            let found = found.and_then(|found| found.least()).expect("a part");
+            (found.part, (found.rate * GENERATOR_SHARE_MAX).round())
+        };
+        // 10,000/s leave 70 us for a message.
+        assert_eq!(largest(10_000.0), (GeneratorPart::Consumers, 17_000.0));
+        assert_eq!(largest(69_000.0), (GeneratorPart::Devices, 145.0));
+        assert_eq!(largest(80_000.0), (GeneratorPart::Devices, 0.0));
+        let same = sized(100.0);
+        let unmoved = SizedCeiling {
+            bytes: 1_600.0,
+            ..same.clone()
+        };
+        assert_eq!(Ceiling::of_payload(1.0, &same, &unmoved), None);
+    }
 
     fn ceiling(parts: &[(GeneratorPart, f64)]) -> Ceiling {
         let parts = parts.iter().map(|&(part, rate)| PartCeiling { part, rate });

@@ -55,7 +55,9 @@ mod warnings;
 pub use bounds::{StabilityBounds, ValidityBounds};
 pub use builder::RulesBuilder;
 pub use causes::{FleetHints, Hints, LinkCause, RequestHints};
-pub use ceiling::{Bottleneck, Ceiling, Cost, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling};
+pub use ceiling::{
+    Bottleneck, Ceiling, Cost, GENERATOR_SHARE_MAX, GeneratorPart, PartCeiling, SizedCeiling,
+};
 pub use delivery::UnknownDelivery;
 pub use evidence::{Ending, Evidence, Hold, StreamEvidence, StreamRole, holds};
 pub use health::{

@@ -148,6 +148,18 @@ impl Plan {
         Ok(self)
     }
 
+    /// The same plan with this number of bytes in each message whose size the scenario states.
+    #[must_use]
+    pub fn with_size(mut self, bytes: u32) -> Self {
+        for stream in self.fleets.iter_mut().flat_map(|fleet| &mut fleet.streams) {
+            if size_of(stream).is_some() {
+                stream.payload = PayloadSpec::Size(bytes);
+                stream.largest = bytes;
+            }
+        }
+        self
+    }
+
     /// Adds a hold to every stream.
     pub fn add_hold(&mut self, hold: &AddedHold) {
         for stream in self.fleets.iter_mut().flat_map(|fleet| &mut fleet.streams) {

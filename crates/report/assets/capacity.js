@@ -47,7 +47,7 @@ function saturatedOf(answer) {
 function generatorFacts() {
   if (!report.generator) return [];
   const { ceiling, share } = report.generator;
-  return [["generator's ceiling", `${rate(ceiling.rate)}/s`], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
+  return [["generator's ceiling", report.find === "payload" ? load(ceiling.rate) : `${rate(ceiling.rate)}/s`], ...(isKnown(share) ? [["of it needed", percent(share)]] : [])];
 }
 
 /// A row a set of SLOs, the worst one first; nothing if the scenario names no sets.

@@ -332,7 +332,7 @@ impl CapacityReport {
         text += &self
             .generator
             .as_ref()
-            .map_or(String::new(), CapacityCeiling::line);
+            .map_or(String::new(), |generator| generator.line(self.find));
         let unclear = self.steps.iter();
         let unclear: Vec<&CapacityStep> = unclear
             .filter(|step| step.outcome == Outcome::Unclear)

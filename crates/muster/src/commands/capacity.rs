@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use muster_conduct::Part;
 use muster_judge::capacity::{SearchEnd, SearchSpec};
-use muster_judge::{Latency, Rules, Slo, SloBound, is_judged_in_steps};
+use muster_judge::{Ceiling, Latency, Rules, SizedCeiling, Slo, SloBound, is_judged_in_steps};
 use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
 use muster_plan::{AddedLoad, Plan};
@@ -36,6 +36,8 @@ const TO: f64 = 100.0;
 const BUDGET: Micros = Micros::from_secs(600);
 /// Long steps of a confirmation, for which the budget has to have room behind the ramp.
 const CONFIRMING: u64 = 4;
+/// Bytes of the messages by which the generator's ceiling of a payload is measured: their costs differ clearly.
+const SIZES: [u32; 2] = [1_024, 16_384];
 
 /// Searches the capacity; the exit code says how the search ended.
 pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
@@ -228,12 +230,34 @@ pub(super) fn ceiling(
     plan: &Plan,
     find: Dimension,
 ) -> Option<CapacityCeiling> {
-    let rate_per_load = match find {
-        Dimension::Rate | Dimension::Devices => plan.stated_rate() / plan.stated_load(find),
-        // Calibration sends messages as the scenario states them: what a command, a longer message or a connect costs is
-        // not measured.
-        Dimension::Commands | Dimension::Payload | Dimension::Connects => return None,
+    match find {
+        Dimension::Rate | Dimension::Devices => {
+            let rate_per_load = plan.stated_rate() / plan.stated_load(find);
+            measured_ceiling(args, plan).map(|found| CapacityCeiling::new(found, rate_per_load))
+        }
+        Dimension::Payload => {
+            payload_ceiling(args, plan).map(|found| CapacityCeiling::new(found, 1.0))
+        }
+        // What a command or a connect costs is not measured.
+        Dimension::Commands | Dimension::Connects => None,
+    }
+}
+
+/// The ceiling in bytes of a message at the rate of the scenario.
+fn payload_ceiling(args: &CalibrationArgs, plan: &Plan) -> Option<Ceiling> {
+    let sized = |bytes: u32| {
+        let ceiling = measured_ceiling(args, &plan.clone().with_size(bytes))?;
+        Some(SizedCeiling {
+            bytes: f64::from(bytes),
+            ceiling,
+        })
     };
+    let [small, large] = SIZES.map(sized);
+    Ceiling::of_payload(plan.stated_rate(), &small?, &large?)
+}
+
+/// The ceiling of a plan in messages a second; none with a warning if it cannot be measured.
+fn measured_ceiling(args: &CalibrationArgs, plan: &Plan) -> Option<Ceiling> {
     let found = target::resolve(plan, Part::WHOLE)
         .and_then(|addresses| Calibration::find(plan, &addresses, args));
     let found = match found {
@@ -251,7 +275,7 @@ pub(super) fn ceiling(
             "warning: the generator's ceiling was measured {busy}"
         ));
     }
-    Some(CapacityCeiling::new(found.ceiling, rate_per_load))
+    Some(found.ceiling)
 }
 
 fn unmultiplied(why: &str) -> anyhow::Error {

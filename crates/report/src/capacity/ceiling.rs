@@ -1,15 +1,15 @@
 //! The generator's own ceiling in the answer of a search.
 
 use muster_judge::{Ceiling, GENERATOR_SHARE_MAX, GeneratorPart};
-use muster_model::figure;
+use muster_model::{Dimension, figure};
 use serde::{Deserialize, Serialize};
 
 /// The generator's own ceiling for the scenario of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CapacityCeiling {
-    /// The ceiling.
+    /// The ceiling: messages a second, or bytes of a message if payloads are searched.
     pub ceiling: Ceiling,
-    /// Messages a second that one unit of the load is: 1 of a rate, that of a device of a number of devices.
+    /// The part of the ceiling that one unit of the load is: 1 of a rate and of bytes, messages a second of a device.
     pub rate_per_load: f64,
     /// Share of it at the certified load; null without one.
     pub share: Option<f64>,
@@ -38,13 +38,19 @@ impl CapacityCeiling {
     }
 
     /// The ceiling in a line, with the share at the certified load.
-    pub(super) fn line(&self) -> String {
+    pub(super) fn line(&self, find: Dimension) -> String {
         let share = self.share.map(figure::percent);
         let share = share.map_or(String::new(), |share| {
             format!("; the certified load needs {share} of it")
         });
-        let ceiling = figure::rate(self.ceiling.rate);
-        format!("  the generator's own ceiling: {ceiling}/s{share}\n")
+        let unit = match find {
+            Dimension::Payload => find,
+            Dimension::Rate | Dimension::Devices | Dimension::Commands | Dimension::Connects => {
+                Dimension::Rate
+            }
+        };
+        let ceiling = unit.in_words(self.ceiling.rate);
+        format!("  the generator's own ceiling: {ceiling}{share}\n")
     }
 
     /// Its weakest part in words, with the remedy, if this load is the highest that it can judge.
