@@ -36,7 +36,7 @@ const TO: f64 = 100.0;
 const BUDGET: Micros = Micros::from_secs(600);
 /// Long steps of a confirmation, for which the budget has to have room behind the ramp.
 const CONFIRMING: u64 = 4;
-/// Bytes of the messages by which the generator's ceiling of a payload is measured: their costs differ clearly.
+/// Sizes of messages that measure the generator's ceiling of a payload, in bytes: their costs differ clearly.
 const SIZES: [u32; 2] = [1_024, 16_384];
 
 /// Searches the capacity; the exit code says how the search ended.
