@@ -79,6 +79,8 @@ pub enum ManagementApi {
     HonoRegistry,
     /// SAP Edge's REST API, where a device belongs to a gateway with an alternate id.
     SapEdge,
+    /// ThingsBoard's REST API: devices, their profile, customers and rule chains.
+    ThingsBoard,
 }
 
 /// Calls of the reference gateway over HTTP.

@@ -31,7 +31,7 @@ use crate::protocol::Protocol;
 use crate::scope::unscoped;
 use crate::server::Reply;
 use crate::spec::{
-    Announcement, Application, Default, Defaults, Handover, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
+    Announcement, Application, Default, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
     PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, UplinkTopic,
 };
 
@@ -54,6 +54,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         application: Promise::Processed,
     },
     knows_links: true,
+    management: Some(ManagementApi::ThingsBoard),
     takes_bare_templates: true,
     rewrites_bodies: true,
     topic,

@@ -9,13 +9,14 @@ use crate::json::Json;
 use crate::server::{DevicePublish, Reply};
 
 use super::requests::REFUSED;
+use super::rest::PROVISIONING_TOKEN;
 
 /// Topic of a device's request to be created.
 pub(super) const REQUEST: &str = "/provision/request";
 /// Topic of the answers.
 pub(super) const RESPONSE: &str = "/provision/response";
 /// User name of such a link.
-const USER: &str = "provision";
+const USER: &str = PROVISIONING_TOKEN;
 /// Prefix of the client id in the name of such a link.
 const LINK: &str = "provision/";
 /// Separator of a device's name and the number of its request in the token that it chooses.
