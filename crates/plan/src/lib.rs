@@ -54,7 +54,7 @@ pub use monitor::{MonitorPlan, PagePlan, PageSeries, Watched};
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{
-    ApiCredential, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
+    ApiCredential, BoardProvision, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
 pub use scale::{

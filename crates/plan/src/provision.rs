@@ -33,6 +33,8 @@ pub struct ProvisionPlan {
     pub gateway: String,
     /// Hash of passwords, with a platform that is sent hashes.
     pub password_hash: PasswordHash,
+    /// Things of ThingsBoard besides devices, and the way in which devices are created there.
+    pub board: BoardProvision,
     /// Calls a second at the most.
     pub rate: Rate,
     /// Calls without an answer at the most; at least 1.
@@ -50,6 +52,24 @@ impl ProvisionPlan {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
         is_tls && self.insecure && self.mode != ProvisionMode::None
     }
+}
+
+/// Provisioning of a tenant of ThingsBoard.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BoardProvision {
+    /// The profile of new devices, created if it is missing; none is the default profile.
+    pub profile: Option<String>,
+    /// Number of customers that the devices are distributed to.
+    pub customers: u32,
+    /// Devices that one import creates at the most; none creates each by one call.
+    pub bulk: Option<u16>,
+}
+
+impl BoardProvision {
+    /// The most devices of one import: it is answered when all are created.
+    pub const BULK_MAX: u16 = 10_000;
+    /// The most customers.
+    pub const CUSTOMERS_MAX: u32 = 10_000;
 }
 
 /// Authorisation of the calls of a management API.

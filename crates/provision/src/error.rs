@@ -87,6 +87,53 @@ pub enum ProvisionError {
         /// Its name.
         tenant: String,
     },
+    /// The user has no right to manage devices.
+    #[error(
+        "{call}: `{user}` is a {authority}, who may not create devices and rule chains; give the login of a \
+         tenant administrator by `provision.user` and `provision.password`"
+    )]
+    Rights {
+        /// The method and the address of the call that asked.
+        call: String,
+        /// The user.
+        user: String,
+        /// Its kind.
+        authority: &'static str,
+    },
+    /// The server has no such call.
+    #[error("{call}: status {status}: this server has no such call; {remedy}")]
+    Lacks {
+        /// The method and the address.
+        call: String,
+        /// The status (RFC 9110 section 15).
+        status: u16,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// An import of many devices failed in part.
+    #[error(
+        "{call}: {errors} of {of} devices were not created: {reasons}; those that were are recorded, and the \
+         same can be tried again"
+    )]
+    Import {
+        /// The method and the address.
+        call: String,
+        /// Devices that failed.
+        errors: u64,
+        /// Devices of the import.
+        of: usize,
+        /// The platform's reasons.
+        reasons: String,
+    },
+    /// A fleet does not log in by access tokens.
+    #[error(
+        "create the devices of fleet `{fleet}`: only devices with access tokens can be created; write \
+         `credential: {{ kind: token }}`, or create them by other means and write `provision: {{ mode: none }}`"
+    )]
+    NoToken {
+        /// Its name.
+        fleet: String,
+    },
     /// The credential of a link is not of its tenant.
     #[error(
         "the identity `{identity}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \

@@ -13,12 +13,14 @@ mod authorization;
 mod error;
 mod hono;
 mod journal;
+mod links;
 mod pacer;
 mod provisioner;
 mod registrar;
 mod rest;
 mod sap_edge;
 mod summary;
+mod thingsboard;
 mod threads;
 mod work;
 

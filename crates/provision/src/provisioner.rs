@@ -6,6 +6,7 @@ use muster_platform::ManagementApi;
 
 use crate::hono::{self, Registry};
 use crate::sap_edge::SapEdge;
+use crate::thingsboard::ThingsBoard;
 use crate::{Journal, ProvisionError, Summary};
 
 /// Registers the devices of a plan with a platform.
@@ -90,6 +91,7 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
     Ok(match plan.platform.dialect().management {
         Some(ManagementApi::HonoRegistry) => Some(Box::new(Registry::new(plan, provision, api)?)),
         Some(ManagementApi::SapEdge) => Some(Box::new(SapEdge::new(provision, api)?)),
+        Some(ManagementApi::ThingsBoard) => Some(Box::new(ThingsBoard::new(provision, api)?)),
         None => None,
     })
 }
@@ -101,7 +103,7 @@ pub fn provisioner(plan: &Plan) -> Result<Option<Box<dyn Provisioner>>, Provisio
 pub fn distinct(plan: &Plan) -> Result<(), ProvisionError> {
     match plan.platform.dialect().management {
         Some(ManagementApi::HonoRegistry) => hono::distinct(plan),
-        Some(ManagementApi::SapEdge) | None => Ok(()),
+        Some(ManagementApi::SapEdge | ManagementApi::ThingsBoard) | None => Ok(()),
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_model::Micros;
 use muster_model::percent::Part;
-use muster_plan::{ProvisionPlan, WebAddress};
+use muster_plan::{ProvisionPlan, Secret, WebAddress};
+use muster_platform::board_rest::{AUTHORIZATION, Verb};
 use muster_transport::{Pem, TransportError, crypto_provider, tls_failure_of, trusted};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
@@ -48,11 +50,24 @@ pub(crate) enum Ask<'a> {
     Delete,
 }
 
+/// A call of an API that is described by types.
+pub(crate) struct TypedCall<'a> {
+    pub(crate) verb: Verb,
+    /// Path below the API's address, with its slash.
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a [(String, String)],
+    pub(crate) body: Option<&'a str>,
+    /// The token of the session; none where nobody has logged in.
+    pub(crate) token: Option<&'a Secret>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The method and the address.
     pub(crate) call: String,
     pub(crate) status: u16,
+    /// Instant at which the call was sent, on the clock of the calls' pace.
+    pub(crate) sent: Micros,
     /// Mark of the thing's present content, for a conditional request (RFC 9110 section 8.8.3). A weak one
     /// serves none.
     pub(crate) etag: Option<String>,
@@ -103,8 +118,26 @@ impl Rest {
         })
     }
 
+    /// The API at an address where calls carry the token of a session.
+    ///
+    /// # Errors
+    /// [`TransportError`] if the trusted certificates cannot be used.
+    pub(crate) fn of_sessions(
+        plan: &ProvisionPlan,
+        api: &WebAddress,
+    ) -> Result<Self, TransportError> {
+        Ok(Self {
+            authorization: None,
+            ..Self::new(plan, api, "")?
+        })
+    }
+
     pub(crate) fn base(&self) -> &str {
         &self.base
+    }
+
+    pub(crate) const fn pacer(&self) -> &Pacer {
+        &self.pacer
     }
 
     /// Makes a call once it is its turn.
@@ -118,6 +151,7 @@ impl Rest {
         watch: &dyn Watch,
     ) -> Result<Answer, ProvisionError> {
         self.pacer.wait(watch)?;
+        let sent = self.pacer.now();
         let url = format!("{}/{path}", self.base);
         let (method, answered) = match ask {
             Ask::List(filter) => {
@@ -136,9 +170,48 @@ impl Rest {
             }
             Ask::Delete => ("DELETE", self.authorized(self.agent.delete(&url)).call()),
         };
-        let call = format!("{method} {url}");
+        self.answered(format!("{method} {url}"), sent, answered)
+    }
+
+    /// Makes a call of an API that is described by types, once it is its turn.
+    ///
+    /// # Errors
+    /// As [`Rest::call`].
+    pub(crate) fn typed(
+        &self,
+        call: &TypedCall<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Answer, ProvisionError> {
+        self.pacer.wait(watch)?;
+        let sent = self.pacer.now();
+        let url = format!("{}{}", self.base, call.path);
+        let (method, answered) = match call.verb {
+            Verb::Get => ("GET", call.headed(self.agent.get(&url)).call()),
+            Verb::Delete => ("DELETE", call.headed(self.agent.delete(&url)).call()),
+            Verb::Post => {
+                let request = call.headed(self.agent.post(&url));
+                let answered = match call.body {
+                    Some(body) => request.content_type("application/json").send(body),
+                    None => request.send_empty(),
+                };
+                ("POST", answered)
+            }
+        };
+        self.answered(format!("{method} {url}"), sent, answered)
+    }
+
+    fn answered(
+        &self,
+        call: String,
+        sent: Micros,
+        answered: Result<http::Response<Body>, ureq::Error>,
+    ) -> Result<Answer, ProvisionError> {
         match answered.and_then(|response| self.read(response)) {
-            Ok(answer) => Ok(Answer { call, ..answer }),
+            Ok(answer) => Ok(Answer {
+                call,
+                sent,
+                ..answer
+            }),
             Err(error) => Err(silent(call, &error)),
         }
     }
@@ -154,23 +227,7 @@ impl Rest {
         begun: &Begun<'_>,
         watch: &dyn Watch,
     ) -> Result<Answer, ProvisionError> {
-        let Begun {
-            journal,
-            kind,
-            key,
-            id,
-        } = *begun;
-        journal.creating(kind, key, id)?;
-        let answer = self.call(path, Ask::Create(body), watch);
-        let is_refused = match &answer {
-            // After an error of the server itself it is not known what it did.
-            Ok(answer) => !answer.is_yes() && answer.status < 500,
-            Err(error) => matches!(error, ProvisionError::Interrupted),
-        };
-        if is_refused {
-            journal.refused(kind, key)?;
-        }
-        answer
+        begun.record(|| self.call(path, Ask::Create(body), watch))
     }
 
     /// Deletes a thing; true if it existed.
@@ -217,9 +274,47 @@ impl Rest {
         Ok(Answer {
             call: String::new(),
             status: response.status().as_u16(),
+            sent: Micros::ZERO,
             etag: strong.map(str::to_owned),
             text,
         })
+    }
+}
+
+impl Begun<'_> {
+    /// Records a thing as begun before the call that creates it, and as refused if it was not created.
+    ///
+    /// # Errors
+    /// As the call, [`ProvisionError::Journal`].
+    pub(crate) fn record(
+        &self,
+        create: impl FnOnce() -> Result<Answer, ProvisionError>,
+    ) -> Result<Answer, ProvisionError> {
+        let (journal, kind, key) = (self.journal, self.kind, self.key);
+        journal.creating(kind, key, self.id)?;
+        let answer = create();
+        let is_refused = match &answer {
+            // After an error of the server itself it is not known what it did.
+            Ok(answer) => !answer.is_yes() && answer.status < 500,
+            Err(error) => matches!(error, ProvisionError::Interrupted),
+        };
+        if is_refused {
+            journal.refused(kind, key)?;
+        }
+        answer
+    }
+}
+
+impl TypedCall<'_> {
+    /// A request with the query and the token of this call.
+    fn headed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        let query = self.query.iter();
+        let query = query.map(|(name, value)| (name.as_str(), value.as_str()));
+        let request = request.query_pairs(query);
+        match self.token {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {}", token.expose())),
+            None => request,
+        }
     }
 }
 

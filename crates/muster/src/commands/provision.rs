@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use muster_plan::{Plan, PlatformKind};
-use muster_platform::{Dialect, ManagementApi};
+use muster_platform::{Dialect, ManagementApi, Rest};
 use muster_provision::{Journal, ProvisionError, Provisioner, Summary, provisioner};
 
 use crate::args::{Action, ProvisionArgs};
@@ -54,6 +54,9 @@ fn without_address(dialect: Dialect) -> String {
             "`provision: { url: ... }`, which names the registry's management API, or `provision: { mongodb: \
              ... }`, its database"
         }
+        Some(ManagementApi::ThingsBoard) => {
+            "`provision: { url: ..., user: ..., password: ... }`, the login of a tenant administrator"
+        }
         Some(ManagementApi::SapEdge) => "`provision: { url: ..., gateway: ... }`",
     };
     format!("the scenario has no {missing}")
@@ -61,7 +64,7 @@ fn without_address(dialect: Dialect) -> String {
 
 /// The error for the embedded gateway, with the remedy.
 fn of_embedded(dialect: Dialect) -> String {
-    let remedy = if dialect.management.is_some() && dialect.server.rest.is_some() {
+    let remedy = if dialect.management.is_some() && dialect.server.rest == Some(Rest::Devices) {
         format!(
             "start one with `muster gateway --dialect {dialect} --rest 127.0.0.1:8080` and use `kind: {dialect}`"
         )
@@ -131,12 +134,16 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Differs { .. }
         | ProvisionError::Database { .. }
         | ProvisionError::Late { .. }
+        | ProvisionError::Rights { .. }
+        | ProvisionError::Lacks { .. }
+        | ProvisionError::Import { .. }
         | ProvisionError::NoGateway { .. }
         | ProvisionError::NoTenant { .. } => outcome::FAIL,
         ProvisionError::Transport(_)
         | ProvisionError::Identity { .. }
         | ProvisionError::SameLogin { .. }
         | ProvisionError::LongPassword { .. }
+        | ProvisionError::NoToken { .. }
         | ProvisionError::NoMongo
         | ProvisionError::NoRegistration
         | ProvisionError::Random

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use muster_conduct::directory;
-use muster_model::{DeviceId, LinkId};
+use muster_model::LinkId;
 use muster_plan::{Credential, FleetPlan, Plan};
-use muster_platform::{Directory, Identity};
+use muster_platform::Identity;
 
 use crate::ProvisionError;
+use crate::links::{FleetNames, Link, gateways};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
@@ -70,11 +70,6 @@ pub(super) fn count(plan: &Plan) -> u64 {
     plan.fleets.iter().map(of).sum()
 }
 
-/// Number of links with names: these are gateways.
-fn gateways(fleet: &FleetPlan) -> u32 {
-    fleet.link_names.as_ref().map_or(0, |_| fleet.links)
-}
-
 /// All of them, each made when it is asked for: the gateways of a fleet before its devices.
 pub(super) fn records(
     plan: &Plan,
@@ -111,77 +106,64 @@ pub(super) fn records_of(
     })
 }
 
-struct LinkRenderer<'a> {
-    fleet: &'a FleetPlan,
-    directory: Directory,
-}
+/// Renders the records of a fleet.
+struct LinkRenderer<'a>(FleetNames<'a>);
 
 impl<'a> LinkRenderer<'a> {
     fn new(plan: &Plan, fleet: &'a FleetPlan) -> Self {
-        Self {
-            fleet,
-            directory: directory(plan, fleet, 0),
-        }
+        Self(FleetNames::new(plan, fleet))
     }
 
     fn gateway(&self, link: u32) -> Result<Record, ProvisionError> {
-        let (name, first) = self.link(link);
+        let link = self.0.link(link);
         Ok(Record {
-            tenant: self.fleet.tenant.clone(),
-            login: self.login(&name, first)?,
-            device: name,
+            tenant: self.tenant(),
+            login: self.login(&link)?,
+            device: link.name,
             via: None,
         })
     }
 
     fn device(&self, place: u32) -> Result<Record, ProvisionError> {
-        let device = DeviceId(self.fleet.first_device.0 + place);
-        let link = self.fleet.link_of(device).0 - self.fleet.first_link.0;
-        let (of_link, first) = self.link(link);
-        let mut name = String::new();
-        self.directory.render_name(device, &mut name);
-        // A device of its own link, or the one after which the link is called.
-        let is_link = name == of_link;
+        let device = self.0.device(place);
+        let is_link = device.is_link();
+        let login = if is_link {
+            self.login(&device.link)?
+        } else {
+            None
+        };
         Ok(Record {
-            tenant: self.fleet.tenant.clone(),
-            login: if is_link {
-                self.login(&of_link, first)?
-            } else {
-                None
-            },
-            via: (!is_link).then_some(of_link),
-            device: name,
+            tenant: self.tenant(),
+            login,
+            via: (!is_link).then_some(device.link.name),
+            device: device.name,
         })
     }
 
-    fn link(&self, link: u32) -> (String, DeviceId) {
-        let link = LinkId(self.fleet.first_link.0 + link);
-        let mut name = String::new();
-        self.fleet
-            .render_link_name(link, &self.directory, &mut name);
-        (name, self.fleet.first_device_of(link))
+    fn tenant(&self) -> String {
+        self.0.fleet().tenant.clone()
     }
 
-    fn login(&self, name: &str, first: DeviceId) -> Result<Option<Login>, ProvisionError> {
-        let (kind, identity, secret) = match &self.fleet.credential {
+    fn login(&self, link: &Link) -> Result<Option<Login>, ProvisionError> {
+        let (name, first, directory) = (&link.name, link.first, self.0.directory());
+        let (kind, identity, secret) = match &self.0.fleet().credential {
             Credential::Psk { identity, secret } => {
                 let mut bytes = Vec::new();
-                self.directory
-                    .render_octets(identity, first, name, &mut bytes);
+                directory.render_octets(identity, first, name, &mut bytes);
                 // Hono's identities are text; one that is none is refused below.
                 let identity = String::from_utf8_lossy(&bytes).into_owned();
                 (LoginKind::Psk, identity, secret)
             }
             Credential::Password { user, secret } => {
                 let mut identity = String::new();
-                self.directory.render_text(user, first, name, &mut identity);
+                directory.render_text(user, first, name, &mut identity);
                 (LoginKind::Password, identity, secret)
             }
             Credential::None | Credential::Token { .. } | Credential::Certificate { .. } => {
                 return Ok(None);
             }
         };
-        let tenant = self.fleet.tenant.as_str();
+        let tenant = self.0.fleet().tenant.as_str();
         let parsed = Identity::parse(&identity).filter(|parsed| parsed.tenant == tenant);
         let Some(parsed) = parsed else {
             return Err(ProvisionError::Identity {
@@ -192,8 +174,7 @@ impl<'a> LinkRenderer<'a> {
         let auth_id = parsed.auth_id.to_owned();
         let mut bytes = Vec::new();
         let secret = secret.expose();
-        self.directory
-            .render_octets(secret, first, name, &mut bytes);
+        directory.render_octets(secret, first, name, &mut bytes);
         Ok(Some(Login {
             kind,
             auth_id,

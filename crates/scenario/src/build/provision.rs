@@ -3,10 +3,10 @@
 mod login;
 
 use muster_plan::{
-    PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi,
+    BoardProvision, PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi,
     WebAddress,
 };
-use muster_platform::{Dialect, ManagementApi};
+use muster_platform::{Dialect, ManagementApi, Rest};
 
 use self::login::login;
 use super::secret::secret;
@@ -58,7 +58,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         can_wait_for_refusals(&view, dialect)?;
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-    if is_embedded && dialect.server.rest.is_none() {
+    if is_embedded && dialect.server.rest != Some(Rest::Devices) {
         let why = "the embedded gateway takes every device";
         return nobody(&view, mode, (why, NO_PROVISION));
     }
@@ -82,6 +82,11 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
     let gateway = gateway(&view, dialect)?;
     let registry = registry(&view);
     let credential = login(&view, &api)?;
+    if dialect.management == Some(ManagementApi::ThingsBoard) && credential.is_none() {
+        let what = "`provision` has no login, and ThingsBoard lets nobody in without one";
+        let help = "add `user: ...` and `password: ...` of a tenant's administrator";
+        return view.refuse(what, help);
+    }
     let (ca, insecure) = trust(&view, &api, platform)?;
     let rest = rest(&view, mode, &gateway)?;
     Some(Some(ProvisionPlan {
@@ -111,7 +116,7 @@ fn can_wait_for_refusals(view: &View<'_>, dialect: Dialect) -> Option<()> {
 
 /// Reads the gateway that the devices belong to there, with platforms whose devices do.
 fn gateway(view: &View<'_>, dialect: Dialect) -> Option<String> {
-    if dialect.management == Some(ManagementApi::HonoRegistry) {
+    if dialect.management != Some(ManagementApi::SapEdge) {
         return Some(String::new());
     }
     let Some(gateway) = view.get("gateway") else {
@@ -145,6 +150,17 @@ fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
     Some(PasswordHash::Bcrypt { cost })
 }
 
+/// Reads the settings of ThingsBoard.
+fn board(view: &View<'_>) -> Option<BoardProvision> {
+    Some(BoardProvision {
+        profile: view.get("profile").map(|profile| profile.text().to_owned()),
+        customers: view
+            .optional("customers", |_| view.whole("customers"))?
+            .unwrap_or(0),
+        bulk: view.optional("bulk", |_| view.whole("bulk"))?,
+    })
+}
+
 fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<ProvisionPlan> {
     let (rate, timeout) = (view.rate("rate")?, view.time("timeout")?);
     if rate.get() < SLOWEST {
@@ -162,6 +178,7 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         insecure: false,
         gateway: gateway.to_owned(),
         password_hash: password_hash(view, mode)?,
+        board: board(view)?,
         rate,
         pending: view.whole("pending")?,
         timeout,

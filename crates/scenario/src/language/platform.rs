@@ -1,6 +1,6 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use muster_plan::{BackendKind, PasswordHash, ProvisionPlan};
+use muster_plan::{BackendKind, BoardProvision, PasswordHash, ProvisionPlan};
 use muster_platform::{Dialect, ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
@@ -46,6 +46,8 @@ const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
 });
 const PROVISIONED: Owner = Owner::Dialect(|of| of.management.is_some());
 const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::HonoRegistry));
+/// Platforms with profiles and customers.
+const BOARD: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::ThingsBoard));
 /// Platforms whose devices belong to gateways that the platform names.
 const WITH_GATEWAYS: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::SapEdge));
 
@@ -223,7 +225,7 @@ object! { pub(super) PROVISION:
         .of(&[Owner::Deployed, REGISTRY]),
     key("token", one(Secret), "The bearer token of the management API")
         .of(&[Owner::Deployed, PROVISIONED]),
-    key("user", one(Secret), "User of the management API by HTTP Basic, in place of `token`")
+    key("user", one(Secret), "User of the management API, in place of `token`: by HTTP Basic, or ThingsBoard's login")
         .of(&[Owner::Deployed, PROVISIONED]),
     key("password", one(Secret), "The password of `user`").of(&[Owner::Deployed, PROVISIONED]),
     key("tls", map(&PROVISION_TLS),
@@ -231,6 +233,14 @@ object! { pub(super) PROVISION:
         .of(&[Owner::Deployed, PROVISIONED]),
     key("gateway", one(Text), "The alternate id of the gateway that the devices belong to")
         .of(&[WITH_GATEWAYS]),
+    key("profile", one(Text), "Profile of new devices, created if it is missing; by default ThingsBoard's default profile")
+        .of(&[BOARD]),
+    key("customers", one(Whole(1, BoardProvision::CUSTOMERS_MAX as u64)),
+        "Number of customers `C00000000`, `C00000001`, ... that new devices are distributed to")
+        .of(&[BOARD]),
+    key("bulk", one(Whole(1, BoardProvision::BULK_MAX as u64)),
+        "Devices that one bulk import creates; by default each is created by one call")
+        .of(&[BOARD]),
     key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Most calls without an answer").or("8"),
