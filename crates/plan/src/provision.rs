@@ -63,6 +63,8 @@ pub struct BoardProvision {
     pub customers: u32,
     /// Devices that one import creates at the most; none creates each by one call.
     pub bulk: Option<u16>,
+    /// True if messages are counted in the rule engine, by a copy of the root rule chain.
+    pub count: bool,
 }
 
 impl BoardProvision {

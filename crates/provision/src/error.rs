@@ -134,6 +134,14 @@ pub enum ProvisionError {
         /// Its name.
         fleet: String,
     },
+    /// Messages cannot be counted, or the rule chain cannot be put back.
+    #[error("count messages at {target}: {why}")]
+    RuleChain {
+        /// The address.
+        target: String,
+        /// The reason, with the remedy.
+        why: String,
+    },
     /// The credential of a link is not of its tenant.
     #[error(
         "the identity `{identity}` is not `<auth-id>@{tenant}`, as which Hono knows a device of that \

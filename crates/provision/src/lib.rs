@@ -29,3 +29,4 @@ pub use journal::{JOURNAL, Journal};
 pub use provisioner::{Provisioner, Watch, distinct, provisioner};
 pub use registrar::{Registered, Registrar};
 pub use summary::{Counts, Summary};
+pub use thingsboard::{NodeCounts, ServerCounter};

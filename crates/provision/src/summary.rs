@@ -30,6 +30,8 @@ pub struct Counts {
     pub removed: u64,
     /// Taken away before, by somebody else.
     pub already_gone: u64,
+    /// Made again what it was before the run.
+    pub restored: u64,
     /// Existed and not known to be ours: not removed.
     pub left: u64,
 }
@@ -49,6 +51,7 @@ impl Summary {
             sum.different += counts.different;
             sum.removed += counts.removed;
             sum.already_gone += counts.already_gone;
+            sum.restored += counts.restored;
             sum.left += counts.left;
         }
         for wrong in &other.wrong {
@@ -129,6 +132,7 @@ impl fmt::Display for Counts {
             (self.different, "different"),
             (self.removed, "removed"),
             (self.already_gone, "already gone"),
+            (self.restored, "put back"),
             (self.left, "left"),
         ];
         let some = all.iter().filter(|(count, _)| *count > 0);

@@ -1,11 +1,16 @@
 //! ThingsBoard: devices with access tokens, their profile and their customers, by its REST API.
 
 mod bulk;
+mod counting;
+mod counts;
 mod creation;
 mod failures;
 mod groups;
 mod records;
 mod session;
+
+pub use self::counting::ServerCounter;
+pub use self::counts::NodeCounts;
 
 use aws_lc_rs::rand;
 use muster_plan::{BoardProvision, Plan, ProvisionPlan, WebAddress};

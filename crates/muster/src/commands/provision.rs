@@ -134,6 +134,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Differs { .. }
         | ProvisionError::Database { .. }
         | ProvisionError::Late { .. }
+        | ProvisionError::RuleChain { .. }
         | ProvisionError::Rights { .. }
         | ProvisionError::Lacks { .. }
         | ProvisionError::Import { .. }

@@ -158,6 +158,7 @@ fn board(view: &View<'_>) -> Option<BoardProvision> {
             .optional("customers", |_| view.whole("customers"))?
             .unwrap_or(0),
         bulk: view.optional("bulk", |_| view.whole("bulk"))?,
+        count: view.optional("count", |_| view.truth("count"))?.unwrap_or(false),
     })
 }
 

@@ -241,6 +241,9 @@ object! { pub(super) PROVISION:
     key("bulk", one(Whole(1, BoardProvision::BULK_MAX as u64)),
         "Devices that one bulk import creates; by default each is created by one call")
         .of(&[BOARD]),
+    key("count", one(Bool),
+        "Counts messages in ThingsBoard's rule engine: during the run the root rule chain is a copy with a count node; by default false")
+        .of(&[BOARD]),
     key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Most calls without an answer").or("8"),

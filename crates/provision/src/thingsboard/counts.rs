@@ -1,0 +1,99 @@
+//! Counts of the rule engine, and the rates that follow from them.
+
+use std::fmt;
+
+use muster_platform::board_rest::Point;
+
+/// Counts of one node of the platform, by the instants at which they were stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// Its name.
+    pub node: String,
+    /// Instant in milliseconds of the wall clock, and messages since the one before, in the order of instants.
+    points: Vec<(i64, u64)>,
+}
+
+impl NodeCounts {
+    pub(super) fn new(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Adds a stored point; one that is no count is left out.
+    pub(super) fn push(&mut self, point: &Point) {
+        let text = point.value.as_str().and_then(|text| text.parse().ok());
+        if let Some(count) = text.or_else(|| point.value.as_u64()) {
+            self.points.push((point.ts, count));
+        }
+    }
+
+    /// Messages in all.
+    pub fn total(&self) -> u64 {
+        self.points.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The published formula: the average of the points, whatever the time between them; none with fewer than two
+    /// points.
+    pub fn published_average(&self) -> Option<f64> {
+        (self.points.len() > 1).then(|| self.total() as f64 / self.points.len() as f64)
+    }
+
+    /// Messages a second between the first point and the last one. The first one counts messages from before it, so
+    /// that it is left out.
+    pub fn rate(&self) -> Option<f64> {
+        let ((first, before), (last, _)) = (self.points.first()?, self.points.last()?);
+        let passed_s = (last - first) as f64 / 1_000.0;
+        (passed_s > 0.0).then(|| (self.total() - before) as f64 / passed_s)
+    }
+}
+
+impl fmt::Display for NodeCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}: {} messages", self.node, self.total())?;
+        if let (Some(average), Some(rate)) = (self.published_average(), self.rate()) {
+            write!(
+                f,
+                ", {rate:.2}/s by the stored instants, {average:.2} per count by the published formula"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(points: &[(i64, u64)]) -> NodeCounts {
+        let mut node = NodeCounts::new("tb-1");
+        for (ts, count) in points {
+            node.push(&Point {
+                ts: *ts,
+                value: json!(count.to_string()),
+            });
+        }
+        node
+    }
+
+    /// A late count makes the published average too high, and the rate by the instants stays right.
+    #[test]
+    fn a_rate_is_by_the_instants_at_which_counts_were_stored() {
+        let late = node(&[(0, 70), (1_000, 100), (3_000, 200), (4_000, 100)]);
+        assert_eq!(late.total(), 470);
+        assert_eq!(late.rate(), Some(100.0));
+        assert_eq!(late.published_average(), Some(117.5));
+        let text = "node tb-1: 470 messages, 100.00/s by the stored instants, 117.50 per count by the published formula";
+        assert_eq!(late.to_string(), text);
+    }
+
+    #[test]
+    fn one_count_has_no_rate() {
+        let one = node(&[(5, 7)]);
+        assert_eq!((one.rate(), one.published_average()), (None, None));
+        assert_eq!(one.to_string(), "node tb-1: 7 messages");
+    }
+}
