@@ -54,7 +54,8 @@ pub use monitor::{MonitorPlan, PagePlan, PageSeries, Watched};
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{
-    ApiCredential, BoardProvision, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
+    ApiCredential, BoardProvision, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi,
+    WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
 pub use scale::{

@@ -31,8 +31,8 @@ use crate::protocol::Protocol;
 use crate::scope::unscoped;
 use crate::server::Reply;
 use crate::spec::{
-    Announcement, Application, Default, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING, PLAIN_SERVER,
-    PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, UplinkTopic,
+    Announcement, Application, Default, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING,
+    PLAIN_SERVER, PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, UplinkTopic,
 };
 
 pub(crate) static THINGSBOARD: Spec = Spec {

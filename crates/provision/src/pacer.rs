@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn turns_are_a_period_apart_and_idle_time_is_not_made_up_for() {
         let pacer = Pacer::new(Rate::per_second(10.0).expect("a rate"));
-        let turns = [0, 0, 0, 1_000_000, 1_000_000].map(|now| pacer.turns().turn(Micros(now)).get());
+        let turns =
+            [0, 0, 0, 1_000_000, 1_000_000].map(|now| pacer.turns().turn(Micros(now)).get());
         assert_eq!(turns, [0, 100_000, 200_000, 1_000_000, 1_100_000]);
     }
 

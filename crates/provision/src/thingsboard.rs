@@ -136,11 +136,7 @@ impl ThingsBoard {
         })
     }
 
-    fn find_device(
-        &self,
-        name: &str,
-        watch: &dyn Watch,
-    ) -> Result<Option<Device>, ProvisionError> {
+    fn find_device(&self, name: &str, watch: &dyn Watch) -> Result<Option<Device>, ProvisionError> {
         let query = DeviceNameQuery {
             device_name: name.to_owned(),
         };

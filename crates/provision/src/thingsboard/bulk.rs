@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_platform::board_rest::{
-    BulkColumn, BulkColumnType, BulkImport, BulkImported, BulkMapping, Device, IMPORT_DEVICES, LIST_DEVICES,
-    PageQuery,
+    BulkColumn, BulkColumnType, BulkImport, BulkImported, BulkMapping, Device, IMPORT_DEVICES,
+    LIST_DEVICES, PageQuery,
 };
 
 use super::creation::{Creation, description, is_marked};
@@ -136,7 +136,9 @@ impl ThingsBoard {
                 page,
                 text_search: Some(search.to_owned()),
             };
-            let page = self.session.call(&LIST_DEVICES, &Asked::query(query), watch)?;
+            let page = self
+                .session
+                .call(&LIST_DEVICES, &Asked::query(query), watch)?;
             for device in page.data {
                 if wanted.remove(device.name.as_str()) {
                     found.insert(device.name.clone(), device);

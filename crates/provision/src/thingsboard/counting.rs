@@ -103,7 +103,8 @@ impl ServerCounter {
             rule_chain_id: EntityId::new(EntityType::RuleChain, &ours),
             ..nodes
         };
-        self.session.call(&WRITE_NODES, &Asked::body(nodes), watch)?;
+        self.session
+            .call(&WRITE_NODES, &Asked::body(nodes), watch)?;
         journal.creating(ROOT, &old, Some(&ours))?;
         self.session.call(&MAKE_ROOT, &Asked::at([&ours]), watch)?;
         Ok(())
@@ -131,7 +132,8 @@ impl ServerCounter {
             id: None,
         };
         let session = &self.session;
-        let answer = begun.record(|| session.answer(&CREATE_RULE_CHAIN, &Asked::body(chain), watch))?;
+        let answer =
+            begun.record(|| session.answer(&CREATE_RULE_CHAIN, &Asked::body(chain), watch))?;
         let id = created_id(&answer)?;
         journal.created(CHAIN, &name, &id)?;
         Ok(id)
@@ -141,11 +143,7 @@ impl ServerCounter {
     ///
     /// # Errors
     /// [`ProvisionError`]; what is left stays in the journal.
-    pub fn restore(
-        &self,
-        journal: &Journal,
-        watch: &dyn Watch,
-    ) -> Result<Summary, ProvisionError> {
+    pub fn restore(&self, journal: &Journal, watch: &dyn Watch) -> Result<Summary, ProvisionError> {
         let mut summary = Summary::default();
         let ours = journal.all(CHAIN);
         if ours.is_empty() {
@@ -207,7 +205,9 @@ impl ServerCounter {
     }
 
     fn delete(&self, id: &str, watch: &dyn Watch) -> Result<bool, ProvisionError> {
-        let answer = self.session.answer(&DELETE_RULE_CHAIN, &Asked::at([id]), watch)?;
+        let answer = self
+            .session
+            .answer(&DELETE_RULE_CHAIN, &Asked::at([id]), watch)?;
         match answer.status {
             NOT_FOUND => Ok(false),
             _ if answer.is_yes() => Ok(true),
@@ -223,7 +223,9 @@ impl ServerCounter {
                 page,
                 text_search: None,
             };
-            let page = self.session.call(&LIST_RULE_CHAINS, &Asked::query(query), watch)?;
+            let page = self
+                .session
+                .call(&LIST_RULE_CHAINS, &Asked::query(query), watch)?;
             chains.extend(page.data);
             if !page.has_next {
                 break;
@@ -296,7 +298,8 @@ fn counting(chain: RuleChainMetadata) -> Option<RuleChainMetadata> {
         rule_chain_connections,
         ..
     } = chain;
-    let saving = |(index, node): (usize, &RuleNode)| (node.class == SAVE_NODE).then_some(index as u32);
+    let saving =
+        |(index, node): (usize, &RuleNode)| (node.class == SAVE_NODE).then_some(index as u32);
     let savers: Vec<u32> = nodes.iter().enumerate().filter_map(saving).collect();
     let mut saver = nodes.get(*savers.first()? as usize)?.clone();
     saver.name = "Save counts".to_owned();

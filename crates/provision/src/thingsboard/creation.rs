@@ -51,7 +51,8 @@ impl Creation<'_> {
     /// Notes that a device is there now; whether this run has created it.
     pub(super) fn done(&self, is_created: bool) {
         let created = u64::from(is_created);
-        self.work.done(|summary| summary.ensured(DEVICE, 1, created));
+        self.work
+            .done(|summary| summary.ensured(DEVICE, 1, created));
     }
 
     /// Checks a device that is there; true if it is one whose creation a killed process of ours had begun.
@@ -93,7 +94,9 @@ impl Creation<'_> {
         let customer = &self.customers[(record.place % (count + 1)) as usize];
         let asked = Asked::at([customer.as_str(), id]);
         let session = &self.board.session;
-        session.call(&ASSIGN_DEVICE, &asked, self.work.watch).map(|_| ())
+        session
+            .call(&ASSIGN_DEVICE, &asked, self.work.watch)
+            .map(|_| ())
     }
 
     /// Creates a device; true if this call created it.
@@ -135,7 +138,9 @@ impl Creation<'_> {
             },
             body: device,
         };
-        self.board.session.answer(&CREATE_DEVICE, &asked, self.work.watch)
+        self.board
+            .session
+            .answer(&CREATE_DEVICE, &asked, self.work.watch)
     }
 }
 
@@ -160,13 +165,17 @@ impl ThingsBoard {
         if let (Some(wanted), Some(profile)) = (&self.settings.profile, &found.profile)
             && wanted != profile
         {
-            return Ok(Some(format!("its profile is `{profile}`, wanted `{wanted}`")));
+            return Ok(Some(format!(
+                "its profile is `{profile}`, wanted `{wanted}`"
+            )));
         }
         let Some(token) = &record.token else {
             return Ok(None);
         };
         let id = id_of(found.id.as_ref(), FIND_DEVICE.route())?;
-        let credentials = self.session.call(&READ_CREDENTIALS, &Asked::at([&id]), watch)?;
+        let credentials = self
+            .session
+            .call(&READ_CREDENTIALS, &Asked::at([&id]), watch)?;
         if credentials.credentials_type != CREDENTIALS_ACCESS_TOKEN {
             let kind = credentials.credentials_type;
             let how = format!("its credentials are of type {kind}, wanted an access token");

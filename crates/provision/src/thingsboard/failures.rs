@@ -52,7 +52,11 @@ fn is_lacking(status: u16, code: Option<ErrorCode>) -> bool {
 
 fn words(failure: &Failure, code: ErrorCode) -> String {
     let limit = failure.limit.map(|limit| format!(", the limit is {limit}"));
-    format!("`{}` ({code}){}", failure.message, limit.unwrap_or_default())
+    format!(
+        "`{}` ({code}){}",
+        failure.message,
+        limit.unwrap_or_default()
+    )
 }
 
 fn remedy(status: u16, code: ErrorCode) -> &'static str {

@@ -40,7 +40,11 @@ impl ThingsBoard {
     }
 
     pub(super) fn verify_groups(&self, work: &Work<'_>) -> Result<(), ProvisionError> {
-        let profile = self.settings.profile.iter().map(|name| (PROFILE, name.clone()));
+        let profile = self
+            .settings
+            .profile
+            .iter()
+            .map(|name| (PROFILE, name.clone()));
         let customers = (0..self.settings.customers).map(|place| (CUSTOMER, title(place)));
         for (kind, name) in profile.chain(customers) {
             let found = self.find_group(kind, &name, work.watch)?;
@@ -61,7 +65,9 @@ impl ThingsBoard {
             let query = TitleQuery {
                 customer_title: name.to_owned(),
             };
-            let found = self.session.find(&FIND_CUSTOMER, &Asked::query(query), watch)?;
+            let found = self
+                .session
+                .find(&FIND_CUSTOMER, &Asked::query(query), watch)?;
             return Ok(found.and_then(|customer| customer.id).map(|id| id.id));
         }
         let query = PageQuery {
@@ -69,7 +75,9 @@ impl ThingsBoard {
             page: 0,
             text_search: Some(name.to_owned()),
         };
-        let page = self.session.call(&LIST_PROFILES, &Asked::query(query), watch)?;
+        let page = self
+            .session
+            .call(&LIST_PROFILES, &Asked::query(query), watch)?;
         let mut profiles = page.data.into_iter();
         let found = profiles.find(|profile| profile.name == name);
         Ok(found.and_then(|profile| profile.id).map(|id| id.id))
@@ -120,7 +128,9 @@ impl ThingsBoard {
                 id: None,
                 title: name,
             };
-            return self.session.answer(&CREATE_CUSTOMER, &Asked::body(customer), watch);
+            return self
+                .session
+                .answer(&CREATE_CUSTOMER, &Asked::body(customer), watch);
         }
         let profile = DeviceProfile {
             id: None,
@@ -135,7 +145,8 @@ impl ThingsBoard {
             }),
             default: false,
         };
-        self.session.answer(&CREATE_PROFILE, &Asked::body(profile), watch)
+        self.session
+            .answer(&CREATE_PROFILE, &Asked::body(profile), watch)
     }
 }
 

@@ -44,7 +44,9 @@ pub(super) fn records(plan: &Plan) -> impl Iterator<Item = Record> + Send + '_ {
         let devices = (0..fleet.devices).map(move |place| device(&of_devices, place));
         gateways.chain(devices)
     });
-    (0..).zip(all).map(|(place, record)| Record { place, ..record })
+    (0..)
+        .zip(all)
+        .map(|(place, record)| Record { place, ..record })
 }
 
 /// The fleets whose devices are to be there; others ask the platform to make them.
@@ -108,7 +110,12 @@ mod tests {
         let all = records(&plan).map(|record| {
             let token = record.token.map(|token| token.expose().clone());
             let gateway = if record.is_gateway { " gateway" } else { "" };
-            format!("{} {} {}{gateway}", record.place, record.name, token.unwrap_or_default())
+            format!(
+                "{} {} {}{gateway}",
+                record.place,
+                record.name,
+                token.unwrap_or_default()
+            )
         });
         let all: Vec<_> = all.collect();
         assert_eq!(all.len() as u64, count(&plan));
@@ -121,7 +128,10 @@ mod tests {
         assert_eq!(now, ["0 DW00000007 DW00000007", "1 DW00000008 DW00000008"]);
         let of_2019 = all("{ count: 1, id: 'Device ${index:020}', \
              credential: { kind: token, secret: '${index:020}' }, streams: [] }");
-        assert_eq!(of_2019, ["0 Device 00000000000000000000 00000000000000000000"]);
+        assert_eq!(
+            of_2019,
+            ["0 Device 00000000000000000000 00000000000000000000"]
+        );
     }
 
     #[test]

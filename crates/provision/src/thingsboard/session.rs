@@ -327,7 +327,11 @@ fn parsed<A: DeserializeOwned>(
         return Err(refused(answer));
     }
     let text = answer.text();
-    Ok(serde_json::from_str(if text.is_empty() { "null" } else { text }))
+    Ok(serde_json::from_str(if text.is_empty() {
+        "null"
+    } else {
+        text
+    }))
 }
 
 #[cfg(test)]
@@ -363,7 +367,13 @@ mod tests {
             text_search: Some("a b".to_owned()),
         };
         let pairs = pairs(&query);
-        let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        assert_eq!(pairs, [("pageSize", "10"), ("page", "0"), ("textSearch", "a b")]);
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(
+            pairs,
+            [("pageSize", "10"), ("page", "0"), ("textSearch", "a b")]
+        );
     }
 }

@@ -84,7 +84,8 @@ impl World {
 
     fn create(&self) -> Result<Summary, ProvisionError> {
         let watch = Patient::default();
-        self.provisioner().create(&self.plan(), &self.journal(), &watch)
+        self.provisioner()
+            .create(&self.plan(), &self.journal(), &watch)
     }
 
     fn verify(&self) -> Result<Summary, ProvisionError> {
@@ -92,7 +93,8 @@ impl World {
     }
 
     fn remove(&self) -> Result<Summary, ProvisionError> {
-        self.provisioner().remove(&self.journal(), &Patient::default())
+        self.provisioner()
+            .remove(&self.journal(), &Patient::default())
     }
 
     /// Puts a line at the end of the record, as a killed process leaves it.
@@ -119,8 +121,14 @@ fn devices_are_created_once_and_removed() {
         assert_eq!(world.names(), ["DW00000000", "DW00000001", "DW00000002"]);
         let tokens: Vec<_> = world.server.held().tokens.values().cloned().collect();
         assert_eq!(tokens, world.names());
-        assert_eq!(world.create().unwrap().to_string(), "device: 3 already there");
-        assert_eq!(world.verify().unwrap().to_string(), "device: 3 already there");
+        assert_eq!(
+            world.create().unwrap().to_string(),
+            "device: 3 already there"
+        );
+        assert_eq!(
+            world.verify().unwrap().to_string(),
+            "device: 3 already there"
+        );
         assert_eq!(world.remove().unwrap().to_string(), "device: 3 removed");
         assert!(world.names().is_empty());
         assert_eq!(world.remove().unwrap().to_string(), "nothing");
@@ -131,7 +139,11 @@ fn devices_are_created_once_and_removed() {
 fn a_missing_device_takes_one_call() {
     let world = World::start("count: 1", ", pending: 1");
     world.create().unwrap();
-    let calls = ["POST /api/auth/login", "GET /api/auth/user", "POST /api/device"];
+    let calls = [
+        "POST /api/auth/login",
+        "GET /api/auth/user",
+        "POST /api/device",
+    ];
     assert_eq!(world.server.held().calls, calls);
 }
 
@@ -141,7 +153,10 @@ fn gateways_are_marked_and_their_devices_are_there_before_them() {
     assert_eq!(world.create().unwrap().to_string(), "device: 5 created");
     let held = world.server.held();
     for (name, is_gateway) in [("GW00000001", true), ("DW00000001", false)] {
-        assert_eq!(held.devices[name]["additionalInfo"]["gateway"], is_gateway, "{name}");
+        assert_eq!(
+            held.devices[name]["additionalInfo"]["gateway"], is_gateway,
+            "{name}"
+        );
     }
 }
 
@@ -151,12 +166,21 @@ fn profile_and_customers_are_made_and_removed_with_the_devices() {
     let summary = world.create().unwrap().to_string();
     let wanted = "customer: 2 created; device: 3 created; device profile: 1 created";
     assert_eq!(summary, wanted);
-    assert_eq!(world.verify().unwrap().to_string(), wanted.replace("created", "already there"));
+    assert_eq!(
+        world.verify().unwrap().to_string(),
+        wanted.replace("created", "already there")
+    );
     let customer = |name: &str| world.server.held().devices[name]["customerId"]["id"].clone();
     assert_eq!(customer("DW00000000"), customer("DW00000002"));
     assert_ne!(customer("DW00000000"), customer("DW00000001"));
-    assert_eq!(world.server.held().devices["DW00000000"]["type"], "smart-meter");
-    assert_eq!(world.remove().unwrap().to_string(), wanted.replace("created", "removed"));
+    assert_eq!(
+        world.server.held().devices["DW00000000"]["type"],
+        "smart-meter"
+    );
+    assert_eq!(
+        world.remove().unwrap().to_string(),
+        wanted.replace("created", "removed")
+    );
     let held = world.server.held();
     assert_eq!((held.profiles.len(), held.customers.len()), (1, 0));
 }
@@ -175,8 +199,15 @@ fn only_what_this_run_made_is_removed() {
         assert_eq!(world.names(), ["DW00000000"]);
 
         others.append(r#"{"did":"removed","kind":"device","key":"DW00000000"}"#);
-        let description = world.server.held().devices["DW00000000"]["additionalInfo"]["description"].clone();
-        let marker = description.as_str().unwrap().rsplit(' ').next().unwrap().to_owned();
+        let description =
+            world.server.held().devices["DW00000000"]["additionalInfo"]["description"].clone();
+        let marker = description
+            .as_str()
+            .unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .to_owned();
         others.append(&format!(
             r#"{{"did":"creating","kind":"device","key":"DW00000000","id":"{marker}"}}"#
         ));
@@ -192,7 +223,10 @@ fn a_device_that_is_there_with_another_token_is_a_conflict() {
         let secret = format!("{PLAIN}, credential: {{ kind: token, secret: 's-${{index}}' }}");
         let other = World::at(world.server.clone(), &secret, keys);
         let error = other.create().unwrap_err().to_string();
-        assert!(error.contains("differs: its access token is another one"), "{error}");
+        assert!(
+            error.contains("differs: its access token is another one"),
+            "{error}"
+        );
         assert!(!error.contains("s-0"), "{error}");
         assert_eq!(other.verify().unwrap().kinds["device"].different, 3);
     }
@@ -213,11 +247,16 @@ fn calls_above_the_rate_are_repeated_at_a_lower_pace() {
     let world = World::start("count: 2", "");
     world.server.held().limited = 1;
     let watch = Patient::default();
-    let summary = world.provisioner().create(&world.plan(), &world.journal(), &watch);
+    let summary = world
+        .provisioner()
+        .create(&world.plan(), &world.journal(), &watch);
     assert_eq!(summary.unwrap().to_string(), "device: 2 created");
     let remarks = watch.0.into_inner().unwrap();
     assert_eq!(remarks.len(), 1);
-    assert!(remarks[0].contains("answers 429") && remarks[0].contains("provision.rate"), "{remarks:?}");
+    assert!(
+        remarks[0].contains("answers 429") && remarks[0].contains("provision.rate"),
+        "{remarks:?}"
+    );
 }
 
 #[test]
@@ -233,10 +272,30 @@ fn a_session_that_has_ended_is_begun_anew() {
 #[test]
 fn refusals_are_named_with_their_remedy() {
     for (keys, device_limit, authority, wanted) in [
-        (", password: wrong", 9, "TENANT_ADMIN", "`Invalid username or password` (errorCode 10: authentication failed); give the login"),
-        ("", 9, "CUSTOMER_USER", "`t@example.org` is a user of a customer, who may not create devices"),
-        ("", 2, "TENANT_ADMIN", "`Devices limit reached` (errorCode 41: entities limit reached), the limit is 2; raise the limit"),
-        (BULK, 2, "TENANT_ADMIN", "1 of 1 devices were not created: Devices limit reached; those that were are recorded"),
+        (
+            ", password: wrong",
+            9,
+            "TENANT_ADMIN",
+            "`Invalid username or password` (errorCode 10: authentication failed); give the login",
+        ),
+        (
+            "",
+            9,
+            "CUSTOMER_USER",
+            "`t@example.org` is a user of a customer, who may not create devices",
+        ),
+        (
+            "",
+            2,
+            "TENANT_ADMIN",
+            "`Devices limit reached` (errorCode 41: entities limit reached), the limit is 2; raise the limit",
+        ),
+        (
+            BULK,
+            2,
+            "TENANT_ADMIN",
+            "1 of 1 devices were not created: Devices limit reached; those that were are recorded",
+        ),
     ] {
         let world = World::start(PLAIN, keys);
         world.server.held().device_limit = device_limit;
@@ -255,13 +314,20 @@ fn refusals_are_named_with_their_remedy() {
 #[test]
 fn a_call_that_the_server_lacks_is_named_with_what_works() {
     for (keys, lacking, wanted) in [
-        (BULK, "bulk_import", "this server has no such call; remove `provision.bulk`"),
+        (
+            BULK,
+            "bulk_import",
+            "this server has no such call; remove `provision.bulk`",
+        ),
         ("", "auth", "look whether `provision.url` is the address"),
     ] {
         let world = World::start(PLAIN, keys);
         world.server.held().lacking = Some(lacking);
         let error = world.create().unwrap_err();
-        assert!(matches!(error, ProvisionError::Lacks { status: 404, .. }), "{error}");
+        assert!(
+            matches!(error, ProvisionError::Lacks { status: 404, .. }),
+            "{error}"
+        );
         assert!(error.to_string().contains(wanted), "{error}");
     }
 }

@@ -49,7 +49,10 @@ impl Server {
         let held = Arc::new(Mutex::new(Held {
             devices: BTreeMap::new(),
             tokens: BTreeMap::new(),
-            profiles: BTreeMap::from([("default".to_owned(), json!({ "id": id("DEVICE_PROFILE", 0) }))]),
+            profiles: BTreeMap::from([(
+                "default".to_owned(),
+                json!({ "id": id("DEVICE_PROFILE", 0) }),
+            )]),
             customers: BTreeMap::new(),
             calls: Vec::new(),
             authority: "TENANT_ADMIN",
@@ -100,12 +103,18 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
     let asked = Asked {
         method: method.to_owned(),
         path: path.to_owned(),
-        query: pairs.map(|(name, value)| (name.to_owned(), text(value))).collect(),
+        query: pairs
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .collect(),
         token,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
     let (status, said) = held.lock().unwrap().answer(&asked);
-    let said = if said.is_null() { String::new() } else { said.to_string() };
+    let said = if said.is_null() {
+        String::new()
+    } else {
+        said.to_string()
+    };
     let length = said.len();
     let _ = write!(
         reader.get_mut(),
@@ -118,7 +127,10 @@ fn id(kind: &str, number: u32) -> Value {
 }
 
 fn failure(status: u16, code: u16, message: &str) -> (u16, Value) {
-    (status, json!({ "status": status, "message": message, "errorCode": code }))
+    (
+        status,
+        json!({ "status": status, "message": message, "errorCode": code }),
+    )
 }
 
 fn not_found() -> (u16, Value) {
@@ -128,14 +140,20 @@ fn not_found() -> (u16, Value) {
 fn page(things: impl Iterator<Item = Value>) -> (u16, Value) {
     let data: Vec<Value> = things.collect();
     let total = data.len();
-    (200, json!({ "data": data, "totalPages": 1, "totalElements": total, "hasNext": false }))
+    (
+        200,
+        json!({ "data": data, "totalPages": 1, "totalElements": total, "hasNext": false }),
+    )
 }
 
 impl Held {
     fn answer(&mut self, asked: &Asked) -> (u16, Value) {
         self.calls.push(format!("{} {}", asked.method, asked.path));
         if self.lacking.is_some_and(|part| asked.path.contains(part)) {
-            return (404, json!({ "status": 404, "error": "Not Found", "path": asked.path }));
+            return (
+                404,
+                json!({ "status": 404, "error": "Not Found", "path": asked.path }),
+            );
         }
         if self.limited > 0 {
             self.limited -= 1;
@@ -222,13 +240,21 @@ impl Held {
         if self.devices.contains_key(&name) {
             return failure(400, 31, "Device with such name already exists!");
         }
-        if token.iter().any(|token| self.tokens.values().any(|it| it == token)) {
-            return failure(400, 31, "Device credentials are already assigned to another device!");
+        if token
+            .iter()
+            .any(|token| self.tokens.values().any(|it| it == token))
+        {
+            return failure(
+                400,
+                31,
+                "Device credentials are already assigned to another device!",
+            );
         }
         let mut device = body.clone();
         device["id"] = self.next_id("DEVICE");
         let number = device["id"]["id"].as_str().unwrap().to_owned();
-        self.tokens.insert(number, token.unwrap_or_else(|| format!("of {name}")));
+        self.tokens
+            .insert(number, token.unwrap_or_else(|| format!("of {name}")));
         self.devices.insert(name, device.clone());
         (200, device)
     }
@@ -248,7 +274,10 @@ impl Held {
             }
         }
         let errors = reasons.len();
-        (200, json!({ "created": created, "updated": 0, "errors": errors, "errorsList": reasons }))
+        (
+            200,
+            json!({ "created": created, "updated": 0, "errors": errors, "errorsList": reasons }),
+        )
     }
 
     fn next_id(&mut self, kind: &str) -> Value {
@@ -260,5 +289,9 @@ impl Held {
 fn remove(things: &mut BTreeMap<String, Value>, id: &str) -> (u16, Value) {
     let before = things.len();
     things.retain(|_, thing| thing["id"]["id"] != id);
-    if things.len() < before { (200, Value::Null) } else { not_found() }
+    if things.len() < before {
+        (200, Value::Null)
+    } else {
+        not_found()
+    }
 }

@@ -3,8 +3,8 @@
 mod login;
 
 use muster_plan::{
-    BoardProvision, PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode, ProvisionPlan, RegistryApi,
-    WebAddress,
+    BoardProvision, PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode,
+    ProvisionPlan, RegistryApi, WebAddress,
 };
 use muster_platform::{Dialect, ManagementApi, Rest};
 
@@ -158,7 +158,9 @@ fn board(view: &View<'_>) -> Option<BoardProvision> {
             .optional("customers", |_| view.whole("customers"))?
             .unwrap_or(0),
         bulk: view.optional("bulk", |_| view.whole("bulk"))?,
-        count: view.optional("count", |_| view.truth("count"))?.unwrap_or(false),
+        count: view
+            .optional("count", |_| view.truth("count"))?
+            .unwrap_or(false),
     })
 }
 
