@@ -43,6 +43,13 @@ pub struct ServerCounter {
     session: Session,
 }
 
+/// A root that was swapped: its id, the copy's, and the chains that are there now.
+struct Swapped<'a> {
+    old: &'a str,
+    copy: Option<&'a str>,
+    chains: &'a [RuleChain],
+}
+
 impl ServerCounter {
     /// The counter of a plan; none if the scenario wants none, or names no ThingsBoard.
     ///
@@ -155,7 +162,12 @@ impl ServerCounter {
                 Standing::Creating(id) => id,
                 Standing::Created(id) => Some(id),
             };
-            self.put_back(&old, copy.as_deref(), &chains, &mut summary, watch)?;
+            let swapped = Swapped {
+                old: &old,
+                copy: copy.as_deref(),
+                chains: &chains,
+            };
+            self.put_back(&swapped, &mut summary, watch)?;
             journal.removed(ROOT, &old)?;
             chains = self.chains(watch)?;
         }
@@ -173,12 +185,11 @@ impl ServerCounter {
 
     fn put_back(
         &self,
-        old: &str,
-        copy: Option<&str>,
-        chains: &[RuleChain],
+        swapped: &Swapped<'_>,
         summary: &mut Summary,
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
+        let Swapped { old, copy, chains } = *swapped;
         let is = |chain: &RuleChain, id: &str| chain.id.as_ref().is_some_and(|it| it.id == id);
         let Some(root) = chains.iter().find(|chain| chain.root) else {
             return Ok(());

@@ -53,7 +53,10 @@ pub(super) fn records(plan: &Plan) -> impl Iterator<Item = Record> + Send + '_ {
 fn fleets(plan: &Plan) -> impl Iterator<Item = &FleetPlan> {
     plan.fleets.iter().filter(|fleet| match &fleet.credential {
         Credential::Token { token } => token.expose().source() != PROVISIONING_TOKEN,
-        _ => true,
+        Credential::None
+        | Credential::Password { .. }
+        | Credential::Certificate { .. }
+        | Credential::Psk { .. } => true,
     })
 }
 

@@ -300,9 +300,11 @@ fn pairs(query: &impl Serialize) -> Vec<(String, String)> {
         return Vec::new();
     };
     let members = members.into_iter().filter(|(_, value)| !value.is_null());
-    let pair = |(name, value): (String, Value)| match value {
-        Value::String(text) => (name, text),
-        other => (name, other.to_string()),
+    let pair = |(name, value): (String, Value)| match &value {
+        Value::String(text) => (name, text.clone()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            (name, value.to_string())
+        }
     };
     members.map(pair).collect()
 }
