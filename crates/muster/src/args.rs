@@ -93,11 +93,12 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Recompute every figure of a certificate from the windows in its folder.
     Verify(VerifyArgs),
-    /// Create, verify or remove a scenario's devices on the platform.
+    /// Create, verify or remove a scenario's devices on the platform, or restore its rule chain.
     #[command(
         after_help = "Devices that are there with the same content are left alone, so that `create` can be \
         repeated, also after it was killed. `create` records each device in provisioned.jsonl in the \
-        folder of --out; `remove` removes the recorded ones, and nothing else.\n\n\
+        folder of --out; `remove` removes the recorded ones, and nothing else. `restore` puts back the root \
+        rule chain that a killed run with `provision.count` has left.\n\n\
         Exit codes: 0 done, 1 refused, in conflict, or (verify) not all there, 2 usage or scenario \
         error, 3 interrupted, 4 the management API is silent.\n\n\
         Example: muster provision scenarios/site.yaml create --set fleet.count=500"
@@ -345,6 +346,8 @@ pub(crate) enum Action {
     Verify,
     /// Remove what the record says was created.
     Remove,
+    /// Make the rule chain root again that was so before a run that was killed.
+    Restore,
 }
 
 /// At least a second: the figures are those of seconds.

@@ -8,6 +8,7 @@ mod calibration;
 mod commands;
 mod control_channel;
 mod counters;
+mod counting;
 mod folder;
 mod hooks;
 mod lines;

@@ -12,6 +12,7 @@ use muster_provision::{
 };
 use muster_report::Event;
 
+use crate::counting::Counting;
 use crate::outcome;
 
 /// The reports of progress by share of the work.
@@ -84,12 +85,33 @@ pub(crate) struct Provisioned {
     summary: Summary,
     /// Registers those that are refused; none where all were registered before.
     registrar: Option<Arc<Registrar>>,
+    /// The rule chain that counts on the platform; none where nothing is counted there.
+    counting: Option<Counting>,
     /// Begins when the platform knew them.
     at: Clock,
 }
 
-/// Creates or verifies the devices on the platform, if the scenario wants it.
+/// Creates or verifies the devices on the platform and counts there, if the scenario wants it.
 pub(crate) fn before(
+    plan: &Plan,
+    folder: &Path,
+    watch: &Watcher<'_>,
+) -> Result<Option<Provisioned>, NotProvisioned> {
+    let provisioned = devices(plan, folder, watch)?;
+    let Some(mut provisioned) = provisioned else {
+        return Ok(None);
+    };
+    // The devices are removed when `provisioned` is dropped.
+    provisioned.counting =
+        Counting::begin(plan, folder, watch).map_err(|error| NotProvisioned {
+            is_interrupted: is_interruption(&error),
+            text: format!("count on the platform: {error}"),
+            leaves_nothing: false,
+        })?;
+    Ok(Some(provisioned))
+}
+
+fn devices(
     plan: &Plan,
     folder: &Path,
     watch: &Watcher<'_>,
@@ -125,6 +147,7 @@ pub(crate) fn before(
             journal: Some(journal),
             removes: provision.remove,
             summary: Summary::default(),
+            counting: None,
             at: Clock::start(),
         }));
     }
@@ -135,6 +158,7 @@ pub(crate) fn before(
             removes: provision.remove,
             summary,
             registrar: None,
+            counting: None,
             at: Clock::start(),
         })),
         Err(error) => {
@@ -167,6 +191,7 @@ fn verified(
             removes: false,
             summary,
             registrar: None,
+            counting: None,
             at: Clock::start(),
         });
     }
@@ -195,6 +220,7 @@ impl Provisioned {
     /// Removes what was created, if the scenario wants it; what was done, as events.
     /// Instants count from the run's T0: what came before it is negative.
     pub(crate) fn after(mut self, clock: Clock) -> Vec<Event> {
+        let counted = self.counting.take().map(|counting| counting.end(clock));
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
         let created = match self.registrar.take() {
             Some(registrar) => registered(&registrar.end(), clock.now().as_secs_f64()),
@@ -203,7 +229,8 @@ impl Provisioned {
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
         let removed = removed.map(|(kind, detail)| Event::new(now, kind, detail));
-        [Some(created), removed].into_iter().flatten().collect()
+        let around = [Some(created), removed].into_iter().flatten();
+        around.chain(counted.into_iter().flatten()).collect()
     }
 
     /// Once at the most.
@@ -235,7 +262,8 @@ fn registered(done: &Registered, at_s: f64) -> Event {
 /// A run that fails to begin leaves nothing behind either.
 impl Drop for Provisioned {
     fn drop(&mut self) {
-        // It says itself what went wrong.
+        // Both say themselves what went wrong. The counts are stored by the rule chain, which goes first.
+        drop(self.counting.take());
         let _ = self.remove();
     }
 }

@@ -1,19 +1,18 @@
 //! `muster provision`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use muster_plan::{Plan, PlatformKind};
-use muster_platform::{Dialect, ManagementApi, Rest};
+use muster_platform::{Dialect, ManagementApi};
 use muster_provision::{Journal, ProvisionError, Provisioner, Summary, provisioner};
 
 use crate::args::{Action, ProvisionArgs};
 use crate::commands::run::stop_by_signal;
-use crate::outputs::result_folder;
 use crate::provisioned::Watcher;
-use crate::{outcome, scenario_file};
+use crate::{counting, outcome, scenario_file};
 
-/// Creates, verifies or removes a scenario's devices, without a run.
+/// Creates, verifies or removes a scenario's devices, or restores the platform, without a run.
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     let plan = scenario_file::load(&args.scenario)?.plan;
     for warning in &plan.warnings {
@@ -23,7 +22,7 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<u8> {
     let interrupted = stop_by_signal()?;
     let watch = Watcher::new(&interrupted, args.quiet);
     let folder = args.out.clone();
-    let folder = folder.unwrap_or_else(|| default_folder(&plan));
+    let folder = folder.unwrap_or_else(|| counting::default_folder(&plan));
     match act(args.action, &*provisioner, (&plan, &folder), &watch) {
         Ok(summary) => Ok(print(&*provisioner, &summary)),
         Err(error) => {
@@ -64,7 +63,7 @@ fn without_address(dialect: Dialect) -> String {
 
 /// The error for the embedded gateway, with the remedy.
 fn of_embedded(dialect: Dialect) -> String {
-    let remedy = if dialect.management.is_some() && dialect.server.rest == Some(Rest::Devices) {
+    let remedy = if dialect.management.is_some() && dialect.server.rest.is_some() {
         format!(
             "start one with `muster gateway --dialect {dialect} --rest 127.0.0.1:8080` and use `kind: {dialect}`"
         )
@@ -100,6 +99,14 @@ fn act(
             outcome::remark(&format!("{what} {}", folder.display()));
             Ok(Summary::default())
         }
+        Action::Restore => match counting::restore(plan, folder, watch)? {
+            Some(summary) => Ok(summary),
+            None => {
+                let what = "nothing to restore: there is no record of a rule chain in";
+                outcome::remark(&format!("{what} {}", folder.display()));
+                Ok(Summary::default())
+            }
+        },
         Action::Remove => {
             let journal = journal()?;
             let before = journal.len();
@@ -151,9 +158,4 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::Journal { .. }
         | ProvisionError::Thread(_) => outcome::USAGE,
     }
-}
-
-/// The same for every call, so that the next one knows what this one did.
-fn default_folder(plan: &Plan) -> PathBuf {
-    result_folder(plan, "provision")
 }

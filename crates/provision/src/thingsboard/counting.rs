@@ -4,6 +4,9 @@
 //! The record has the copy before it is created, and the old root before the swap. A killed run is put right by
 //! [`ServerCounter::restore`].
 
+use std::thread;
+use std::time::Duration;
+
 use muster_plan::{Plan, ProvisionPlan, WebAddress};
 use muster_platform::ManagementApi;
 use muster_platform::board_rest::{
@@ -34,6 +37,11 @@ const INTERVAL: u32 = 1;
 const SAVE_NODE: &str = "org.thingsboard.rule.engine.telemetry.TbMsgTimeseriesNode";
 /// Chains on a page of a list.
 const PAGE: u32 = 100;
+/// Time between two reads of the counts, longer than their interval.
+const BETWEEN_READS: Duration = Duration::from_millis(2_500);
+/// The most reads: a platform that goes on counting is loaded by others.
+const READS: u32 = 8;
+const YEAR_MS: i64 = 365 * 24 * 3_600 * 1_000;
 /// Points of one answer: an hour of one node.
 const POINTS: u32 = 3_600;
 
@@ -245,12 +253,36 @@ impl ServerCounter {
         Ok(chains)
     }
 
+    /// Reads the counts that were stored since an instant, in milliseconds of the wall clock, per node of the platform,
+    /// once they no longer grow: a count is stored at the end of its interval.
+    ///
+    /// # Errors
+    /// [`ProvisionError`].
+    pub fn last_counts(
+        &self,
+        from_ms: i64,
+        watch: &dyn Watch,
+    ) -> Result<Vec<NodeCounts>, ProvisionError> {
+        let mut before = None;
+        let mut reads = 0;
+        loop {
+            let counts = self.counts(from_ms, from_ms + YEAR_MS, watch)?;
+            let total: u64 = counts.iter().map(NodeCounts::total).sum();
+            reads += 1;
+            if before == Some(total) || reads == READS {
+                return Ok(counts);
+            }
+            before = Some(total);
+            thread::sleep(BETWEEN_READS);
+        }
+    }
+
     /// Reads the counts that were stored from one instant to another, in milliseconds of the wall clock, per node of
     /// the platform.
     ///
     /// # Errors
     /// [`ProvisionError`].
-    pub fn counts(
+    fn counts(
         &self,
         from_ms: i64,
         to_ms: i64,
@@ -285,6 +317,7 @@ impl ServerCounter {
                 from = last.ts + 1;
                 points.iter().for_each(|point| counts.push(point));
             }
+            counts.trim();
             nodes.push(counts);
         }
         Ok(nodes)

@@ -29,6 +29,15 @@ impl NodeCounts {
         }
     }
 
+    /// Leaves out the intervals without messages before the first message and after the last.
+    pub(super) fn trim(&mut self) {
+        let is_busy = |(_, count): &(i64, u64)| *count > 0;
+        let end = self.points.iter().rposition(is_busy).map_or(0, |at| at + 1);
+        self.points.truncate(end);
+        let begin = self.points.iter().position(is_busy).unwrap_or(end);
+        self.points.drain(..begin);
+    }
+
     /// Messages in all.
     pub fn total(&self) -> u64 {
         self.points.iter().map(|(_, count)| count).sum()
@@ -88,6 +97,16 @@ mod tests {
         assert_eq!(late.published_average(), Some(117.5));
         let text = "node tb-1: 470 messages, 100.00/s by the stored instants, 117.50 per count by the published formula";
         assert_eq!(late.to_string(), text);
+    }
+
+    #[test]
+    fn idle_time_before_and_after_the_load_is_left_out() {
+        let mut node = node(&[(0, 0), (1_000, 40), (2_000, 0), (3_000, 50), (4_000, 0)]);
+        node.trim();
+        assert_eq!((node.total(), node.rate()), (90, Some(25.0)));
+        let mut idle = self::node(&[(0, 0), (1_000, 0)]);
+        idle.trim();
+        assert_eq!((idle.total(), idle.published_average()), (0, None));
     }
 
     #[test]

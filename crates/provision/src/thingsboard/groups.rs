@@ -138,6 +138,7 @@ impl ThingsBoard {
             kind: "DEFAULT".to_owned(),
             transport_type: "DEFAULT".to_owned(),
             provision_type: Some("DISABLED".to_owned()),
+            provision_device_key: None,
             profile_data: json!({
                 "configuration": { "type": "DEFAULT" },
                 "transportConfiguration": { "type": "DEFAULT" },

@@ -6,7 +6,7 @@ use muster_plan::{
     BoardProvision, PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode,
     ProvisionPlan, RegistryApi, WebAddress,
 };
-use muster_platform::{Dialect, ManagementApi, Rest};
+use muster_platform::{Dialect, ManagementApi};
 
 use self::login::login;
 use super::secret::secret;
@@ -58,7 +58,7 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         can_wait_for_refusals(&view, dialect)?;
     }
     let is_embedded = matches!(platform.kind, PlatformKind::Gateway { .. });
-    if is_embedded && dialect.server.rest != Some(Rest::Devices) {
+    if is_embedded && dialect.server.rest.is_none() {
         let why = "the embedded gateway takes every device";
         return nobody(&view, mode, (why, NO_PROVISION));
     }
@@ -151,16 +151,21 @@ fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
 }
 
 /// Reads the settings of ThingsBoard.
-fn board(view: &View<'_>) -> Option<BoardProvision> {
+fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
+    let count = view
+        .optional("count", |_| view.truth("count"))?
+        .unwrap_or(false);
+    if count && mode == ProvisionMode::None {
+        let what = "`count` has no meaning here: with `mode: none` nothing is changed on the platform";
+        return view.refuse_at("count", what, "`mode: verify`, or remove `count`");
+    }
     Some(BoardProvision {
         profile: view.get("profile").map(|profile| profile.text().to_owned()),
         customers: view
             .optional("customers", |_| view.whole("customers"))?
             .unwrap_or(0),
         bulk: view.optional("bulk", |_| view.whole("bulk"))?,
-        count: view
-            .optional("count", |_| view.truth("count"))?
-            .unwrap_or(false),
+        count,
     })
 }
 
@@ -181,7 +186,7 @@ fn rest(view: &View<'_>, mode: ProvisionMode, gateway: &str) -> Option<Provision
         insecure: false,
         gateway: gateway.to_owned(),
         password_hash: password_hash(view, mode)?,
-        board: board(view)?,
+        board: board(view, mode)?,
         rate,
         pending: view.whole("pending")?,
         timeout,
