@@ -2,6 +2,7 @@
 
 mod amqps;
 mod authentication;
+mod board;
 mod capacity;
 mod certificates;
 mod check;

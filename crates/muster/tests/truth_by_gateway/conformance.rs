@@ -147,7 +147,7 @@ fn rules(broken: Broken, scheme: &str, truth: &Truth) -> &'static [&'static str]
 }
 
 /// Schemes over which a dialect's devices send to a topic: those of requests, plain and secured, if it has such, and
-/// MQTT where it has topics of requests or nothing else. Topics of requests go over the plain ones alone.
+/// MQTT where it has topics of requests or nothing else. Topics of requests go over plain HTTP and MQTT alone.
 /// ThingsBoard's devices speak CoAP without DTLS here.
 fn schemes(dialect: Dialect, topic: &str) -> Vec<&'static str> {
     let of = |protocol: Protocol| {
@@ -158,7 +158,7 @@ fn schemes(dialect: Dialect, topic: &str) -> Vec<&'static str> {
     let spoken = spoken.filter(|it| it.asks && dialect.speaks(*it));
     let mut schemes: Vec<&str> = spoken.flat_map(of).map(Scheme::name).collect();
     schemes.retain(|scheme| match *scheme {
-        "https" => topic.is_empty(),
+        "https" | "coap" => topic.is_empty(),
         "coaps" => dialect != Dialect::Thingsboard,
         _ => true,
     });

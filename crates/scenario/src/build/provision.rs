@@ -156,7 +156,8 @@ fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
         .optional("count", |_| view.truth("count"))?
         .unwrap_or(false);
     if count && mode == ProvisionMode::None {
-        let what = "`count` has no meaning here: with `mode: none` nothing is changed on the platform";
+        let what =
+            "`count` has no meaning here: with `mode: none` nothing is changed on the platform";
         return view.refuse_at("count", what, "`mode: verify`, or remove `count`");
     }
     Some(BoardProvision {

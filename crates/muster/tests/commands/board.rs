@@ -1,0 +1,144 @@
+//! A ThingsBoard whose rule chain a run swaps for the time of its load.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::program::{Gateway, Said, folder_with, json as read_json, muster, program};
+
+const SCENARIO: &str = r#"
+name: counted
+platform: { kind: thingsboard, devices: [ 'mqtt://127.0.0.1:PORT' ] }
+provision: { url: 'REST', user: tenant@thingsboard.org, password: tenant, remove: true, count: true, rate: 1000/s }
+fleet:
+  - name: meters
+    count: 20
+    streams: [ { name: telemetry, rate: 100/s, qos: 1 } ]
+phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 30s, quiet: 300ms } }
+slo: { failure-ratio: 0 }
+"#;
+
+/// A gateway as ThingsBoard, and a scenario that counts in its rule engine.
+struct Board {
+    // Ends with the value.
+    _gateway: Gateway,
+    rest: String,
+    folder: tempfile::TempDir,
+}
+
+impl Board {
+    fn start(measure: &str) -> Self {
+        let options = "--dialect thingsboard --only-provisioned --rest 127.0.0.1:0";
+        let mut gateway = Gateway::start(&options.split(' ').collect::<Vec<_>>());
+        let rest = gateway.next_url();
+        let rest = rest.trim_end_matches("/api").to_owned();
+        let (_, port) = gateway.url.rsplit_once(':').expect("a port");
+        let scenario = SCENARIO.replace("PORT", port).replace("REST", &rest);
+        let folder = folder_with(&scenario.replace("MEASURE", measure));
+        Self {
+            _gateway: gateway,
+            rest,
+            folder,
+        }
+    }
+
+    fn muster(&self, arguments: &[&str]) -> Said {
+        muster(self.folder.path(), arguments)
+    }
+
+    fn call(&self, path: &str, body: Option<Value>) -> Value {
+        let url = format!("{}{path}", self.rest);
+        let answer = match body {
+            Some(body) => ureq::post(url)
+                .header("content-type", "application/json")
+                .send(body.to_string()),
+            None => ureq::get(url)
+                .header("x-authorization", self.bearer())
+                .call(),
+        };
+        let text = answer.expect("an answer").body_mut().read_to_string();
+        serde_json::from_str(&text.expect("text")).expect("JSON")
+    }
+
+    fn bearer(&self) -> String {
+        let login = json!({ "username": "tenant@thingsboard.org", "password": "tenant" });
+        let login = self.call("/api/auth/login", Some(login));
+        format!("Bearer {}", login["token"].as_str().expect("a token"))
+    }
+
+    /// The rule chains by name, and whether each is root.
+    fn chains(&self) -> Vec<(String, bool)> {
+        let page = self.call("/api/ruleChains?pageSize=100&page=0", None);
+        let chains = page["data"].as_array().expect("a list").iter();
+        chains
+            .map(|chain| {
+                let name = chain["name"].as_str().expect("a name").to_owned();
+                (name, chain["root"] == json!(true))
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
+    let board = Board::start("2s");
+    let before = board.chains();
+    let said = board.muster(&["run", "scenario.yaml", "--quiet", "--out", "out"]);
+    assert!(said.code == 0 || said.code == 3, "{said:?}");
+    assert_eq!(board.chains(), before);
+    let result = read_json(&board.folder.path().join("out/result.json"));
+    let accepted = result["ledger"]["uplink"]["accepted"].as_u64();
+    let accepted = accepted.expect("a count");
+    assert_eq!(accepted, 200);
+    let events = result["events"].as_array().expect("a list");
+    let detail = |kind: &str| {
+        let event = events.iter().find(|event| event["kind"] == kind);
+        event.unwrap_or_else(|| panic!("no {kind}: {events:?}"))["detail"].to_string()
+    };
+    let counted = detail("server-count");
+    assert!(counted.contains(": 200 messages, "), "{counted}");
+    assert!(detail("rule-chain-restored").contains("root rule chain: 1 put back"));
+    assert!(detail("deprovisioned").contains("20 removed"));
+    let left = board.folder.path().join("results/counted-provision");
+    assert!(!left.exists(), "the record of the rule chain is left");
+}
+
+#[test]
+fn a_killed_run_leaves_a_record_by_which_the_root_is_put_back() {
+    let board = Board::start("60s");
+    let before = board.chains();
+    let arguments = ["run", "scenario.yaml", "--out", "out"];
+    let mut child = program(board.folder.path(), &arguments)
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let is_loading = lines.any(|line| line.expect("text").contains("measure"));
+    assert!(is_loading, "the run ended");
+    let during = board.chains();
+    assert_eq!(during.len(), before.len() + 1, "{during:?}");
+    let is_ours = |(name, root): &(String, bool)| *root && name.starts_with("Muster count ");
+    assert!(during.iter().any(is_ours), "{during:?}");
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+
+    // Another run with a record of its own makes no second copy.
+    let other = ["run", "scenario.yaml", "--quiet", "--set", "name=other"];
+    let said = board.muster(&other);
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(
+        said.unbroken().contains("of another run is there"),
+        "{said:?}"
+    );
+    assert_eq!(board.chains(), during);
+
+    let restore = ["provision", "scenario.yaml", "restore"];
+    let said = board.muster(&restore);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("root rule chain: 1 put back"), "{said:?}");
+    assert_eq!(board.chains(), before);
+    let said = board.muster(&["provision", "scenario.yaml", "remove", "--out", "out"]);
+    assert!(said.out.contains("device: 20 removed"), "{said:?}");
+}
