@@ -121,7 +121,7 @@ impl Creation<'_> {
 }
 
 impl ThingsBoard {
-    /// Those devices of a group that are there, by name.
+    /// The devices of a group that exist, by name.
     pub(super) fn find_all(
         &self,
         records: &[Record],

@@ -85,7 +85,7 @@ fn remedy(status: u16, code: ErrorCode) -> &'static str {
     }
 }
 
-/// What still works where a server has no such call.
+/// The remedy where a server has no such call.
 fn without(call: &str) -> &'static str {
     if call.contains("/api/auth/") {
         "look whether `provision.url` is the address of ThingsBoard's web interface"
