@@ -150,7 +150,8 @@ impl Board {
         self.messages.is_exceeded(now)
     }
 
-    /// Queues what an uplink stores, if it is telemetry or attributes; true if its publisher has to wait.
+    /// Queues what an uplink stores, if it is telemetry or attributes. With
+    /// [`Take::Congested`] its publisher has to wait.
     pub(crate) fn take(&self, now: Micros, parcel: &mut Parcel<'_>) -> Take {
         let kept = parcel.kept.as_ref();
         let is_uplink = parcel.via.is_some() || kept.is_some_and(|message| message.via.is_some());

@@ -28,6 +28,26 @@ pub struct Extremes {
     pub max: f64,
 }
 
+/// The limit of a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// A value that it must not rise to, such as that of memory.
+    Ceiling(f64),
+    /// A value that it must not fall to, such as that of credits.
+    Floor(f64),
+}
+
+impl Limit {
+    /// The limit of a number that may rise or fall: the side on which most of its values lie decides.
+    pub fn of_number(series: &[Extremes], limit: f64) -> Self {
+        if median_middle(series) > limit {
+            Self::Floor(limit)
+        } else {
+            Self::Ceiling(limit)
+        }
+    }
+}
+
 /// Movement of a resource towards its limit, with 90 % intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
@@ -66,11 +86,11 @@ pub enum Lasts {
 
 impl Outlook {
     /// The outlook of a series in order of time for `horizon_s` seconds after it; `length_s` is that of its stretches.
-    pub fn of(series: &[Extremes], length_s: f64, limit: f64, horizon_s: f64) -> Self {
-        let is_below = median_middle(series) > limit;
-        if !is_below {
-            return Self::rising(series, length_s, limit, horizon_s);
-        }
+    pub fn of(series: &[Extremes], length_s: f64, limit: Limit, horizon_s: f64) -> Self {
+        let limit = match limit {
+            Limit::Ceiling(limit) => return Self::rising(series, length_s, limit, horizon_s),
+            Limit::Floor(limit) => limit,
+        };
         let turned = series.iter().map(|of| Extremes {
             t_s: of.t_s,
             min: -of.max,
@@ -87,18 +107,26 @@ impl Outlook {
         }
     }
 
+    /// The outlook of a series that ends before the load does: nobody knows what came after it. A load of `needs_s`
+    /// seconds that is seen whole decides it.
+    pub fn cut_off(series: &[Extremes], needs_s: f64) -> Self {
+        Self::unknown(series, needs_s)
+    }
+
     /// The outlook towards a limit above.
     fn rising(series: &[Extremes], length_s: f64, limit: f64, horizon_s: f64) -> Self {
         let run = block_length(series);
         let blocks: Vec<Extremes> = series.rchunks_exact(run).rev().map(block).collect();
         let last = series.last().map_or(0.0, |last| last.t_s + length_s);
-        let load_s = series.len() as f64 * length_s;
+        // A stretch without a sample is not in the series.
+        let load_s = last - series.first().map_or(last, |first| first.t_s);
+        let spacing_s = load_s / series.len().max(1) as f64;
         let floors: Vec<Point> = blocks.iter().map(floor).collect();
         let up = Trend::of(&floors).filter(|_| blocks.len() >= BLOCKS_MIN);
         let down: Vec<Point> = floors.iter().map(turned).collect();
         let down = Trend::of(&down).filter(|down| down.lower.is_finite());
         let (Some(up), Some(down)) = (up.filter(|up| up.lower.is_finite()), down) else {
-            let wanted = BLOCKS_MIN as f64 * run as f64 * length_s;
+            let wanted = BLOCKS_MIN as f64 * run as f64 * spacing_s;
             return Self::unknown(series, wanted.max(2.0 * load_s));
         };
         let (low, high) = (up.lower, -down.lower);
@@ -287,6 +315,7 @@ mod tests {
 
         fn outlook(&self, load_s: u64, limit: f64) -> Outlook {
             let (series, length_s) = self.sampled(load_s);
+            let limit = Limit::of_number(&series, limit);
             Outlook::of(&series, length_s, limit, 7.0 * DAY)
         }
     }
@@ -329,6 +358,37 @@ mod tests {
         assert_eq!(outlook.lasts, Lasts::No);
     }
 
+    /// A floor is for what may fall: memory above its limit has not far to go to the other side.
+    #[test]
+    fn what_is_above_its_ceiling_has_run_out_whatever_its_trend() {
+        for leak in [-0.1 * MB, 0.0, 0.1 * MB] {
+            let over = Resource {
+                base: 2e9,
+                leak,
+                ..QUIET
+            };
+            let (series, length_s) = over.sampled(3_600);
+            let outlook = Outlook::of(&series, length_s, Limit::Ceiling(1e9), DAY);
+            assert_eq!(outlook.lasts, Lasts::No, "{leak}");
+        }
+    }
+
+    /// A series sampled each 30 s is as long as its time, not as its number of samples.
+    #[test]
+    fn a_thin_series_needs_no_longer_load_than_its_time_says() {
+        let stretch = |at: u64| Extremes {
+            t_s: 30.0 * at as f64,
+            min: 100.0,
+            max: 100.0,
+        };
+        let series: Vec<Extremes> = (0..8).map(stretch).collect();
+        let Lasts::Unclear { needs_s } = Outlook::of(&series, 1.0, Limit::Ceiling(1e3), DAY).lasts
+        else {
+            panic!("eight samples decide nothing")
+        };
+        assert!((240.0..600.0).contains(&needs_s), "{needs_s}");
+    }
+
     #[test]
     fn a_short_load_is_unclear_and_says_how_long_it_must_be() {
         let outlook = QUIET.outlook(8, 1e9);
@@ -351,7 +411,7 @@ mod tests {
 
     #[test]
     fn an_empty_series_is_unclear() {
-        let outlook = Outlook::of(&[], 1.0, 1.0, DAY);
+        let outlook = Outlook::of(&[], 1.0, Limit::Ceiling(1.0), DAY);
         assert!(
             matches!(outlook.lasts, Lasts::Unclear { .. }),
             "{outlook:?}"

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use muster_actuator::{ActuatorError, Wait, run_shell};
@@ -14,6 +15,11 @@ use muster_net::Clock;
 use muster_plan::{HookPlan, HookTime, Plan};
 use muster_report::HookRun;
 use tempfile::TempDir;
+
+use crate::outcome;
+
+/// Time between two looks for the end of a hook.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The hooks of a run.
 pub(crate) struct Hooks {
@@ -28,6 +34,8 @@ pub(crate) struct Hooks {
     folder: Arc<TempDir>,
     /// True once nobody waits for them any more.
     is_over: Arc<AtomicBool>,
+    /// True once one was started, so that those after the load are owed.
+    has_begun: bool,
 }
 
 impl Hooks {
@@ -44,6 +52,7 @@ impl Hooks {
             sender,
             folder: Arc::new(tempfile::tempdir().context("create a folder for hooks")?),
             is_over: Arc::default(),
+            has_begun: false,
         })
     }
 
@@ -55,6 +64,7 @@ impl Hooks {
         let is_before = |hook: &mut HookPlan| hook.when == HookTime::Before;
         let hooks: Vec<HookPlan> = self.waiting.extract_if(.., is_before).collect();
         for hook in &hooks {
+            self.has_begun = true;
             let run = run(hook, &self.folder, Clock::start(), interrupted);
             if !run.succeeded() {
                 return Err(run.words());
@@ -82,25 +92,41 @@ impl Hooks {
 
     /// Waits for those that run, runs those after the load, and gives all of them, and those whose time never came.
     pub(crate) fn end(mut self, clock: Clock, interrupted: &AtomicBool) -> Vec<HookRun> {
-        if interrupted.load(Ordering::Relaxed) {
-            self.is_over.store(true, Ordering::Relaxed);
+        while !self.running.iter().all(JoinHandle::is_finished) {
+            if interrupted.load(Ordering::Relaxed) {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            thread::sleep(LOOK_EVERY);
         }
-        for running in self.running {
-            // One that panicked has no result, and there is no other trace of it.
-            let _ = running.join();
-        }
+        // One that panicked has no result, and there is no other trace of it.
+        let mut runs: Vec<HookRun> = self.done.drain(..).chain(self.ended.try_iter()).collect();
+        runs.extend(self.after(clock));
+        runs.extend(self.waiting.drain(..).map(|hook| not_due(&hook)));
+        runs
+    }
+
+    /// Runs those after the load, once: what puts the target back is wanted after a run that was interrupted, too.
+    fn after(&mut self, clock: Clock) -> Vec<HookRun> {
         let is_after = |hook: &mut HookPlan| hook.when == HookTime::After;
         let after: Vec<HookPlan> = self.waiting.extract_if(.., is_after).collect();
-        let mut runs: Vec<HookRun> = self.done.into_iter().chain(self.ended.try_iter()).collect();
-        // What puts the target back is wanted after a run that was interrupted, too.
         let never = AtomicBool::new(false);
-        runs.extend(
-            after
-                .iter()
-                .map(|hook| run(hook, &self.folder, clock, &never)),
-        );
-        runs.extend(self.waiting.iter().map(not_due));
-        runs
+        let runs = after
+            .iter()
+            .map(|hook| run(hook, &self.folder, clock, &never));
+        runs.collect()
+    }
+}
+
+/// A run that fails to begin puts the target back as well.
+impl Drop for Hooks {
+    fn drop(&mut self) {
+        if !self.has_begun {
+            return;
+        }
+        let failed = self.after(Clock::start());
+        for run in failed.iter().filter(|run| !run.succeeded()) {
+            outcome::remark(&format!("error: {}", run.words()));
+        }
     }
 }
 

@@ -60,7 +60,8 @@ impl Watcher {
         }
     }
 
-    /// Ends sampling and hooks: the target may end from now on.
+    /// Ends sampling and hooks: the target may end from now on. Hooks after the load may reset it, so that all that is
+    /// read or removed there comes before.
     pub(crate) fn end_meanwhile(&mut self, interrupted: &AtomicBool) {
         let last = self
             .meanwhile

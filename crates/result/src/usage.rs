@@ -1,14 +1,18 @@
 //! Samples of the target's resources, in bounded memory.
 
 use muster_judge::ResourceOutlook;
-use muster_judge::outlook::{Extremes, Outlook};
+use muster_judge::outlook::{Extremes, Limit, Outlook};
 use muster_measure::Timeline;
-use muster_model::{Micros, Resource};
+use muster_model::{Micros, Resource, ResourceUnit};
 use muster_report::{Event, HookRun, MonitoredSeries};
 use serde::{Deserialize, Serialize};
 
 /// Stretches that are kept of one resource: as many as a result has windows. Beyond it neighbours in time become one.
 const STRETCHES_MAX: usize = 600;
+/// Part of the load at whose end a resource may be without samples, and what is still judged.
+const UNSEEN_MAX: f64 = 0.1;
+/// Seconds for which it may be so at least.
+const UNSEEN_S: f64 = 60.0;
 /// Events that are kept; a page that fails each second for hours is one event, so this is never met in practice.
 const EVENTS_MAX: usize = 1_000;
 
@@ -185,9 +189,14 @@ impl Series {
         }
     }
 
-    /// Its outlook; none without a limit, or a sample of the measured phase.
+    /// Its outlook; none without a limit, or a sample of the measured phase, and none of CPU, which does not run out:
+    /// a target that wants more of it answers later, which other rules judge.
     fn outlook(&self, timeline: Timeline, wanted: Micros) -> Option<ResourceOutlook> {
-        let limit = self.resource.limit?;
+        let unit = self.resource.unit;
+        let limit = self
+            .resource
+            .limit
+            .filter(|_| unit != ResourceUnit::Cores)?;
         let length_s = f64::from(self.length_s);
         let extremes = self.measured(timeline).map(|of| Extremes {
             t_s: f64::from(of.place) * length_s,
@@ -195,10 +204,24 @@ impl Series {
             max: of.max,
         });
         let extremes: Vec<Extremes> = extremes.collect();
-        (!extremes.is_empty()).then(|| ResourceOutlook {
-            name: format!("{} {}", self.resource.entry, self.resource.name),
-            outlook: Outlook::of(&extremes, length_s, limit, wanted.as_secs_f64()),
-        })
+        let last = extremes.last()?;
+        let limit = match unit {
+            ResourceUnit::Number => Limit::of_number(&extremes, limit),
+            ResourceUnit::Cores
+            | ResourceUnit::Bytes
+            | ResourceUnit::BytesPerSecond
+            | ResourceUnit::PerSecond => Limit::Ceiling(limit),
+        };
+        let load_s = (timeline.settle - timeline.measure).as_secs_f64();
+        let unseen_s = timeline.settle.as_secs_f64() - last.t_s - length_s;
+        let is_cut_off = unseen_s > (load_s * UNSEEN_MAX).max(UNSEEN_S);
+        let outlook = if is_cut_off {
+            Outlook::cut_off(&extremes, load_s)
+        } else {
+            Outlook::of(&extremes, length_s, limit, wanted.as_secs_f64())
+        };
+        let name = format!("{} {}", self.resource.entry, self.resource.name);
+        Some(ResourceOutlook { name, outlook })
     }
 
     /// The stretches that lie within the measured phase.

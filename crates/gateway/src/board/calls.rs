@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 use crate::lock::locked;
 
@@ -22,8 +23,8 @@ struct Waiting {
 }
 
 impl Calls {
-    /// Has a command wait; none if too many do.
-    pub(super) fn wait(&self, number: u32, device: &str) -> Option<oneshot::Receiver<Vec<u8>>> {
+    /// Has a command wait until the call is dropped; none if too many do.
+    pub(super) fn wait(&self, number: u32, device: &str) -> Option<Call<'_>> {
         let mut calls = locked(&self.0);
         if calls.len() >= CALLS_MAX {
             return None;
@@ -31,7 +32,11 @@ impl Calls {
         let (reply, replied) = oneshot::channel();
         let device = device.into();
         calls.insert(number, Waiting { device, reply });
-        Some(replied)
+        Some(Call {
+            calls: self,
+            number,
+            replied,
+        })
     }
 
     /// Takes a reply of a device; one that nobody waits for is forgotten.
@@ -46,9 +51,26 @@ impl Calls {
             let _ = waiting.reply.send(payload.to_vec());
         }
     }
+}
 
-    /// A command waits no more.
-    pub(super) fn forget(&self, number: u32) {
-        locked(&self.0).remove(&number);
+/// A command that waits, as long as its caller does.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    calls: &'a Calls,
+    number: u32,
+    replied: oneshot::Receiver<Vec<u8>>,
+}
+
+impl Call<'_> {
+    /// The reply; none if it does not come until then.
+    pub(super) async fn reply(mut self, until: Instant) -> Option<Vec<u8>> {
+        timeout_at(until, &mut self.replied).await.ok()?.ok()
+    }
+}
+
+/// A caller that hangs up waits no more either.
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        locked(&self.calls.0).remove(&self.number);
     }
 }

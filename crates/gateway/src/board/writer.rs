@@ -184,6 +184,11 @@ impl Work {
         });
         let counts = self.shared.account.store();
         let Ok(stored) = stored else {
+            // A count that cannot be stored waits for its next turn.
+            self.counters
+                .iter_mut()
+                .filter(|counter| counter.next <= now)
+                .for_each(|counter| counter.next = now + every(&counter.node));
             return counts.store_discarded.add(messages.len() as u64);
         };
         counts.stored.add(stored.stored);
@@ -214,18 +219,22 @@ impl Work {
                 continue;
             };
             let way = self.flow.way_of(subject.content);
-            let entries = data.entries.len() as u64;
-            way.counted_by
-                .iter()
-                .for_each(|at| result.counted[*at] += entries);
             let device = self.device(tables, subject, &data)?;
-            match device.filter(|_| way.is_stored && !is_full) {
+            let device = device.filter(|_| way.is_stored && !is_full);
+            match device {
                 Some(device) => {
                     let came_ms = self.board.wall_ms(queued.at);
                     keep(tables, (device, subject.content), &data, came_ms)?;
                     result.stored += 1;
                 }
                 None => result.discarded += 1,
+            }
+            // Behind a node that stores, a message counts once it is stored.
+            if device.is_some() || !way.is_stored {
+                let entries = data.entries.len() as u64;
+                way.counted_by
+                    .iter()
+                    .for_each(|at| result.counted[*at] += entries);
             }
         }
         Ok(result)

@@ -1,6 +1,6 @@
 //! Rule `soak`: the resources of the target last under the load.
 
-use muster_judge::outlook::{Extremes, Outlook};
+use muster_judge::outlook::{Extremes, Limit, Outlook};
 use muster_judge::{ResourceOutlook, RuleOutcome, RuleResult, RunResult, Unevaluated};
 use muster_model::Micros;
 
@@ -21,7 +21,7 @@ fn resource(name: &str, per_second: f64, seconds: u32) -> ResourceOutlook {
     let extremes: Vec<Extremes> = extremes.collect();
     ResourceOutlook {
         name: name.to_owned(),
-        outlook: Outlook::of(&extremes, 1.0, 1_000.0, DAY.as_secs_f64()),
+        outlook: Outlook::of(&extremes, 1.0, Limit::Ceiling(1_000.0), DAY.as_secs_f64()),
     }
 }
 

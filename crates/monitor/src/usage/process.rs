@@ -163,9 +163,12 @@ impl UsageSource for ProcessUsage {
                 .filter(|_| has_disk),
         ];
         if let Some(network) = &mut self.network {
-            let bytes = network.read().map(network_bytes).unwrap_or_default();
-            values.push(receiving.per_second(now, bytes.received as f64));
-            values.push(sending.per_second(now, bytes.sent as f64));
+            let bytes = network.read().map(network_bytes);
+            let rate = |growth: &mut Growth, counter: Option<u64>| {
+                counter.and_then(|counter| growth.per_second(now, counter as f64))
+            };
+            values.push(rate(receiving, bytes.map(|bytes| bytes.received)));
+            values.push(rate(sending, bytes.map(|bytes| bytes.sent)));
         }
         Ok(values)
     }

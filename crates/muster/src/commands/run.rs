@@ -247,9 +247,9 @@ impl Ready {
         };
         let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
-        watcher.end_meanwhile(interrupted);
         let counted = counters.map(|counters| counters.end(clock));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
+        watcher.end_meanwhile(interrupted);
         let noted = target.stop();
         let steered = watcher.steering.take().map(Steering::end);
         let (mut folder, mut exporter, last) = watcher.end();

@@ -33,6 +33,14 @@ const OF_PLATFORMS: [&str; 10] = [
     "password-hash",
     "bcrypt-cost",
 ];
+/// Misbehaviour of the store of the embedded gateway.
+const OF_STORE: [&str; 5] = [
+    "lose-stored",
+    "stall-store",
+    "device-limit",
+    "message-limit",
+    "rest-rate",
+];
 /// Number of those that its database has no use for.
 const OF_API: usize = 7;
 const SLOWEST: f64 = 1.0 / 60.0;
@@ -40,6 +48,12 @@ const SLOWEST: f64 = 1.0 / 60.0;
 /// Reads `provision`. The outer option: whether it could be read; the inner one: whether there is
 /// a registry.
 pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Option<ProvisionPlan>> {
+    let provision = registration(root, platform)?;
+    has_store(&root.get("platform")?, platform, provision.as_ref())?;
+    Some(provision)
+}
+
+fn registration(root: &View<'_>, platform: &PlatformPlan) -> Option<Option<ProvisionPlan>> {
     let Some(view) = root.get("provision") else {
         return Some(None);
     };
@@ -97,6 +111,32 @@ pub(super) fn provision(root: &View<'_>, platform: &PlatformPlan) -> Option<Opti
         insecure,
         ..rest
     }))
+}
+
+/// Checks that misbehaviour of the embedded gateway's store has a store: it keeps devices and what they send only if
+/// the run creates the devices.
+fn has_store(
+    view: &View<'_>,
+    platform: &PlatformPlan,
+    provision: Option<&ProvisionPlan>,
+) -> Option<()> {
+    let creates = provision.is_some_and(|it| it.mode == ProvisionMode::Auto);
+    if creates || !matches!(platform.kind, PlatformKind::Gateway { .. }) {
+        return Some(());
+    }
+    let Some(behaviour) = view.get("behaviour") else {
+        return Some(());
+    };
+    let mut stray = OF_STORE
+        .iter()
+        .filter_map(|key| Some((key, behaviour.get(key)?)));
+    let Some((key, stray)) = stray.next() else {
+        return Some(());
+    };
+    let what = format!(
+        "`{key}` has no meaning here: the gateway stores nothing unless the run creates its devices"
+    );
+    stray.refuse(what, "add `provision: { mode: auto }`, or remove it")
 }
 
 /// True if a run registers devices when they are refused.

@@ -14,7 +14,7 @@ use muster_platform::board_rest::{self as calls, ErrorCode, RpcRequest};
 use muster_protocol::mqtt::{Publish, Qos};
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::super::refusal::{Answer, Refusal};
 use super::super::{Board, devices, records};
@@ -26,6 +26,8 @@ use crate::shared::Shared;
 /// Time for which a command waits for its device, unless it says another one.
 const WAITS_MS: u64 = 10_000;
 const WAITS_LEAST_MS: u64 = 5_000;
+/// Longer than anybody waits at a client: a command that nobody takes is not kept for ever.
+const WAITS_MOST_MS: u64 = 600_000;
 /// Pause before a device that is away is looked for again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -120,7 +122,8 @@ fn read(board: &Board, shared: &Shared, device: &str, body: &[u8]) -> Answer<Com
             &format!("Invalid request: {error}"),
         )
     })?;
-    let waits = request.timeout.unwrap_or(WAITS_MS).max(WAITS_LEAST_MS);
+    let waits = request.timeout.unwrap_or(WAITS_MS);
+    let waits = waits.clamp(WAITS_LEAST_MS, WAITS_MOST_MS);
     let number = shared.next_request();
     let topic = format!("thingsboard-rpc/{}/request", device.name);
     let payload = json!({ "method": request.method, "params": request.params }).to_string();
@@ -141,26 +144,23 @@ fn read(board: &Board, shared: &Shared, device: &str, body: &[u8]) -> Answer<Com
 
 /// Passes a command on, and waits for its reply if it wants one.
 async fn run(way: Way, board: &Board, shared: &Shared, command: Command) -> Response {
-    let replied = way
+    let call = way
         .is_two_way
         .then(|| board.calls.wait(command.number, &command.device));
-    let replied = match replied {
+    let call = match call {
         Some(None) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        Some(Some(replied)) => Some(replied),
+        Some(Some(call)) => Some(call),
         None => None,
     };
     if !is_passed_on(shared, &command).await {
-        board.calls.forget(command.number);
         return way.away.into_response();
     }
-    let Some(replied) = replied else {
+    let Some(call) = call else {
         return StatusCode::OK.into_response();
     };
-    let reply = timeout_at(command.until, replied).await;
-    board.calls.forget(command.number);
-    match reply {
-        Ok(Ok(reply)) => ([(header::CONTENT_TYPE, "application/json")], reply).into_response(),
-        Ok(Err(_)) | Err(_) => way.late.into_response(),
+    match call.reply(command.until).await {
+        Some(reply) => ([(header::CONTENT_TYPE, "application/json")], reply).into_response(),
+        None => way.late.into_response(),
     }
 }
 
