@@ -14,6 +14,8 @@ const CYCLE_MIN: f64 = 0.3;
 /// Below this autocorrelation a value no longer depends on the one before, so that a later peak is a cycle.
 const APART_MAX: f64 = 0.1;
 
+/// Standard deviation of the middles of stretches, as a part of the extent of one, up to which each holds whole cycles.
+const EVEN_MAX: f64 = 0.1;
 /// Part of the highest autocorrelation that the first cycle reaches.
 const ALIKE: f64 = 0.8;
 
@@ -200,7 +202,10 @@ fn cycle(series: &[Extremes]) -> Option<usize> {
     let mean = rest.iter().sum::<f64>() / rest.len() as f64;
     let rest: Vec<f64> = rest.iter().map(|value| value - mean).collect();
     let power: f64 = rest.iter().map(|value| value * value).sum();
-    if power <= 0.0 {
+    let extents = series.iter().map(|of| of.max - of.min);
+    let extent = median(extents.collect());
+    // Stretches that hold whole cycles differ by the instants of their samples alone.
+    if (power / rest.len() as f64).sqrt() <= EVEN_MAX * extent {
         return None;
     }
     let correlation = |lag: usize| -> f64 {
@@ -407,6 +412,17 @@ mod tests {
             panic!("{unclear:?}")
         };
         assert!(needs_s > 1_800.0, "{needs_s}");
+    }
+
+    /// Sampled each second, a cycle of 16.9885 s differs from itself until 87 of them are over.
+    #[test]
+    fn a_cycle_within_a_stretch_is_no_longer_one() {
+        let steady = Resource {
+            amplitude: 24.0 * MB,
+            period_s: 16.988_524,
+            ..QUIET
+        };
+        assert_eq!(steady.outlook(5_988, 4e9).lasts, Lasts::Yes);
     }
 
     #[test]
