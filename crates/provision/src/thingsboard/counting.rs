@@ -199,23 +199,22 @@ impl ServerCounter {
     ) -> Result<(), ProvisionError> {
         let Swapped { old, copy, chains } = *swapped;
         let is = |chain: &RuleChain, id: &str| chain.id.as_ref().is_some_and(|it| it.id == id);
-        let Some(root) = chains.iter().find(|chain| chain.root) else {
-            return Ok(());
-        };
-        if is(root, old) {
-            summary.ensured(ROOT, 1, 0);
-            return Ok(());
-        }
-        if !copy.is_some_and(|copy| is(root, copy)) {
-            let why = "somebody else made it root during the run";
-            summary.left(ROOT, &root.name, why);
-            return Ok(());
+        match chains.iter().find(|chain| chain.root) {
+            Some(root) if is(root, old) => {
+                summary.ensured(ROOT, 1, 0);
+                return Ok(());
+            }
+            Some(root) if !copy.is_some_and(|copy| is(root, copy)) => {
+                let why = "somebody else made it root during the run";
+                summary.left(ROOT, &root.name, why);
+                return Ok(());
+            }
+            // Ours is root, or none is.
+            Some(_) | None => {}
         }
         if !chains.iter().any(|chain| is(chain, old)) {
             return Err(self.unfit(format!(
-                "the rule chain {old}, which was root before, is gone: `{}` stays root; make another chain \
-                 root, and try again",
-                root.name
+                "the rule chain {old}, which was root before, is gone; make another chain root, and try again"
             )));
         }
         self.session.call(&MAKE_ROOT, &Asked::at([old]), watch)?;
