@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../surroundings/page.rs"]
+mod page;
 mod server;
 mod world;
 

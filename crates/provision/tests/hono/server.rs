@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
+
+use crate::page::{Answer, Call, serve};
 
 /// Content of the registry by path, and every call.
 #[derive(Default)]
@@ -32,15 +32,9 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let held = Arc::new(Mutex::new(Held::default()));
         let serving = Arc::clone(&held);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                serve(stream, &serving);
-            }
-        });
+        let url = serve(move |call| answer(call, &serving));
         Self { url, held }
     }
 
@@ -56,36 +50,13 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, held: &Mutex<Held>) {
-    let mut reader = BufReader::new(stream);
-    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    let (mut said, mut if_match) = (None, None);
-    let _ = reader.read_line(&mut first);
-    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        let value = || Some(line.split_once(':')?.1.trim().to_owned());
-        if lower.starts_with("authorization:") {
-            said = value();
-        }
-        if lower.starts_with("if-match:") {
-            if_match = value();
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    let _ = reader.read_exact(&mut body);
-    let mut words = first.split_whitespace();
-    let (Some(method), Some(path)) = (words.next(), words.next()) else {
-        return;
-    };
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let path = &path.replace("%3A", ":");
+fn answer(call: &Call, held: &Mutex<Held>) -> Answer {
+    let path = &call.target.replace("%3A", ":");
+    let said = call.header("authorization").map(str::to_owned);
+    let if_match = call.header("if-match");
     let mut held = held.lock().unwrap();
     let (status, said) = if held.authorization.is_none() || held.authorization == said {
-        held.answer(method, path, body, if_match.as_deref())
+        held.answer(&call.method, path, call.body.clone(), if_match)
     } else {
         // As no registry should, it repeats what it was told.
         (
@@ -93,19 +64,17 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
             json!({ "error": format!("not for {}", said.unwrap_or_default()) }),
         )
     };
-    let said = match held.nobody {
+    let body = match held.nobody {
         Some(page) => page.to_owned(),
         None if said.is_null() => String::new(),
         None => said.to_string(),
     };
     let thing = held.things.get(path).filter(|_| path.starts_with("/v1/"));
-    let etag = thing.map_or_else(String::new, |it| format!("etag: {}\r\n", etag(it)));
-    drop(held);
-    let length = said.len();
-    let _ = write!(
-        reader.get_mut(),
-        "HTTP/1.1 {status} x\r\nconnection: close\r\n{etag}content-length: {length}\r\n\r\n{said}"
-    );
+    Answer {
+        status,
+        head: thing.map_or_else(String::new, |it| format!("etag: {}\r\n", etag(it))),
+        body,
+    }
 }
 
 /// An ETag of version 1: other content has another one.

@@ -5,9 +5,9 @@ use muster_plan::Plan;
 use muster_provision::{
     JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
 };
-use muster_scenario::{NoFiles, Overrides, Source, parse};
 use std::io::Write as _;
 
+use crate::page::plan_of;
 use crate::server::Server;
 
 /// Waits for the end.
@@ -76,12 +76,7 @@ impl World {
              fleet: [ {{ {fleet}, streams: [] }} ]\n",
             server.url
         );
-        let source = Source {
-            name: "t.yaml",
-            text: &text,
-        };
-        let plan = parse(source, &Overrides::new(), &NoFiles);
-        plan.unwrap_or_else(|problems| panic!("{problems}"))
+        plan_of(&text)
     }
 
     fn provisioner(&self) -> Box<dyn Provisioner> {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../surroundings/page.rs"]
+mod page;
 mod server;
 
 use std::io::Write as _;
@@ -11,8 +13,8 @@ use muster_plan::Plan;
 use muster_provision::{
     JOURNAL, Journal, ProvisionError, Provisioner, Summary, Watch, provisioner,
 };
-use muster_scenario::{NoFiles, Overrides, Source, parse};
 
+use self::page::plan_of;
 use self::server::{PASSWORD, Server};
 
 /// Waits for the end, and keeps the remarks.
@@ -66,12 +68,7 @@ impl World {
              fleet: [ {{ {}, streams: [] }} ]\n",
             self.server.url, self.keys, self.fleet
         );
-        let source = Source {
-            name: "t.yaml",
-            text: &text,
-        };
-        let plan = parse(source, &Overrides::new(), &NoFiles);
-        plan.unwrap_or_else(|problems| panic!("{problems}"))
+        plan_of(&text)
     }
 
     fn provisioner(&self) -> Box<dyn Provisioner> {

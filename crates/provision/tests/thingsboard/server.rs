@@ -1,11 +1,11 @@
 //! A tenant of ThingsBoard on one page: what it holds, and the knobs of its misbehaviour.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
+
+use crate::page::{Answer, Call, serve};
 
 pub(crate) const PASSWORD: &str = "tenant";
 
@@ -44,8 +44,6 @@ struct Asked {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let held = Arc::new(Mutex::new(Held {
             devices: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -63,11 +61,7 @@ impl Server {
             ids: 0,
         }));
         let serving = Arc::clone(&held);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                serve(stream, &serving);
-            }
-        });
+        let url = serve(move |call| answer(call, &serving));
         Self { url, held }
     }
 
@@ -76,50 +70,31 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, held: &Mutex<Held>) {
-    let mut reader = BufReader::new(stream);
-    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    let mut token = String::new();
-    let _ = reader.read_line(&mut first);
-    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if let Some(value) = lower.strip_prefix("x-authorization: bearer ") {
-            token = value.trim().to_owned();
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    let _ = reader.read_exact(&mut body);
-    let mut words = first.split_whitespace();
-    let (Some(method), Some(target)) = (words.next(), words.next()) else {
-        return;
-    };
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+fn answer(call: &Call, held: &Mutex<Held>) -> Answer {
+    let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let text = |text: &str| text.replace("%20", " ").replace("%22", "\"");
+    let login = call.header("x-authorization").unwrap_or_default();
+    let token = login.to_ascii_lowercase();
     let asked = Asked {
-        method: method.to_owned(),
+        method: call.method.clone(),
         path: path.to_owned(),
         query: pairs
             .map(|(name, value)| (name.to_owned(), text(value)))
             .collect(),
-        token,
-        body: serde_json::from_slice(&body).unwrap_or_default(),
+        token: token.trim_start_matches("bearer ").to_owned(),
+        body: call.body.clone(),
     };
     let (status, said) = held.lock().unwrap().answer(&asked);
-    let said = if said.is_null() {
-        String::new()
-    } else {
-        said.to_string()
+    let body = match said.is_null() {
+        true => String::new(),
+        false => said.to_string(),
     };
-    let length = said.len();
-    let _ = write!(
-        reader.get_mut(),
-        "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{said}"
-    );
+    Answer {
+        status,
+        head: String::new(),
+        body,
+    }
 }
 
 fn id(kind: &str, number: u32) -> Value {
