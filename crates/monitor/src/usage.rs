@@ -93,13 +93,23 @@ impl UsageError {
     }
 }
 
-/// Names and units of what processes and cgroups have, with their limits.
-fn resources(entry: &str, all: &[(&str, ResourceUnit, Option<f64>)]) -> Vec<Resource> {
-    let resources = all.iter().map(|(name, unit, limit)| Resource {
+/// The resources of a process or a cgroup: its own, with their units and limits, and its traffic with disks and, if it
+/// can be read, networks.
+fn resources(
+    entry: &str,
+    own: &[(&str, ResourceUnit, Option<f64>)],
+    has_network: bool,
+) -> Vec<Resource> {
+    let rate = |name| (name, ResourceUnit::BytesPerSecond, None);
+    let disks = ["read", "written"].map(rate);
+    let networks = ["received", "sent"].map(rate);
+    let networks = networks.into_iter().filter(|_| has_network);
+    let all = own.iter().copied().chain(disks).chain(networks);
+    let resources = all.map(|(name, unit, limit)| Resource {
         entry: entry.to_owned(),
-        name: (*name).to_owned(),
-        unit: *unit,
-        limit: *limit,
+        name: name.to_owned(),
+        unit,
+        limit,
     });
     resources.collect()
 }

@@ -169,6 +169,11 @@ impl HandedCommand {
 const RETRY_AFTER_S: u32 = 2;
 
 impl Refusal {
+    /// Returns a refusal with this code for this reason.
+    pub const fn new(status: Status, why: &'static str) -> Self {
+        Self { status, why }
+    }
+
     /// No message is taken for now; the device is to be silent for two seconds.
     pub const UNAVAILABLE: Self = Self {
         status: Status(503),

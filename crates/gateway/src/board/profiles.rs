@@ -2,7 +2,6 @@
 
 use muster_platform::board_rest::{DeviceProfile, EntityId, EntityType};
 use redb::WriteTransaction;
-use serde_json::json;
 
 use super::records;
 use super::refusal::{Answer, Refusal};
@@ -18,7 +17,7 @@ const CREATES_DEVICES: &str = "ALLOW_CREATE_NEW_DEVICES";
 pub(super) fn create_default(tables: &WriteTransaction) -> Answer<()> {
     let profile = DeviceProfile {
         default: true,
-        ..plain(DEFAULT)
+        ..DeviceProfile::plain(DEFAULT.to_owned())
     };
     save(tables, profile).map(drop)
 }
@@ -78,7 +77,7 @@ pub(super) fn wanted(
     let name = name.filter(|name| !name.is_empty()).unwrap_or(DEFAULT);
     match records::named::<DeviceProfile>(tables, name)? {
         Some(id) => records::get(tables, id),
-        None => save(tables, plain(name)),
+        None => save(tables, DeviceProfile::plain(name.to_owned())),
     }
 }
 
@@ -101,22 +100,6 @@ pub(super) fn with_key(
 /// Reads a profile.
 pub(super) fn read(tables: &impl Tables, id: &str) -> Answer<DeviceProfile> {
     records::get(tables, Serial::parse(id)?)
-}
-
-fn plain(name: &str) -> DeviceProfile {
-    DeviceProfile {
-        id: None,
-        name: name.to_owned(),
-        kind: "DEFAULT".to_owned(),
-        transport_type: "DEFAULT".to_owned(),
-        provision_type: Some("DISABLED".to_owned()),
-        provision_device_key: None,
-        profile_data: json!({
-            "configuration": { "type": "DEFAULT" },
-            "transportConfiguration": { "type": "DEFAULT" },
-        }),
-        default: false,
-    }
 }
 
 fn entity_id(id: Serial) -> EntityId {

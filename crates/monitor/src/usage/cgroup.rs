@@ -102,23 +102,15 @@ fn number(file: &mut Option<Reread>) -> Option<f64> {
 }
 
 fn of_group(entry: &str, folder: &Path, limit: Option<f64>, has_network: bool) -> Vec<Resource> {
-    use ResourceUnit::{Bytes, BytesPerSecond, Cores, Number};
+    use ResourceUnit::{Bytes, Cores, Number};
     let bytes = || read(folder.join("memory.max"), memory_limit).map(|bytes| bytes as f64);
     let threads = read(folder.join("pids.max"), memory_limit);
-    let mut all = vec![
+    let own = [
         ("cpu", Cores, read(folder.join("cpu.max"), cgroup_v2_quota)),
         ("memory", Bytes, limit.or_else(bytes)),
         ("threads", Number, threads.map(|count| count as f64)),
-        ("read", BytesPerSecond, None),
-        ("written", BytesPerSecond, None),
     ];
-    if has_network {
-        all.extend([
-            ("received", BytesPerSecond, None),
-            ("sent", BytesPerSecond, None),
-        ]);
-    }
-    resources(entry, &all)
+    resources(entry, &own, has_network)
 }
 
 #[cfg(test)]

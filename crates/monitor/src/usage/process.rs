@@ -220,28 +220,20 @@ impl Member {
 
 /// Resources of a process, with its limits.
 fn of_process(entry: &str, pid: u32, limit: Option<f64>, has_network: bool) -> Vec<Resource> {
-    use ResourceUnit::{Bytes, BytesPerSecond, Cores, Number};
+    use ResourceUnit::{Bytes, Cores, Number};
     let file = |name: &str| format!("/proc/{pid}/{name}");
     let groups = cgroups(&text(file("cgroup")).unwrap_or_default());
     let allowed = read(file("status"), cpus_allowed).map(f64::from);
     let cores = [allowed, cpu_quota(&groups)].into_iter().flatten();
     let bytes = memory_bound(&groups).or_else(|| read("/proc/meminfo", memory_total_bytes));
     let files = read(file("limits"), open_files_limit).and_then(|files| files.soft);
-    let mut all = vec![
+    let own = [
         ("cpu", Cores, cores.reduce(f64::min)),
         ("memory", Bytes, limit.or(bytes.map(|bytes| bytes as f64))),
         ("threads", Number, None),
         ("descriptors", Number, files.map(|count| count as f64)),
-        ("read", BytesPerSecond, None),
-        ("written", BytesPerSecond, None),
     ];
-    if has_network {
-        all.extend([
-            ("received", BytesPerSecond, None),
-            ("sent", BytesPerSecond, None),
-        ]);
-    }
-    resources(entry, &all)
+    resources(entry, &own, has_network)
 }
 
 /// The counters of a process's network, unless it is the one of this program, where all else counts too.

@@ -15,7 +15,7 @@ use super::northbound::write_reply_topic;
 use super::requests::{COMMAND_STATUS, Endpoint, TTD, Who, method};
 use super::server::{
     self, BAD_REQUEST, EMPTY_NOTIFICATION, METHOD_NOT_ALLOWED, NOT_FOUND, UNAUTHORIZED, asker,
-    correlation_id, granted_ttd_s, named, refused, request_id,
+    correlation_id, granted_ttd_s, named, request_id,
 };
 use crate::command::{CommandCopy, Commanded, named as named_command};
 use crate::incoming::{Asker, HandedCommand, Incoming, Manner, Peer, Refusal, Upload, Wanted};
@@ -169,7 +169,7 @@ fn read<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>, out: &mut String) -> W
     wanted.unwrap_or_else(Wanted::Refused)
 }
 
-const NO_RESOURCE: Refusal = refused(NOT_FOUND, "there is no such resource");
+const NO_RESOURCE: Refusal = Refusal::new(NOT_FOUND, "there is no such resource");
 
 /// Reads a message on the endpoint of that word; the adapter knows long words alone.
 fn upload<'a>(
@@ -191,7 +191,7 @@ fn upload<'a>(
     let is_asked = match came.header_value(QOS_LEVEL) {
         None | Some("0") => false,
         Some("1") => true,
-        Some(_) => return Err(refused(BAD_REQUEST, "qos-level is 0 or 1")),
+        Some(_) => return Err(Refusal::new(BAD_REQUEST, "qos-level is 0 or 1")),
     };
     let (asker, gateway) = asker(of, peer);
     let ttd_s = came.header_value(TTD).or(came.parameter_value(TTD));
@@ -212,11 +212,11 @@ fn upload<'a>(
 /// A body has to be of its type: none where the type says that it is empty, and only there.
 fn content_type<'a>(came: &Incoming<'a>) -> Result<&'a str, Refusal> {
     let Some(media_type) = came.content_type else {
-        return Err(refused(BAD_REQUEST, "there is no content type"));
+        return Err(Refusal::new(BAD_REQUEST, "there is no content type"));
     };
     match (media_type == EMPTY_NOTIFICATION) == came.payload.is_empty() {
         true => Ok(media_type),
-        false => Err(refused(
+        false => Err(Refusal::new(
             BAD_REQUEST,
             "the content type does not match the body",
         )),
@@ -244,7 +244,7 @@ fn reply<'a>(
             write_reply_topic([of.tenant, of.device, id], status, out);
             Ok(of)
         }
-        _ => Err(refused(
+        _ => Err(Refusal::new(
             BAD_REQUEST,
             "the request id or the status is missing or wrong",
         )),
@@ -259,9 +259,11 @@ fn whose<'a>(
     first: usize,
 ) -> Result<Peer<'a>, Refusal> {
     match came.method {
-        Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
+        Method::Post => peer
+            .copied()
+            .ok_or(Refusal::new(UNAUTHORIZED, "no credentials")),
         Method::Put => named([came.at(first), came.at(first + 1)], peer),
-        Method::Get | Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
+        Method::Get | Method::Other => Err(Refusal::new(METHOD_NOT_ALLOWED, "POST and PUT alone")),
     }
 }
 

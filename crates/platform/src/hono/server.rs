@@ -81,10 +81,6 @@ pub(super) fn correlation_id(request_id: &str) -> Option<&str> {
     (rest.len() == length && length > 0).then_some(rest)
 }
 
-pub(super) const fn refused(status: Status, why: &'static str) -> Refusal {
-    Refusal { status, why }
-}
-
 /// Reads a request, and puts the topic on which it surfaces into `out`. `peer` is none where the link has
 /// no credentials.
 pub(super) fn read<'a>(
@@ -102,7 +98,7 @@ pub(super) fn read<'a>(
         });
         upload.map(Wanted::Upload)
     } else {
-        Err(refused(NOT_FOUND, "there is no such resource"))
+        Err(Refusal::new(NOT_FOUND, "there is no such resource"))
     };
     wanted.unwrap_or_else(Wanted::Refused)
 }
@@ -114,7 +110,7 @@ fn upload<'a>(
 ) -> Result<Upload<'a>, Refusal> {
     let of = whose(came, peer)?;
     if endpoint == Endpoint::Event && !came.is_at_least_once {
-        return Err(refused(BAD_REQUEST, "an event has to be confirmable"));
+        return Err(Refusal::new(BAD_REQUEST, "an event has to be confirmable"));
     }
     let (asker, gateway) = asker(of, peer);
     let ttd_s = came.parameter_value(TTD).and_then(|text| text.parse().ok());
@@ -153,10 +149,14 @@ fn content_type<'a>(came: &Incoming<'a>) -> Result<Option<&'a str>, Refusal> {
         came.payload.is_empty(),
     ) {
         (true, true) => Ok(Some(EMPTY_NOTIFICATION)),
-        (true, false) => Err(refused(BAD_REQUEST, "an empty notification has no body")),
-        (false, true) if came.content_type.is_none() => {
-            Err(refused(BAD_REQUEST, "neither a body nor a content type"))
-        }
+        (true, false) => Err(Refusal::new(
+            BAD_REQUEST,
+            "an empty notification has no body",
+        )),
+        (false, true) if came.content_type.is_none() => Err(Refusal::new(
+            BAD_REQUEST,
+            "neither a body nor a content type",
+        )),
         (false, _) => Ok(came.content_type),
     }
 }
@@ -168,7 +168,7 @@ fn reply<'a>(
 ) -> Result<Peer<'a>, Refusal> {
     let of = whose(came, peer)?;
     if !came.is_at_least_once {
-        return Err(refused(BAD_REQUEST, "a reply has to be confirmable"));
+        return Err(Refusal::new(BAD_REQUEST, "a reply has to be confirmable"));
     }
     let last = matches!(came.segments(), 2 | 4).then(|| came.segments() - 1);
     let id = last.and_then(|last| correlation_id(came.at(last)?));
@@ -181,7 +181,7 @@ fn reply<'a>(
             write_reply_topic([of.tenant, of.device, id], status, out);
             Ok(of)
         }
-        _ => Err(refused(
+        _ => Err(Refusal::new(
             BAD_REQUEST,
             "the request id or the status is missing or wrong",
         )),
@@ -191,9 +191,11 @@ fn reply<'a>(
 /// Returns the device of a message: POST is the peer's own, PUT names the device.
 fn whose<'a>(came: &Incoming<'a>, peer: Option<&Peer<'a>>) -> Result<Peer<'a>, Refusal> {
     match came.method {
-        Method::Post => peer.copied().ok_or(refused(UNAUTHORIZED, "no credentials")),
+        Method::Post => peer
+            .copied()
+            .ok_or(Refusal::new(UNAUTHORIZED, "no credentials")),
         Method::Put => named([came.at(1), came.at(2)], peer),
-        Method::Get | Method::Other => Err(refused(METHOD_NOT_ALLOWED, "POST and PUT alone")),
+        Method::Get | Method::Other => Err(Refusal::new(METHOD_NOT_ALLOWED, "POST and PUT alone")),
     }
 }
 
@@ -204,10 +206,13 @@ pub(super) fn named<'a>(
 ) -> Result<Peer<'a>, Refusal> {
     let own = peer.map(|peer| peer.tenant);
     let (Some(tenant), Some(device)) = (tenant.or(own), device) else {
-        return Err(refused(NOT_FOUND, "the path has to name tenant and device"));
+        return Err(Refusal::new(
+            NOT_FOUND,
+            "the path has to name tenant and device",
+        ));
     };
     if own.is_some_and(|own| own != tenant) {
-        return Err(refused(
+        return Err(Refusal::new(
             FORBIDDEN,
             "the tenant is not that of the credentials",
         ));

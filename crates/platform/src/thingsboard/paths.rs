@@ -169,7 +169,7 @@ fn hint_of_coap(status: Status) -> Option<&'static str> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::server::{NO_BODY, NO_METHOD, NO_TOKEN, UNREADABLE, refused};
+    use super::server::{NO_BODY, NO_METHOD, NO_TOKEN, UNREADABLE};
     use super::*;
     use crate::command::tests::stamp;
     use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand};
@@ -329,7 +329,7 @@ mod tests {
         assert!(json.starts_with(r#"{"status":405,"#), "{json}");
         assert!(json.ends_with(r#""errorCode":31}"#), "{json}");
         assert_eq!(body(NO_BODY, b"").0, Some(JSON));
-        for empty in [NO_TOKEN, refused(SERVER_ERROR, "refused on purpose")] {
+        for empty in [NO_TOKEN, Refusal::new(SERVER_ERROR, "refused on purpose")] {
             assert_eq!(body(empty, b"{}"), (None, String::new()));
         }
     }

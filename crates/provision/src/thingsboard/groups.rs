@@ -4,7 +4,6 @@ use muster_platform::board_rest::{
     CREATE_CUSTOMER, CREATE_PROFILE, Customer, DeviceProfile, EntityId, FIND_CUSTOMER,
     LIST_PROFILES, PageQuery, TitleQuery,
 };
-use serde_json::json;
 
 use super::failures::refused;
 use super::session::Asked;
@@ -132,20 +131,7 @@ impl ThingsBoard {
                 .session
                 .answer(&CREATE_CUSTOMER, &Asked::body(customer), watch);
         }
-        let profile = DeviceProfile {
-            id: None,
-            name,
-            kind: "DEFAULT".to_owned(),
-            transport_type: "DEFAULT".to_owned(),
-            provision_type: Some("DISABLED".to_owned()),
-            provision_device_key: None,
-            profile_data: json!({
-                "configuration": { "type": "DEFAULT" },
-                "transportConfiguration": { "type": "DEFAULT" },
-                "provisionConfiguration": { "type": "DISABLED" },
-            }),
-            default: false,
-        };
+        let profile = DeviceProfile::plain(name);
         self.session
             .answer(&CREATE_PROFILE, &Asked::body(profile), watch)
     }

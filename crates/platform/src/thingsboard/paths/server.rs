@@ -25,21 +25,17 @@ const WAIT_MAX_MS: u64 = 30_000;
 /// Seconds until a call of a method is given up: 30.8 were seen.
 const CALL_WAITS_S: u32 = 31;
 
-const NO_PATH: Refusal = refused(NOT_FOUND, "there is no such path");
+const NO_PATH: Refusal = Refusal::new(NOT_FOUND, "there is no such path");
 pub(super) const NO_METHOD: Refusal =
-    refused(METHOD_NOT_ALLOWED, "Request method is not supported");
-pub(super) const NO_BODY: Refusal = refused(BAD_REQUEST, "Required request body is missing");
-pub(super) const NO_TOKEN: Refusal = refused(UNAUTHORIZED, "no device has this token");
-pub(super) const UNREADABLE: Refusal = refused(SERVER_ERROR, "Can't parse value: ");
+    Refusal::new(METHOD_NOT_ALLOWED, "Request method is not supported");
+pub(super) const NO_BODY: Refusal = Refusal::new(BAD_REQUEST, "Required request body is missing");
+pub(super) const NO_TOKEN: Refusal = Refusal::new(UNAUTHORIZED, "no device has this token");
+pub(super) const UNREADABLE: Refusal = Refusal::new(SERVER_ERROR, "Can't parse value: ");
 
-const NO_NUMBER: Refusal = refused(BAD_REQUEST, "Failed to convert a value to a number");
-const TOO_LONG: Refusal = refused(TOO_LARGE, "Payload size exceeds the limit");
-const NOTHING_CAME: Refusal = refused(REQUEST_TIMEOUT, "nothing came in time");
-const GIVEN_UP: Refusal = refused(UNAVAILABLE, "Async request timed out");
-
-pub(super) const fn refused(status: Status, why: &'static str) -> Refusal {
-    Refusal { status, why }
-}
+const NO_NUMBER: Refusal = Refusal::new(BAD_REQUEST, "Failed to convert a value to a number");
+const TOO_LONG: Refusal = Refusal::new(TOO_LARGE, "Payload size exceeds the limit");
+const NOTHING_CAME: Refusal = Refusal::new(REQUEST_TIMEOUT, "nothing came in time");
+const GIVEN_UP: Refusal = Refusal::new(UNAVAILABLE, "Async request timed out");
 
 /// Returns the token in the path of a request.
 pub(super) fn token<'a>(came: &Incoming<'a>) -> Option<&'a str> {
@@ -68,10 +64,10 @@ pub(super) fn read_over_coap<'a>(
 ) -> Wanted<'a> {
     match read(came, peer, out) {
         Wanted::Refused(Refusal { status, why }) if status != UNAUTHORIZED => {
-            Wanted::Refused(refused(BAD_REQUEST, why))
+            Wanted::Refused(Refusal::new(BAD_REQUEST, why))
         }
         Wanted::Upload(Upload { ttd_s: Some(_), .. }) => {
-            Wanted::Refused(refused(BAD_REQUEST, "it does not observe"))
+            Wanted::Refused(Refusal::new(BAD_REQUEST, "it does not observe"))
         }
         wanted @ (Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored | Wanted::Refused(_)) => {
             wanted

@@ -1,7 +1,7 @@
 //! Devices, their credentials and their profiles.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::EntityId;
 
@@ -189,4 +189,24 @@ pub struct DeviceProfile {
     /// True for the profile of devices that name none.
     #[serde(default)]
     pub default: bool,
+}
+
+impl DeviceProfile {
+    /// Returns a profile with the settings of ThingsBoard's default one, before it is created.
+    pub fn plain(name: String) -> Self {
+        Self {
+            id: None,
+            name,
+            kind: "DEFAULT".to_owned(),
+            transport_type: "DEFAULT".to_owned(),
+            provision_type: Some("DISABLED".to_owned()),
+            provision_device_key: None,
+            profile_data: json!({
+                "configuration": { "type": "DEFAULT" },
+                "transportConfiguration": { "type": "DEFAULT" },
+                "provisionConfiguration": { "type": "DISABLED" },
+            }),
+            default: false,
+        }
+    }
 }
