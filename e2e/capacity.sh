@@ -72,6 +72,7 @@ fleet:
 phases: { warm-up: 0s, measure: 1s, settle: { at-most: 30s, quiet: 1s } }
 slo: { failure-ratio: "<= 0.1%", response: { p90: "<= 100ms" } }
 YAML
+# The time of the generator, not a wait: of each second it has half.
 halve() {
     while kill -STOP "$1" 2>/dev/null; do
         sleep 0.5

@@ -1,7 +1,7 @@
 //! The time that a resource of the target lasts: its trend under load, and when it reaches its limit.
 //!
-//! What a resource does within one cycle of collections, checkpoints or flushes is no trend. So the trend is that of block
-//! minima, where a block is at least one cycle long, and the level that meets the limit is that of block maxima.
+//! The ups and downs within a cycle of collections, checkpoints or flushes are no trend. So time is cut into blocks of at
+//! least one cycle: the trend is that of their minima, and the level that meets the limit is that of their maxima.
 
 use crate::stability::{Point, Trend};
 
@@ -13,7 +13,6 @@ const BLOCKS_MIN: usize = 10;
 const CYCLE_MIN: f64 = 0.3;
 /// Below this autocorrelation a value no longer depends on the one before, so that a later peak is a cycle.
 const APART_MAX: f64 = 0.1;
-
 /// Standard deviation of the middles of stretches, as a part of the extent of one, up to which each holds whole cycles.
 const EVEN_MAX: f64 = 0.1;
 /// Part of the highest autocorrelation that the first cycle reaches.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::outcome;
 
-/// Time between two looks for the end of a hook.
+/// Longest wait for the end of a hook before a look for the user's interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The hooks of a run.
@@ -96,9 +96,9 @@ impl Hooks {
             if interrupted.load(Ordering::Relaxed) {
                 self.is_over.store(true, Ordering::Relaxed);
             }
-            thread::sleep(LOOK_EVERY);
+            // One that panicked has no result, and there is no other trace of it.
+            self.done.extend(self.ended.recv_timeout(LOOK_EVERY).ok());
         }
-        // One that panicked has no result, and there is no other trace of it.
         let mut runs: Vec<HookRun> = self.done.drain(..).chain(self.ended.try_iter()).collect();
         runs.extend(self.after(clock));
         runs.extend(self.waiting.drain(..).map(|hook| not_due(&hook)));

@@ -72,6 +72,13 @@ impl Pacer {
         }
     }
 
+    /// Gives nobody a turn for that time: a platform that says nothing by itself is asked again after it.
+    pub(crate) fn rest(&self, time: Micros) {
+        let from = self.clock.now() + time;
+        let mut turns = self.turns();
+        turns.next = turns.next.max(from);
+    }
+
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,6 +113,16 @@ mod tests {
         let turns =
             [0, 0, 0, 1_000_000, 1_000_000].map(|now| pacer.turns().turn(Micros(now)).get());
         assert_eq!(turns, [0, 100_000, 200_000, 1_000_000, 1_100_000]);
+    }
+
+    #[test]
+    fn a_rest_delays_the_next_turn_and_never_moves_it_forward() {
+        let pacer = Pacer::new(Rate::per_second(1.0).expect("a rate"));
+        let now = pacer.now();
+        pacer.rest(Micros::from_secs(60));
+        pacer.rest(Micros::from_secs(30));
+        let turn = pacer.turns().turn(now);
+        assert!(turn >= now + Micros::from_secs(60), "{turn:?}");
     }
 
     #[test]

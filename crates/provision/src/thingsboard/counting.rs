@@ -4,9 +4,7 @@
 //! The record has the copy before it is created, and the old root before the swap. A killed run is put right by
 //! [`ServerCounter::restore`].
 
-use std::thread;
-use std::time::Duration;
-
+use muster_model::Micros;
 use muster_plan::{Plan, ProvisionPlan, WebAddress};
 use muster_platform::ManagementApi;
 use muster_platform::board_rest::{
@@ -38,7 +36,7 @@ const SAVE_NODE: &str = "org.thingsboard.rule.engine.telemetry.TbMsgTimeseriesNo
 /// Chains on a page of a list.
 const PAGE: u32 = 100;
 /// Time between two reads of the counts, longer than their interval.
-const BETWEEN_READS: Duration = Duration::from_millis(2_500);
+const BETWEEN_READS: Micros = Micros::from_millis(2_500);
 /// The most reads: a platform that goes on counting is loaded by others.
 const READS: u32 = 8;
 const YEAR_MS: i64 = 365 * 24 * 3_600 * 1_000;
@@ -272,7 +270,7 @@ impl ServerCounter {
                 return Ok(counts);
             }
             before = Some(total);
-            thread::sleep(BETWEEN_READS);
+            self.session.rest(BETWEEN_READS);
         }
     }
 

@@ -210,6 +210,11 @@ impl Session {
         }
     }
 
+    /// Lets no call come before that time has passed.
+    pub(super) fn rest(&self, time: Micros) {
+        self.rest.pacer().rest(time);
+    }
+
     /// The token of the next call; none where the scenario names no login.
     fn token(&self, watch: &dyn Watch) -> Result<Option<Secret>, ProvisionError> {
         let (user, password) = match &self.credential {
