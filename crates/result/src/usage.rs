@@ -254,7 +254,7 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use muster_model::ResourceUnit;
+    use muster_judge::outlook::Lasts;
 
     use super::*;
 
@@ -301,6 +301,38 @@ mod tests {
         assert_eq!(threads.windows[4], [10.0, 800.0, 800.0, 800.0]);
         let unmeasured = &log.series(Timeline::CONNECTING)[0];
         assert_eq!((unmeasured.average, unmeasured.windows.len()), (None, 5));
+    }
+
+    /// Memory that stands still below its limit, sampled until a second of a measured phase of 1,000 s.
+    fn outlooks(unit: ResourceUnit, until: u64) -> Vec<ResourceOutlook> {
+        let mut log = UsageLog::default();
+        log.add(UsageNote::Resources(vec![Resource {
+            entry: "broker".to_owned(),
+            name: "use".to_owned(),
+            unit,
+            limit: Some(100.0),
+        }]));
+        for second in 0..until {
+            log.add(UsageNote::Sample(UsageSample {
+                at: Micros::from_secs(second),
+                first: 0,
+                values: vec![Some(50.0)],
+            }));
+        }
+        log.outlooks(timeline(0, 1_000), Micros::from_secs(3_600))
+    }
+
+    #[test]
+    fn a_resource_that_is_not_seen_to_the_end_is_unclear() {
+        let lasts = |until| outlooks(ResourceUnit::Bytes, until)[0].outlook.lasts;
+        assert_eq!(lasts(1_000), Lasts::Yes);
+        assert_eq!(lasts(910), Lasts::Yes);
+        assert_eq!(lasts(850), Lasts::Unclear { needs_s: 1_000.0 });
+    }
+
+    #[test]
+    fn a_cpu_does_not_run_out() {
+        assert!(outlooks(ResourceUnit::Cores, 1_000).is_empty());
     }
 
     #[test]

@@ -74,3 +74,20 @@ impl Drop for Call<'_> {
         locked(&self.calls.0).remove(&self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_that_hangs_up_leaves_nothing() {
+        let calls = Calls::default();
+        let (first, second) = (calls.wait(1, "a"), calls.wait(2, "a"));
+        drop(first);
+        assert_eq!(locked(&calls.0).len(), 1);
+        calls.reply("b", 2, b"not its own");
+        assert_eq!(locked(&calls.0).len(), 1);
+        drop(second);
+        assert!(locked(&calls.0).is_empty());
+    }
+}

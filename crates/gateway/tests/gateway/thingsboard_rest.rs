@@ -405,6 +405,41 @@ fn what_is_stored_is_counted_each_second_while_a_chain_with_a_count_node_is_root
     assert_eq!((counts.processed, counts.stored), (20, 20));
 }
 
+/// The count node stands behind the node that stores: the tenant has no room for the second device of the gateway.
+#[test]
+fn what_is_not_stored_is_not_counted() {
+    let behaviour = Behaviour {
+        device_limit: Some(2),
+        ..Behaviour::default()
+    };
+    let tenant = Tenant::with(behaviour, None);
+    let tenant_id = text(&tenant.get("/api/auth/user")["tenantId"]["id"]);
+    tenant.create_gateway("GW00000000");
+    let chain = tenant.post("/api/ruleChain", &json!({ "name": "test" }));
+    tenant.post("/api/ruleChain/metadata", &counting(&chain));
+    let id = text(&chain["id"]["id"]);
+    tenant.post(&format!("/api/ruleChain/{id}/root"), &Value::Null);
+    let mut peer = tenant.device("GW00000000");
+    let both = br#"{"a":[{"x":1}],"b":[{"x":2}]}"#;
+    for _ in 0..10 {
+        peer.publish("v1/gateway/telemetry", both, Qos::AtLeastOnce);
+    }
+    peer.answers(10);
+    let of_tenant = format!("TENANT/{tenant_id}");
+    let counts = |points: usize| -> Vec<u64> {
+        let points = tenant.series(&of_tenant, "perf_node", points).into_iter();
+        let count = points.map(|point| text(&point["value"]).parse().expect("a count"));
+        count.collect()
+    };
+    let mut points = 2;
+    while counts(points).iter().sum::<u64>() < 10 || counts(points).last() != Some(&0) {
+        points += 1;
+    }
+    assert_eq!(counts(points).iter().sum::<u64>(), 10);
+    let counts = tenant.gateway.stop().counts;
+    assert_eq!((counts.stored, counts.store_discarded), (10, 10));
+}
+
 #[test]
 fn series_are_read_by_key_range_order_and_interval() {
     let tenant = Tenant::new();

@@ -368,6 +368,12 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
              provision SCENARIO create` before and --set provision.mode=verify here"
         );
     }
+    if provision.is_some_and(|provision| provision.board.count) {
+        bail!(
+            "carry --part: the parts would take the root rule chain from each other; use --set \
+             provision.count=false here"
+        );
+    }
     Ok(())
 }
 

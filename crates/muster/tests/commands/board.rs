@@ -1,12 +1,14 @@
 //! A ThingsBoard whose rule chain a run swaps for the time of its load.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Gateway, Said, folder_with, json as read_json, muster, program};
+use crate::program::{Gateway, Said, folder_with, json as read_json, muster, program, signal};
 
+const LOGIN: &str = "/api/auth/login";
 const SCENARIO: &str = r#"
 name: counted
 platform: { kind: thingsboard, devices: [ 'mqtt://127.0.0.1:PORT' ] }
@@ -15,6 +17,7 @@ fleet:
   - name: meters
     count: 20
     streams: [ { name: telemetry, rate: 100/s, qos: 1 } ]
+hooks: [ { name: reset, when: after, command: 'true' } ]
 phases: { warm-up: 0s, measure: MEASURE, settle: { at-most: 30s, quiet: 300ms } }
 slo: { failure-ratio: 0 }
 "#;
@@ -47,15 +50,19 @@ impl Board {
         muster(self.folder.path(), arguments)
     }
 
+    /// One call, a POST with a body; the login itself has no token.
     fn call(&self, path: &str, body: Option<Value>) -> Value {
         let url = format!("{}{path}", self.rest);
+        let token = match path {
+            LOGIN => String::new(),
+            _ => self.bearer(),
+        };
         let answer = match body {
             Some(body) => ureq::post(url)
                 .header("content-type", "application/json")
+                .header("x-authorization", token)
                 .send(body.to_string()),
-            None => ureq::get(url)
-                .header("x-authorization", self.bearer())
-                .call(),
+            None => ureq::get(url).header("x-authorization", token).call(),
         };
         let text = answer.expect("an answer").body_mut().read_to_string();
         serde_json::from_str(&text.expect("text")).expect("JSON")
@@ -63,8 +70,26 @@ impl Board {
 
     fn bearer(&self) -> String {
         let login = json!({ "username": "tenant@thingsboard.org", "password": "tenant" });
-        let login = self.call("/api/auth/login", Some(login));
+        let login = self.call(LOGIN, Some(login));
         format!("Bearer {}", login["token"].as_str().expect("a token"))
+    }
+
+    /// A run whose load has begun.
+    fn loaded(&self) -> Child {
+        let mut child = program(
+            self.folder.path(),
+            &["run", "scenario.yaml", "--out", "out"],
+        )
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let is_loading = lines.any(|line| line.expect("text").contains("measure"));
+        assert!(is_loading, "the run ended");
+        // It must not fail for nobody reading.
+        std::thread::spawn(move || lines.for_each(drop));
+        child
     }
 
     /// The rule chains by name, and whether each is root.
@@ -100,6 +125,13 @@ fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
     assert!(counted.contains(": 200 messages, "), "{counted}");
     assert!(detail("rule-chain-restored").contains("root rule chain: 1 put back"));
     assert!(detail("deprovisioned").contains("20 removed"));
+    let ended = events.iter().filter_map(|event| event["t_s"].as_f64());
+    let ended = ended.fold(0.0, f64::max);
+    let reset = result["hooks"][0]["t_s"].as_f64();
+    assert!(
+        reset >= Some(ended),
+        "a hook that resets comes last: {reset:?}, {ended}"
+    );
     let left = board.folder.path().join("results/counted-provision");
     assert!(!left.exists(), "the record of the rule chain is left");
 }
@@ -108,15 +140,7 @@ fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
 fn a_killed_run_leaves_a_record_by_which_the_root_is_put_back() {
     let board = Board::start("60s");
     let before = board.chains();
-    let arguments = ["run", "scenario.yaml", "--out", "out"];
-    let mut child = program(board.folder.path(), &arguments)
-        .stderr(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let is_loading = lines.any(|line| line.expect("text").contains("measure"));
-    assert!(is_loading, "the run ended");
+    let mut child = board.loaded();
     let during = board.chains();
     assert_eq!(during.len(), before.len() + 1, "{during:?}");
     let is_ours = |(name, root): &(String, bool)| *root && name.starts_with("Muster count ");
@@ -134,11 +158,44 @@ fn a_killed_run_leaves_a_record_by_which_the_root_is_put_back() {
     );
     assert_eq!(board.chains(), during);
 
-    let restore = ["provision", "scenario.yaml", "restore"];
-    let said = board.muster(&restore);
+    let said = board.muster(&["provision", "scenario.yaml", "restore"]);
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.out.contains("root rule chain: 1 put back"), "{said:?}");
     assert_eq!(board.chains(), before);
     let said = board.muster(&["provision", "scenario.yaml", "remove", "--out", "out"]);
     assert!(said.out.contains("device: 20 removed"), "{said:?}");
+}
+
+#[test]
+fn a_root_that_somebody_else_has_made_stays() {
+    let board = Board::start("60s");
+    let mut before = board.chains();
+    let mut child = board.loaded();
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    let theirs = json!({ "name": "Theirs", "type": "CORE" });
+    let theirs = board.call("/api/ruleChain", Some(theirs));
+    let id = theirs["id"]["id"].as_str().expect("an id");
+    board.call(&format!("/api/ruleChain/{id}/root"), Some(json!({})));
+
+    let said = board.muster(&["provision", "scenario.yaml", "restore"]);
+    let words = said.unbroken();
+    assert!(words.contains("somebody else made it root"), "{said:?}");
+    before.iter_mut().for_each(|(_, root)| *root = false);
+    before.push(("Theirs".to_owned(), true));
+    let mut left = board.chains();
+    left.sort_unstable();
+    before.sort_unstable();
+    assert_eq!(left, before);
+}
+
+#[test]
+fn an_interrupted_run_puts_the_root_back_itself() {
+    let board = Board::start("60s");
+    let before = board.chains();
+    let mut child = board.loaded();
+    assert_ne!(board.chains(), before);
+    signal(&child, Signal::INT);
+    child.wait().expect("it ends");
+    assert_eq!(board.chains(), before);
 }

@@ -130,7 +130,9 @@ fn a_hook_that_fails_is_a_warning_and_one_before_the_load_keeps_the_run_from_beg
     ];
     assert_eq!(words, expected, "{}", said.out);
     let scenario = SCENARIO.replace("MONITOR", "");
-    let before = "{ name: reset, when: before, command: 'echo no database >&2; exit 1' }";
+    let before = "{ name: fault, when: before, command: 'touch begun' }, \
+                  { name: reset, when: before, command: 'echo no database >&2; exit 1' }, \
+                  { name: repair, when: after, command: 'rm begun' }";
     let folder = folder_with(&scenario.replace("HOOKS", before));
     let said = muster(
         folder.path(),
@@ -142,6 +144,9 @@ fn a_hook_that_fails_is_a_warning_and_one_before_the_load_keeps_the_run_from_beg
         "{said:?}"
     );
     assert!(!folder.path().join("out").exists());
+    // The fault was begun, since otherwise its repair fails, and is repaired.
+    assert!(!said.err.contains("repair"), "{said:?}");
+    assert!(!folder.path().join("begun").exists());
 }
 
 #[test]
