@@ -236,6 +236,11 @@ jq -c '{ruleChainId: .id, firstNodeIndex: 0,
         {fromIndex: 4, toIndex: 2, type: "Success"}]}' <<<"$CHAIN" >"$WORK/nodes.json"
 rest -d "@$WORK/nodes.json" "$URL/ruleChain/metadata" >/dev/null
 same "the root" "$(rest -X POST "$URL/ruleChain/$(jq -r .id.id <<<"$CHAIN")/root" | jq .root)" true
+# Only what is stored is counted, and only of devices that are there.
+status_of "$MUSTER" provision e2e/thingsboard.yaml create --quiet --out "$WORK/record" \
+    --set "platform.devices=[mqtt://127.0.0.1:$PORT]" \
+    --set "provision={ url: 'http://127.0.0.1:$REST', user: tenant@thingsboard.org, password: '\${file:$WORK/password}' }"
+check "devices are created" grep -F 'device: 20 created' "$WORK/out"
 FROM=$(date +%s%3N)
 status_of "$MUSTER" run e2e/thingsboard.yaml --quiet --out "$WORK/counted" \
     --set "platform.devices=[mqtt://127.0.0.1:$PORT]"
