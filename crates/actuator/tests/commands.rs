@@ -46,6 +46,16 @@ fn text_of_lines(path: &Path, number: usize) -> String {
     }
 }
 
+/// Waits until a process is this program, whole.
+fn until_named(pid: &str, name: &str) {
+    let clock = Clock::start();
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    while read("comm").trim_end() != name || read("environ").is_empty() {
+        assert!(clock.now() < LONG, "{pid} never became `{name}`");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn commands_set_read_and_restore_the_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -201,6 +211,8 @@ fn instances_that_a_killed_program_left_are_gone_before_others_start() {
     let mut killed = open(&plan, site(folder.path())).unwrap();
     killed.set(2, &wait).unwrap();
     let before = text_of_lines(&pids, 2);
+    // A process that becomes another program has no environment for that moment.
+    before.lines().for_each(|pid| until_named(pid, "sleep"));
     // A kill runs no destructor.
     std::mem::forget(killed);
     let record = folder.path().join("target.json");
