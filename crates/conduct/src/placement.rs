@@ -103,7 +103,8 @@ impl Placement<'_> {
         let share = f64::from(links.end - links.start) / f64::from(fleet.links.max(1));
         let rate = Rate::per_second(fleet.connect.rate.get() * share);
         let pending = pending_share(fleet, &links, self.slice.of);
-        let ramp = Ramp::new(rate.unwrap_or(Rate::ZERO), pending);
+        let pack = (f64::from(fleet.connect.pack) * share).round() as u32;
+        let ramp = Ramp::new(rate.unwrap_or(Rate::ZERO), pending).in_packs(pack);
         let streams = fleet.streams.iter().map(|stream| self.stream(stream));
         let class = Class {
             directory: directory(self.plan, fleet, self.wall_ms_at_t0),

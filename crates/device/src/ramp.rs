@@ -10,6 +10,8 @@ use muster_model::{Micros, Rate};
 #[derive(Debug, Clone)]
 pub struct Ramp {
     rate: Rate,
+    /// Links that connect at the same instant; at least 1.
+    pack: u32,
     start: Option<Micros>,
     pending_limit: u32,
 }
@@ -19,9 +21,16 @@ impl Ramp {
     pub fn new(rate: Rate, pending_limit: u32) -> Self {
         Self {
             rate,
+            pack: 1,
             start: None,
             pending_limit,
         }
+    }
+
+    /// The same ramp, at the same rate, with this number of links at one instant; at least 1.
+    pub fn in_packs(self, pack: u32) -> Self {
+        let pack = pack.max(1);
+        Self { pack, ..self }
     }
 
     /// The ramp begins.
@@ -39,7 +48,8 @@ impl Ramp {
         if self.rate == Rate::ZERO {
             return Micros::ZERO;
         }
-        Micros::from_secs_f64(f64::from(place) / self.rate.get())
+        let first_of_pack = place - place % self.pack;
+        Micros::from_secs_f64(f64::from(first_of_pack) / self.rate.get())
     }
 
     /// Returns whether another handshake may begin while `pending` are under way.
@@ -58,6 +68,14 @@ mod tests {
         assert_eq!(ramp.at(0), None);
         ramp.start(Micros::from_secs(1));
         assert_eq!(ramp.at(250), Some(Micros::from_millis(1_500)));
+    }
+
+    #[test]
+    fn a_pack_of_links_connects_at_once() {
+        let ramp = Ramp::new(Rate::per_second(1_000.0).unwrap(), 128).in_packs(100);
+        let after = |place| ramp.after(place);
+        assert_eq!([0, 99].map(after), [Micros::ZERO; 2]);
+        assert_eq!([100, 199].map(after), [Micros::from_millis(100); 2]);
     }
 
     #[test]

@@ -307,6 +307,14 @@ impl GatewayConfig {
         for rate in rates.into_iter().flatten() {
             *rate = Rate::per_second(rate.get() / f64::from(parts)).unwrap_or(*rate);
         }
+        if let Some(leak) = &mut behaviour.leak {
+            let rate = leak.bytes.get() / f64::from(parts);
+            leak.bytes = Rate::per_second(rate).unwrap_or(leak.bytes);
+            leak.at_most = crate::config::split(leak.at_most, part, parts);
+        }
+        if let Some(sawtooth) = &mut behaviour.sawtooth {
+            sawtooth.bytes = crate::config::split(sawtooth.bytes, part, parts);
+        }
         config
     }
 

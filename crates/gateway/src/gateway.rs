@@ -14,6 +14,7 @@ use crate::config::{GatewayConfig, ManagementConfig};
 use crate::ends;
 use crate::listen_addresses::{ListenAddresses, ListenAt};
 use crate::management::Management;
+use crate::memory;
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::side_thread::SideThread;
@@ -30,6 +31,8 @@ pub struct Gateway {
     _management: Option<Management>,
     amqp: Option<Amqp>,
     webhook: Option<SideThread>,
+    /// Held until it is dropped.
+    _memory: Option<SideThread>,
     /// Stores the waiting messages before it ends.
     writer: Option<Writer>,
 }
@@ -51,6 +54,7 @@ impl Gateway {
         let api = management.as_ref().map(Management::addr);
         let amqp = amqp(&shared, clock)?;
         let webhook = webhook::start(&shared).map_err(StartError::Thread)?;
+        let memory = memory::start(&shared.config.behaviour).map_err(StartError::Thread)?;
         let mut addresses = ListenAddresses::default().with("management", api);
         for (scheme, address) in amqp.iter().flat_map(Amqp::addresses) {
             addresses = addresses.with(scheme, Some(*address));
@@ -82,6 +86,7 @@ impl Gateway {
             _management: management,
             amqp,
             webhook,
+            _memory: memory,
             writer,
         };
         for event_loop in loops {

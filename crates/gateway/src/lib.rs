@@ -36,6 +36,7 @@ mod listen_addresses;
 mod lock;
 mod mail;
 mod management;
+mod memory;
 mod message;
 mod mqtt;
 mod outlets;

@@ -75,6 +75,10 @@ pub struct Behaviour {
     pub close_links: Option<CloseLinks>,
     /// True if no link is a gateway's: messages for other devices are never answered.
     pub no_gateways: bool,
+    /// Memory that the gateway takes and never releases.
+    pub leak: Option<Leak>,
+    /// Memory that the gateway takes and releases again and again.
+    pub sawtooth: Option<Sawtooth>,
 }
 
 impl Behaviour {
@@ -240,9 +244,66 @@ pub struct CloseLinks {
     pub share: f64,
 }
 
+/// Memory that grows at a constant rate up to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Leak {
+    /// Bytes a second, from the start of the gateway.
+    pub bytes: Rate,
+    /// Most bytes.
+    pub at_most: u64,
+}
+
+impl Leak {
+    /// Returns the bytes held at a time after the start of the gateway.
+    pub fn held(self, after: Micros) -> u64 {
+        let grown = self.bytes.get() * after.as_secs_f64();
+        self.at_most.min(grown as u64)
+    }
+}
+
+/// Memory that grows on a straight line and is then released, as a garbage collection releases it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sawtooth {
+    /// Bytes held just before a release.
+    pub bytes: u64,
+    /// Time between two releases; above zero.
+    pub every: Micros,
+}
+
+impl Sawtooth {
+    /// Returns the bytes held at a time after the start of the gateway.
+    pub fn held(self, after: Micros) -> u64 {
+        let every = self.every.get().max(1);
+        let grown = u128::from(self.bytes) * u128::from(after.get() % every);
+        (grown / u128::from(every)) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_leak_grows_up_to_its_limit_and_a_sawtooth_begins_anew() {
+        let leak = Leak {
+            bytes: Rate::per_second(1e6).expect("a rate"),
+            at_most: 5_000_000,
+        };
+        let sawtooth = Sawtooth {
+            bytes: 8_000_000,
+            every: Micros::from_secs(4),
+        };
+        let held = |second| {
+            let after = Micros::from_secs(second);
+            (leak.held(after), sawtooth.held(after))
+        };
+        assert_eq!(held(0), (0, 0));
+        assert_eq!(held(3), (3_000_000, 6_000_000));
+        assert_eq!(held(4), (4_000_000, 0));
+        assert_eq!(held(3_601), (5_000_000, 2_000_000));
+    }
 
     #[test]
     fn the_default_behaves() {

@@ -253,6 +253,8 @@ impl Credential {
 pub struct ConnectPlan {
     /// New links a second, of the whole fleet.
     pub rate: Rate,
+    /// Links that connect at the same instant; at least 1.
+    pub pack: u32,
     /// The bound on handshakes under way, of the whole fleet.
     pub pending: u32,
     /// Longest time that a handshake may take.

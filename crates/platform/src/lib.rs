@@ -88,7 +88,7 @@ pub use payload::NamedPayload;
 pub use pointer::id_at;
 pub use protocol::{Protocol, ProtocolSpec};
 pub use publishing::{
-    Announcement, Objections, Publishing, Refusals, SUBSCRIPTIONS_MAX, Subscription,
+    Announcement, Objections, Publishing, Refusals, SUBSCRIPTIONS_MAX, Subscription, TopicLack,
 };
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{

@@ -5,6 +5,15 @@ use crate::downlink::Downlink;
 use crate::hono::Who;
 use crate::server::{Objection, OnRefusal};
 
+/// Words on a topic that the platform lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicLack {
+    /// Treatment of such a message, in words behind the topic's name.
+    pub what: &'static str,
+    /// The remedy.
+    pub help: &'static str,
+}
+
 /// Both ends over MQTT, where devices publish and subscribe.
 #[derive(Debug)]
 pub struct Publishing {

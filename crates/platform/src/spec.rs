@@ -22,7 +22,9 @@ use crate::request::{
 use crate::server::{DevicePublish, Reply};
 
 pub(crate) use crate::publishing::PLAIN_PUBLISHING;
-pub(crate) use crate::publishing::{Announcement, Objections, Publishing, Refusals, Subscription};
+pub(crate) use crate::publishing::{
+    Announcement, Objections, Publishing, Refusals, Subscription, TopicLack,
+};
 
 /// A key of a scenario, and what stands there where it is left out.
 pub type Default = (&'static str, &'static str);
@@ -131,8 +133,8 @@ pub struct Promises {
 /// A topic that devices publish on, or the path of their requests, as the platform knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UplinkTopic {
-    /// True if the platform has it; a topic that it does not have leads nowhere.
-    pub is_known: bool,
+    /// Mistake and remedy where the platform lacks it; none if the platform has it, or may have it.
+    pub lack: Option<TopicLack>,
     /// True if the application acknowledges what is published there, so that `ack: application` has a
     /// meaning.
     pub is_acknowledged: bool,
@@ -378,7 +380,7 @@ pub(crate) const PLAIN: Spec = Spec {
 
 /// An unknown topic.
 pub(crate) const PLAIN_TOPIC: UplinkTopic = UplinkTopic {
-    is_known: true,
+    lack: None,
     is_acknowledged: false,
     answers: None,
     surfaces: true,

@@ -32,7 +32,7 @@ use crate::scope::unscoped;
 use crate::server::Reply;
 use crate::spec::{
     Announcement, Application, Default, Defaults, Handover, ManagementApi, PLAIN, PLAIN_PUBLISHING,
-    PLAIN_SERVER, PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, UplinkTopic,
+    PLAIN_SERVER, PLAIN_TOPIC, Promises, Publishing, Rest, Server, Spec, TopicLack, UplinkTopic,
 };
 
 pub(crate) static THINGSBOARD: Spec = Spec {
@@ -218,6 +218,12 @@ const FURTHER_TOPICS: [&str; 14] = [
     "/provision/",
 ];
 
+/// Words on a topic that is none of these.
+const LACK: TopicLack = TopicLack {
+    what: "is no topic of thingsboard, which acknowledges such a message and drops it",
+    help: "such as v1/devices/me/telemetry; a topic that only a device profile names is none of the gateway's",
+};
+
 /// Facts about a topic; one that is none of ThingsBoard's may surface wherever somebody has it do so.
 fn topic(text: &str) -> UplinkTopic {
     let known = Topic::of(text);
@@ -226,9 +232,10 @@ fn topic(text: &str) -> UplinkTopic {
     let is_request = answers.is_some() || makes_devices;
     let is_for_gateways = known.map(Topic::is_gateways);
     let is_for_gateways = is_for_gateways.or(is_request.then_some(false));
+    let is_known = is_for_gateways.is_some() || is_further(text) || text == POLL;
     let surface = known.and_then(Topic::surface);
     UplinkTopic {
-        is_known: is_for_gateways.is_some() || is_further(text) || text == POLL,
+        lack: (!is_known).then_some(LACK),
         is_acknowledged: is_request,
         answers,
         surfaces: (is_for_gateways.is_none() && text != POLL) || surface.is_some(),
@@ -350,7 +357,7 @@ mod tests {
             "spBv1.0/group/DDATA/node/device",
         ];
         for known in ours.chain(further) {
-            assert!(topic(known).is_known, "{known}");
+            assert_eq!(topic(known).lack, None, "{known}");
         }
         for unknown in [
             "muster/a/t",
@@ -361,7 +368,7 @@ mod tests {
             "telemetry",
             "/v1/devices/me/telemetry",
         ] {
-            assert!(!topic(unknown).is_known, "{unknown}");
+            assert_eq!(topic(unknown).lack, Some(LACK), "{unknown}");
         }
     }
 }

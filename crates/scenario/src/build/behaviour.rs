@@ -1,10 +1,10 @@
 //! The gateway's misbehaviours.
 
-use muster_model::Rate;
 use muster_model::behaviour::{
-    Amount, Batch, Behaviour, Capacity, CloseLinks, Delayed, Full, Reject, Service, ServiceTime,
-    Stall,
+    Amount, Batch, Behaviour, Capacity, CloseLinks, Delayed, Full, Leak, Reject, Sawtooth, Service,
+    ServiceTime, Stall,
 };
+use muster_model::{Micros, Rate};
 
 use muster_platform::Dialect;
 
@@ -29,6 +29,9 @@ const OF_COMMANDS: [&str; 4] = [
     "delay-commands",
     "command-rate",
 ];
+
+/// The gateway changes what it holds ten times a second.
+const SAWTOOTH_LEAST: Micros = Micros::from_secs(1);
 
 /// Refuses misbehaviour towards commands where no backend of the platform issues any.
 pub(super) fn has_commands(platform: &View<'_>, behaviour: &View<'_>) -> Option<()> {
@@ -81,12 +84,7 @@ pub(super) fn behaviour(
         answer_twice: count("answer-twice"),
         answer_garbled: count("answer-garbled"),
         answer_unknown: count("answer-unknown"),
-        answer_batch: view.get("answer-batch").and_then(|view| {
-            Some(Batch {
-                most: view.whole("most")?,
-                within: view.time("within")?,
-            })
-        }),
+        answer_batch: view.get("answer-batch").and_then(|view| batch(&view)),
         duplicate: count("duplicate"),
         reorder: count("reorder"),
         deliver_late: delayed("deliver-late"),
@@ -109,13 +107,10 @@ pub(super) fn behaviour(
             .and_then(|_| rate(view, "connect-rate")),
         session_queue: view.whole("session-queue"),
         stall: view.get("stall").and_then(|view| stall(&view)),
-        close_links: view.get("close-links").and_then(|view| {
-            Some(CloseLinks {
-                at: view.time("at")?,
-                share: view.share("share")?.as_fraction(),
-            })
-        }),
+        close_links: view.get("close-links").and_then(|view| close_links(&view)),
         no_gateways: view.truth("no-gateways").unwrap_or(false),
+        leak: view.get("leak").and_then(|view| leak(&view)),
+        sawtooth: view.get("sawtooth").and_then(|view| sawtooth(&view)),
     })
 }
 
@@ -205,6 +200,37 @@ fn stall(view: &View<'_>) -> Option<Stall> {
         at: view.time("at")?,
         lasts: view.time("for")?,
     })
+}
+
+fn batch(view: &View<'_>) -> Option<Batch> {
+    Some(Batch {
+        most: view.whole("most")?,
+        within: view.time("within")?,
+    })
+}
+
+fn close_links(view: &View<'_>) -> Option<CloseLinks> {
+    Some(CloseLinks {
+        at: view.time("at")?,
+        share: view.share("share")?.as_fraction(),
+    })
+}
+
+fn leak(view: &View<'_>) -> Option<Leak> {
+    Some(Leak {
+        bytes: view.rate("bytes")?,
+        at_most: view.read("at-most", units::quantity)? as u64,
+    })
+}
+
+fn sawtooth(view: &View<'_>) -> Option<Sawtooth> {
+    let every = view.time("every")?;
+    if every < SAWTOOTH_LEAST {
+        let what = format!("`every` is {every}, which the gateway cannot keep up with");
+        return view.refuse_at("every", what, "at least 1s");
+    }
+    let bytes = view.read("bytes", units::quantity)? as u64;
+    Some(Sawtooth { bytes, every })
 }
 
 fn delayed(view: &View<'_>) -> Option<Delayed> {

@@ -362,9 +362,15 @@ pub(super) fn is_topic(view: &View<'_>, template: &Template, variables: &Variabl
 }
 
 fn connect(view: &View<'_>) -> Option<ConnectPlan> {
+    let (pack, pending) = (view.whole("pack")?, view.whole("pending")?);
+    if pack > pending {
+        let what = format!("{pack} links cannot connect at once, since `pending` is {pending}");
+        return view.refuse_at("pack", what, "a smaller `pack`, or a larger `pending`");
+    }
     Some(ConnectPlan {
         rate: view.rate("rate")?,
-        pending: view.whole("pending")?,
+        pack,
+        pending,
         timeout: view.time("timeout")?,
         lifetime: view
             .time("lifetime")

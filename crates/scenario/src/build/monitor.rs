@@ -31,7 +31,28 @@ pub(super) fn monitor(
     }
     let plans = views.iter().map(|view| entry(view, platform));
     // Each that is wrong is said.
-    plans.collect::<Vec<_>>().into_iter().collect()
+    let plans: Vec<Option<MonitorPlan>> = plans.collect();
+    let plans: Vec<MonitorPlan> = plans.into_iter().collect::<Option<_>>()?;
+    can_soak(root, &plans)?;
+    Some(plans)
+}
+
+/// Rejects a soak without a resource that has a limit, since nothing could run out.
+fn can_soak(root: &View<'_>, entries: &[MonitorPlan]) -> Option<()> {
+    let has_limit = |entry: &MonitorPlan| match &entry.watched {
+        // Without a limit in the scenario it has those of its cgroup, or of this host.
+        Watched::Gateway | Watched::Process(_) | Watched::Cgroup(_) => true,
+        Watched::Page(page) => page.series.iter().any(|of| of.limit.is_some()),
+        Watched::Command(_) => entry.limit.is_some(),
+        Watched::Counters(_) => false,
+    };
+    match root.get("soak") {
+        Some(soak) if !entries.iter().any(has_limit) => soak.refuse(
+            "no resource of `monitor` has a limit, so that nothing can run out",
+            "add such as `monitor: [ { name: target, process: NAME } ]`, or a `limit` to an entry",
+        ),
+        _ => Some(()),
+    }
 }
 
 /// True if the platform's own counters are read.

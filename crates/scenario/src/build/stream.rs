@@ -237,13 +237,8 @@ fn is_of_its_link(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let dialect = class.context.dialect;
     requests::has_path(class, &topic)?;
     let Some(is_for_gateways) = (dialect.topic)(topic.text()).is_for_gateways else {
-        if !(dialect.topic)(topic.text()).is_known {
-            let what = format!(
-                "`{}` is no topic of {dialect}, which acknowledges such a message and drops it",
-                topic.text()
-            );
-            let help = "such as v1/devices/me/telemetry; a topic that only a device profile names is none of the gateway's";
-            topic.warn(what, help);
+        if let Some(lack) = (dialect.topic)(topic.text()).lack {
+            topic.warn(format!("`{}` {}", topic.text(), lack.what), lack.help);
         }
         return Some(());
     };

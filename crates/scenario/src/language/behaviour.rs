@@ -2,7 +2,7 @@
 
 use muster_platform::Rest;
 
-use super::Scalar::{Bool, Code, Percent, Rate, Time, Whole};
+use super::Scalar::{Bool, Code, Percent, Quantity, Rate, Time, Whole};
 use super::{Key, Kind, Owner, U32, key, map, one};
 
 /// Messages that a count can name: positions are drawn from the whole run.
@@ -56,6 +56,8 @@ object! { pub(super) BEHAVIOUR:
     key("close-links", map(&CLOSE_LINKS), "Instant at which links are closed"),
     key("no-gateways", one(Bool),
         "Announcements of a gateway's devices are never answered").of(&[ANNOUNCING]),
+    key("leak", map(&LEAK), "Memory that the gateway takes and never releases"),
+    key("sawtooth", map(&SAWTOOTH), "Memory that the gateway takes and releases again and again"),
 }
 
 object! { SERVICE_TIME:
@@ -94,6 +96,16 @@ object! { REJECT:
 
 /// An instant of the gateway, which knows no phases.
 const AT: Key = key("at", one(Time), "Begin, from the first message received").required();
+
+object! { LEAK:
+    key("bytes", one(Rate), "Bytes a second, such as `1M/s`").required(),
+    key("at-most", one(Quantity), "Bytes in the end").required(),
+}
+
+object! { SAWTOOTH:
+    key("bytes", one(Quantity), "Bytes just before a release").required(),
+    key("every", one(Time), "Time between two releases, at least 1 s").required(),
+}
 
 object! { STALL:
     AT,

@@ -143,6 +143,7 @@ object! { pub(super) OCTETS:
 object! { CONNECT:
     key("rate", one(Rate), "New links, of the whole fleet").or("500/s")
         .above_zero("at rate 0 no link is ever opened", "such as 500/s"),
+    key("pack", one(Whole(1, 1_000_000)), "New links at the same instant, with pauses that keep to `rate`").or("1"),
     key("pending", one(Whole(1, 1_000_000)), "Handshakes under way").or("128"),
     key("timeout", one(Time), "Time-out of a handshake").or("10s")
         .above_zero("no handshake is over at once", "such as 10s"),
