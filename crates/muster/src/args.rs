@@ -22,7 +22,9 @@ pub(crate) use self::calibration::CalibrationArgs;
 pub(crate) use self::capacity::{CapacityArgs, Load};
 pub(crate) use self::compare::{CompareArgs, CompareFormat};
 pub(crate) use self::gateway::GatewayArgs;
-pub(crate) use self::import::{HonoArgs, ImportArgs, ImportFrom, SapArgs};
+pub(crate) use self::import::{
+    Generation, HonoArgs, ImportArgs, ImportFrom, SapArgs, ThingsboardArgs,
+};
 pub(crate) use self::metrics::{InfluxNames, MetricsArgs};
 pub(crate) use self::scale::ScaleArgs;
 pub(crate) use self::verify::VerifyArgs;
@@ -306,6 +308,8 @@ pub(crate) enum Format {
     Sap,
     /// The result of the published test of Eclipse Hono, field by field.
     HonoSimulator,
+    /// The tables of the published tests of ThingsBoard: resources of the target, counts of the server.
+    Thingsboard,
 }
 
 #[derive(Debug, Args)]

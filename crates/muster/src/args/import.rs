@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
@@ -26,6 +26,37 @@ pub(crate) enum ImportFrom {
         Example: muster import hono-simulator --env http.env --env consumer.env --out simulator.yaml"
     )]
     HonoSimulator(HonoArgs),
+    /// The performance tests of ThingsBoard, of 2019 or the current ones.
+    #[command(
+        after_help = "They are configured by environment variables alone. A name that they do not read, and a value \
+        that Muster cannot do, are refused; a variable without a meaning here becomes a comment with the reason.\n\n\
+        Example: muster import thingsboard --env tests.env --out board.yaml"
+    )]
+    Thingsboard(ThingsboardArgs),
+}
+
+/// A generation of the performance tests of ThingsBoard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Generation {
+    /// The tests of 2019: each device sends at its own instants.
+    #[value(name = "2019")]
+    First,
+    /// The current ones: all messages of a second at its begin.
+    #[value(name = "current")]
+    Later,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ThingsboardArgs {
+    /// A file with the variables, one NAME=value a line; by default they are those of this process.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env: Option<PathBuf>,
+    /// The generation of the tests; by default that whose variables are set.
+    #[arg(long, value_enum)]
+    pub(crate) generation: Option<Generation>,
+    /// Write the scenario to this file, which must not be there; by default it is printed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -1,7 +1,10 @@
 //! `muster import`: what another load test was called with, as a scenario.
 
+mod environment;
 mod hono;
 mod sap;
+mod thingsboard;
+mod variables;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -23,6 +26,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<u8> {
         }
         ImportFrom::HonoSimulator(args) => {
             let imported = hono::imported(args)?;
+            check(&imported.text, &imported)?;
+            (imported.text, &args.out)
+        }
+        ImportFrom::Thingsboard(args) => {
+            let imported = thingsboard::imported(args)?;
             check(&imported.text, &imported)?;
             (imported.text, &args.out)
         }

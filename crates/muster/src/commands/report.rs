@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use muster_report::{Report, csv, hdr, hono_simulator, html, junit, sap, text};
+use muster_report::{Report, csv, hdr, hono_simulator, html, junit, sap, text, thingsboard};
 
 use crate::args::{Format, ReportArgs};
 use crate::folder::{damage, read_archive};
@@ -39,6 +39,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8> {
         Format::HonoSimulator => hono_simulator(&report).context(
             "show this run as `hono-simulator`: it has no figures of Hono, which come with `dialect: \
              hono` (and from a run that was not killed); try --format text",
+        )?,
+        Format::Thingsboard => thingsboard(&report).context(
+            "show this run as `thingsboard`: nothing of the target was watched, and nothing counted on the server; add \
+             `monitor`, or `provision: { count: true }`",
         )?,
         Format::Text | Format::Hdr => text(&report, WIDTH),
     });

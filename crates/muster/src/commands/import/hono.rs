@@ -5,7 +5,6 @@
 //! after the one before was due, or once that one has ended. Its devices over MQTT wait for nothing.
 
 mod consumer;
-mod environment;
 mod producer;
 mod variables;
 
@@ -13,33 +12,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use anyhow::{Result, anyhow, bail};
-use muster_scenario::Reader;
 
 use self::consumer::{Consumer, PASSWORD, USER};
-use self::environment::{Faults, Pod};
 use self::producer::{DEVICE_PASSWORD, Generation, Producer};
-use self::variables::Role;
+pub(super) use self::variables::{Role, TEST};
+use super::environment::{self, Faults, Imported, by_reason};
 use crate::args::HonoArgs;
+
+/// The variables of one of its programs.
+type Pod = environment::Pod<Role>;
 
 /// Variable with the bearer token of the registry.
 const TOKEN: &str = "DEVICE_REGISTRY_TOKEN";
 /// Variables whose values a scenario has by reference, since they are secrets or accounts.
 const BY_REFERENCE: [&str; 4] = [USER, PASSWORD, DEVICE_PASSWORD, TOKEN];
 
-/// A scenario, and what its references stand for.
-pub(super) struct Imported {
-    pub(super) text: String,
-    variables: BTreeMap<&'static str, String>,
-}
-
 /// The scenario that does what the variables say.
 pub(super) fn imported(args: &HonoArgs) -> Result<Imported> {
     let mut faults = Faults::default();
     let pods = match args.env.is_empty() {
-        true => vec![Pod::from_process(std::env::vars_os(), &mut faults)],
+        true => vec![Pod::from_process(&TEST, std::env::vars_os(), &mut faults)],
         false => {
             let read = args.env.iter();
-            let read = read.map(|path| Pod::from_file(path, &mut faults));
+            let read = read.map(|path| Pod::from_file(&TEST, path, &mut faults));
             read.collect::<Result<Vec<_>>>()?
         }
     };
@@ -64,17 +59,6 @@ fn references(pods: &[Pod]) -> Result<BTreeMap<&'static str, String>> {
         found.insert(name, value.to_owned());
     }
     Ok(found)
-}
-
-/// Files and variables of a scenario that is checked before it is on the machine that runs it.
-impl Reader for Imported {
-    fn file(&self, _path: &str) -> Result<Vec<u8>, String> {
-        Ok(b"-----BEGIN CERTIFICATE-----".to_vec())
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        self.variables.get(name).cloned()
-    }
 }
 
 /// The pods of a test by their programs.
@@ -211,25 +195,13 @@ impl<'a> Deployment<'a> {
                 break;
             }
         }
-        for (why, names) in self.idle() {
+        for (why, names) in by_reason(self.pods.iter().flat_map(Pod::idle)) {
             note(&format!(
                 "Without a meaning here: {} ({why})",
                 names.join(", ")
             ));
         }
         Ok(text)
-    }
-
-    /// Names without a meaning, by their reason.
-    fn idle(&self) -> BTreeMap<&'static str, Vec<&'static str>> {
-        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (name, why) in self.pods.iter().flat_map(Pod::idle) {
-            let names = all.entry(why).or_default();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        all
     }
 
     fn has(&self, role: Role) -> bool {
@@ -295,7 +267,7 @@ fn provision(pod: &Pod) -> Option<String> {
         (Some(url), _) => url.to_owned(),
         (None, Some(host)) => {
             let port = port.map_or(String::new(), |port| format!(":{port}"));
-            format!("http://{}{port}", producer::bracketed(host))
+            format!("http://{}{port}", environment::bracketed(host))
         }
         (None, None) => return None,
     };
@@ -320,7 +292,7 @@ fn influx(pod: &Pod) -> Option<String> {
     let port = pod.text("INFLUXDB_SERVICE_PORT_API");
     let base = match (pod.text("INFLUXDB_URL"), host, port) {
         (Some(url), _, _) => url.trim_end_matches('/').to_owned(),
-        (None, Some(host), Some(port)) => format!("http://{}:{port}", producer::bracketed(host)),
+        (None, Some(host), Some(port)) => format!("http://{}:{port}", environment::bracketed(host)),
         (None, _, _) => return None,
     };
     Some(format!("{base}?db={name}"))
@@ -336,7 +308,7 @@ fn of_roles<'a>(pods: &'a [Pod], roles: &'a [Role]) -> impl Iterator<Item = (&'a
 
 #[cfg(test)]
 mod tests {
-    use super::variables::{Meaning, VARIABLES};
+    use super::super::variables::Meaning;
     use super::*;
 
     /// The least variables of each program.
@@ -350,8 +322,9 @@ mod tests {
     fn scenario(pods: &[&str]) -> Result<String, String> {
         let pods = pods.iter().zip(1..);
         let mut faults = Faults::default();
-        let pods =
-            pods.map(|(text, number)| Pod::from_lines(format!("{number}.env"), text, &mut faults));
+        let pods = pods.map(|(text, number)| {
+            Pod::from_lines(&TEST, format!("{number}.env"), text, &mut faults)
+        });
         let pods: Vec<Pod> = pods.collect();
         faults.check().map_err(|error| error.to_string())?;
         let scenario = Deployment::new(&pods).and_then(|of| of.scenario());
@@ -529,10 +502,10 @@ mod tests {
     /// Law: a variable of the table changes the scenario as its case says, or stands in a comment.
     #[test]
     fn every_variable_becomes_a_key_or_a_comment() {
-        for variable in VARIABLES {
+        for variable in TEST.variables {
             let name = variable.name;
             if let Meaning::Idle(why) = variable.meaning {
-                let of = match variable.role {
+                let of = match variable.of {
                     Some(Role::Mqtt) => MQTT,
                     Some(Role::Http | Role::Consumer) | None => HTTP,
                 };
@@ -553,7 +526,10 @@ mod tests {
             );
             assert!(text.contains(wanted) && text != before, "{name}: {text}");
         }
-        let mapped = VARIABLES.iter().filter(|it| it.meaning == Meaning::Mapped);
+        let mapped = TEST
+            .variables
+            .iter()
+            .filter(|it| it.meaning == Meaning::Mapped);
         assert_eq!(CASES.len(), mapped.count());
     }
 

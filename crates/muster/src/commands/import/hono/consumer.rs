@@ -1,7 +1,8 @@
 //! The pod of the business application as a backend.
 
-use super::environment::Pod;
-use super::producer::{bracketed, tenant};
+use super::super::environment::bracketed;
+use super::Pod;
+use super::producer::tenant;
 
 /// Names of environment variables that a scenario refers to.
 pub(super) const USER: &str = "HONO_USER";

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use anyhow::{Result, anyhow};
 
-use super::environment::Pod;
+use super::super::environment::bracketed;
+use super::Pod;
 use super::variables::Role;
 
 /// Bytes of a stamp as text, and as it is.
@@ -328,14 +329,6 @@ impl<'a> Producer<'a> {
 /// The tenant of a pod.
 pub(super) fn tenant(pod: &Pod) -> &str {
     pod.text("HONO_TENANT").unwrap_or("DEFAULT_TENANT")
-}
-
-/// A host with the brackets that an address needs around one of IPv6.
-pub(super) fn bracketed(host: &str) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
-    }
 }
 
 /// The rate at which this number of links is opened within a time.

@@ -1,24 +1,23 @@
-//! The variables of one pod: read from a file or from this process, checked by name, and read by value.
+//! The variables of one program: read from a file or from this process, checked by name, and read by value.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_scenario::nearest;
+use muster_scenario::{Reader, nearest};
 
-use super::variables::{
-    Form, Meaning, Role, VARIABLES, Variable, has_prefix, is_foreign, relatives, variable,
-};
+use super::variables::{Form, Meaning, Test, Variable, is_foreign};
 
 /// Name of the place of variables that no file has.
 const PROCESS: &str = "the environment";
 /// Faults that an error lists; a file that holds something else has as many as lines.
 const LISTED_MAX: usize = 100;
 
-/// The variables of one pod.
+/// The variables of one program of a test.
 #[derive(Debug)]
-pub(super) struct Pod {
+pub(super) struct Pod<Of: 'static> {
+    test: &'static Test<Of>,
     /// The file, or this process.
     source: String,
     values: BTreeMap<&'static str, Value>,
@@ -57,19 +56,32 @@ impl Faults {
     }
 }
 
-impl Pod {
+impl<Of: PartialEq> Pod<Of> {
     /// Reads a file with a variable a line, as `env` prints them and container engines take them. An unknown
     /// name is a fault unless a shell or a cluster sets it.
-    pub(super) fn from_file(path: &Path, faults: &mut Faults) -> Result<Self> {
+    pub(super) fn from_file(
+        test: &'static Test<Of>,
+        path: &Path,
+        faults: &mut Faults,
+    ) -> Result<Self> {
         let source = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("read the variables in {source}"))?;
-        Ok(Self::from_lines(source, &text, faults))
+        Ok(Self::from_lines(test, source, &text, faults))
     }
 
-    pub(super) fn from_lines(source: String, text: &str, faults: &mut Faults) -> Self {
+    pub(super) fn from_lines(
+        test: &'static Test<Of>,
+        source: String,
+        text: &str,
+        faults: &mut Faults,
+    ) -> Self {
         let values = BTreeMap::new();
-        let mut pod = Self { source, values };
+        let mut pod = Self {
+            test,
+            source,
+            values,
+        };
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -83,7 +95,7 @@ impl Pod {
                 continue;
             };
             let (name, value) = (name.trim_end(), bare(value.trim()));
-            if let Some(known) = variable(name) {
+            if let Some(known) = test.variable(name) {
                 let text = value.to_owned();
                 let line = Some(number);
                 let before = pod.values.insert(known.name, Value { text, line });
@@ -92,7 +104,7 @@ impl Pod {
                     faults.add(&place, &why);
                 }
             } else if !is_foreign(name, value) {
-                faults.add(&place, &unknown(name));
+                faults.add(&place, &unknown(test, name));
             }
         }
         pod.check(faults);
@@ -102,10 +114,12 @@ impl Pod {
     /// Reads the environment of this process, in which other names than those of the test are usual, and a
     /// variable that is no text is none of the test's.
     pub(super) fn from_process(
+        test: &'static Test<Of>,
         variables: impl Iterator<Item = (OsString, OsString)>,
         faults: &mut Faults,
     ) -> Self {
         let mut pod = Self {
+            test,
             source: PROCESS.to_owned(),
             values: BTreeMap::new(),
         };
@@ -113,10 +127,10 @@ impl Pod {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         for (name, text) in texts {
-            if let Some(known) = variable(&name) {
+            if let Some(known) = test.variable(&name) {
                 pod.values.insert(known.name, Value { text, line: None });
-            } else if has_prefix(&name) && !is_foreign(&name, &text) {
-                faults.add(PROCESS, &unknown(&name));
+            } else if test.has_prefix(&name) && !is_foreign(&name, &text) {
+                faults.add(PROCESS, &unknown(test, &name));
             }
         }
         pod.check(faults);
@@ -140,14 +154,15 @@ impl Pod {
         &self.source
     }
 
-    /// The programs whose variables it has.
-    pub(super) fn has_role(&self, role: Role) -> bool {
-        self.first_of(role).is_some()
+    /// Returns true if it has a variable that only this one reads.
+    pub(super) fn has_role(&self, of: Of) -> bool {
+        self.first_of(of).is_some()
     }
 
-    /// The first variable that only one program reads.
-    pub(super) fn first_of(&self, role: Role) -> Option<&'static str> {
-        let mut own = self.known().filter(|it| it.role == Some(role));
+    /// The first variable that only one program, or one generation, reads.
+    pub(super) fn first_of(&self, of: Of) -> Option<&'static str> {
+        let of = Some(of);
+        let mut own = self.known().filter(|it| it.of == of);
         own.next().map(|variable| variable.name)
     }
 
@@ -160,10 +175,9 @@ impl Pod {
     }
 
     /// The variables that it has a value for, in the order of the table.
-    fn known(&self) -> impl Iterator<Item = &'static Variable> {
-        VARIABLES
-            .iter()
-            .filter(|variable| self.text(variable.name).is_some())
+    fn known(&self) -> impl Iterator<Item = &'static Variable<Of>> {
+        let all = self.test.variables.iter();
+        all.filter(|variable| self.text(variable.name).is_some())
     }
 
     /// The text of a variable; one that is empty counts as absent.
@@ -190,7 +204,7 @@ impl Pod {
     /// The word of the variable's form that it has.
     pub(super) fn word(&self, name: &str) -> Option<&'static str> {
         let text = self.text(name)?;
-        let Form::Word(words) = variable(name)?.form else {
+        let Form::Word(words) = self.test.variable(name)?.form else {
             return None;
         };
         let mut all = words.iter().copied();
@@ -211,6 +225,46 @@ impl Pod {
     }
 }
 
+/// A scenario, and what its references stand for.
+pub(super) struct Imported {
+    pub(super) text: String,
+    /// The variables that it refers to.
+    pub(super) variables: BTreeMap<&'static str, String>,
+}
+
+/// Files and variables of a scenario that is checked before it is on the machine that runs it.
+impl Reader for Imported {
+    fn file(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Ok(b"-----BEGIN CERTIFICATE-----".to_vec())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+}
+
+/// Names by their reasons.
+pub(super) fn by_reason(
+    all: impl Iterator<Item = (&'static str, &'static str)>,
+) -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, why) in all {
+        let names = by_reason.entry(why).or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    by_reason
+}
+
+/// A host with the brackets that an address needs around one of IPv6.
+pub(super) fn bracketed(host: &str) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    }
+}
+
 /// A value without the quotes that some tools put around it.
 fn bare(value: &str) -> &str {
     let quotes = ['"', '\''].into_iter();
@@ -225,24 +279,25 @@ fn masked(value: &str) -> String {
 }
 
 /// The fault of a name that no program of the test reads.
-fn unknown(name: &str) -> String {
-    let known = || VARIABLES.iter().map(|variable| variable.name);
-    let relatives = relatives(name);
-    let help = match nearest(name, known()) {
+fn unknown<Of>(test: &Test<Of>, name: &str) -> String {
+    let known = test.variables.iter().map(|variable| variable.name);
+    let relatives = test.relatives(name);
+    let help = match nearest(name, known) {
         Some(meant) => format!("did you mean {meant}?"),
-        None if relatives.is_empty() => "remove it if it is not of hono-simulator".to_owned(),
+        None if relatives.is_empty() => format!("remove it if it is not of {}", test.name),
         None => format!("known are {}", relatives.join(", ")),
     };
-    format!("{name} is no variable of hono-simulator; {help}")
+    format!("{name} is no variable of {}; {help}", test.name)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::hono::{Role, TEST};
     use super::*;
 
-    fn pod(text: &str) -> Result<Pod, String> {
+    fn pod(text: &str) -> Result<Pod<Role>, String> {
         let mut faults = Faults::default();
-        let pod = Pod::from_lines("pod.env".to_owned(), text, &mut faults);
+        let pod = Pod::from_lines(&TEST, "pod.env".to_owned(), text, &mut faults);
         let pod = faults.check().map(|()| pod);
         pod.map_err(|error| error.to_string())
     }
@@ -315,7 +370,7 @@ mod tests {
         let of = |name: &str| {
             let variables = [(name.into(), "1".into())];
             let mut faults = Faults::default();
-            Pod::from_process(variables.into_iter(), &mut faults);
+            Pod::from_process(&TEST, variables.into_iter(), &mut faults);
             faults.check().map_err(|error| error.to_string())
         };
         assert!(of("EDITOR").is_ok() && of("HTTP_PROXY").is_ok());
@@ -333,7 +388,7 @@ mod tests {
             (none(), "1".into()),
             ("HONO_TENANT".into(), "t1".into()),
         ];
-        let pod = Pod::from_process(variables.into_iter(), &mut Faults::default());
+        let pod = Pod::from_process(&TEST, variables.into_iter(), &mut Faults::default());
         assert_eq!(pod.text("HONO_TENANT"), Some("t1"));
     }
 
