@@ -55,7 +55,12 @@ fn each_is_a_plan_under_its_own_name() {
 /// As their comments say: with the address of a real one in place of the gateway.
 #[test]
 fn the_published_tests_of_thingsboard_are_plans_for_a_real_one() {
-    for name in ["thingsboard-2019", "thingsboard-2026"] {
+    for name in [
+        "thingsboard-2019",
+        "thingsboard-2019-soak",
+        "thingsboard-2026",
+        "thingsboard-2026-soak",
+    ] {
         let text = std::fs::read_to_string(folder().join(format!("{name}.yaml"))).unwrap();
         let gateway = "platform: { kind: gateway, dialect: thingsboard }";
         let platform = r#"{ kind: thingsboard, devices: [ "mqtt://thingsboard:1883" ] }"#;
