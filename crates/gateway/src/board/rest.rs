@@ -3,6 +3,8 @@
 mod calling;
 mod limit;
 mod reading;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use axum::{Extension, Json, Router};
 use muster_platform::board_rest::{self as calls, AUTHORIZATION, Call, ErrorCode, PageQuery, Verb};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
 
 pub(super) use self::limit::RestLimit;
 use super::devices::{self, Admission};
@@ -74,9 +77,11 @@ where
     let handler = move |State(board): State<Arc<Board>>,
                         Path(path): Path<Vec<String>>,
                         query: Result<Query<Q>, QueryRejection>,
-                        body: Bytes| async move {
-        let answer = asked(path, query, &body).and_then(|asked| act(&board, asked));
-        respond(answer)
+                        body: Bytes| {
+        apart(move || {
+            let asked = asked(path, query, &body)?;
+            Ok(respond(act(&board, asked)?))
+        })
     };
     match call.verb() {
         Verb::Get => get(handler),
@@ -99,12 +104,18 @@ fn asked<const N: usize, Q, B: DeserializeOwned>(
     Ok(Asked { path, query, body })
 }
 
+/// Runs what uses the store on another thread: a long call, or one that waits for its turn to write, does not
+/// delay the other calls.
+async fn apart<T: Send + 'static>(act: impl FnOnce() -> Answer<T> + Send + 'static) -> Answer<T> {
+    let failed = |_| Refusal::new(500, ErrorCode::GENERAL, "the call failed");
+    spawn_blocking(act).await.map_err(failed)?
+}
+
 /// An answer without content is an empty body.
-fn respond<A: Serialize>(answer: Answer<A>) -> Response {
-    match answer {
-        Ok(_) if size_of::<A>() == 0 => StatusCode::OK.into_response(),
-        Ok(answer) => Json(answer).into_response(),
-        Err(refusal) => refusal.into_response(),
+fn respond<A: Serialize>(answer: A) -> Response {
+    match size_of::<A>() {
+        0 => StatusCode::OK.into_response(),
+        _ => Json(answer).into_response(),
     }
 }
 
@@ -167,8 +178,12 @@ fn sessions() -> Routes {
 async fn logout(
     State(board): State<Arc<Board>>,
     Extension(session): Extension<Session>,
-) -> Response {
-    respond(Logins::logout(&board.store, &session, board.now_ms()))
+) -> Answer<Response> {
+    apart(move || {
+        Logins::logout(&board.store, &session, board.now_ms())?;
+        Ok(StatusCode::OK.into_response())
+    })
+    .await
 }
 
 /// Query of `/api/tenant/devices`: a name, or a page.
@@ -184,31 +199,30 @@ struct DevicesQuery {
 async fn devices_of_tenant(
     State(board): State<Arc<Board>>,
     query: Result<Query<DevicesQuery>, QueryRejection>,
-) -> Response {
-    let query = match query {
-        Ok(Query(query)) => query,
-        Err(error) => return Refusal::bad_request(&error.body_text()).into_response(),
-    };
-    let tables = match board.store.read() {
-        Ok(tables) => tables,
-        Err(refusal) => return refusal.into_response(),
-    };
+) -> Answer<Response> {
+    let Query(query) = query.map_err(|error| Refusal::bad_request(&error.body_text()))?;
+    apart(move || find_devices(&board, query)).await
+}
+
+fn find_devices(board: &Board, query: DevicesQuery) -> Answer<Response> {
+    let tables = board.store.read()?;
     if let Some(name) = query.device_name {
-        return respond(devices::named(&tables, &name));
+        return Ok(respond(devices::named(&tables, &name)?));
     }
     let (Some(page_size), Some(page)) = (query.page_size, query.page) else {
         let what = "Required request parameter 'pageSize' or 'page' is not present";
-        return Refusal::bad_request(what).into_response();
+        return Err(Refusal::bad_request(what));
     };
     let text_search = query.text_search;
-    respond(devices::page(
+    let page = devices::page(
         &tables,
         &PageQuery {
             page_size,
             page,
             text_search,
         },
-    ))
+    );
+    Ok(respond(page?))
 }
 
 fn device_routes() -> Routes {

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::refusal::{Answer, Refusal};
 use super::super::{Board, devices, records};
-use super::Routes;
+use super::{Routes, apart};
 use crate::mail::Mail;
 use crate::message::Message;
 use crate::shared::Shared;
@@ -97,20 +97,15 @@ async fn command(
     Extension(shared): Extension<Arc<Shared>>,
     Path(device): Path<String>,
     body: Bytes,
-) -> Response {
-    let command = match read(&board, &shared, &device, &body) {
-        Ok(command) => command,
-        Err(refusal) => return refusal.into_response(),
-    };
+) -> Answer<Response> {
+    let command = read(&board, &shared, &device, &body)?;
     if !command.is_persistent {
-        return run(way, &board, &shared, command).await;
+        return Ok(run(way, &board, &shared, command).await);
     }
-    let id = board.store.write(records::next_serial);
+    let numbering = Arc::clone(&board);
+    let id = apart(move || numbering.store.write(records::next_serial)).await?;
     tokio::spawn(async move { run(way, &board, &shared, command).await });
-    match id {
-        Ok(id) => Json(json!({ "rpcId": id.uuid() })).into_response(),
-        Err(refusal) => refusal.into_response(),
-    }
+    Ok(Json(json!({ "rpcId": id.uuid() })).into_response())
 }
 
 fn read(board: &Board, shared: &Shared, device: &str, body: &[u8]) -> Answer<Command> {

@@ -16,7 +16,7 @@ use super::super::refusal::{Answer, Refusal};
 use super::super::serial::Serial;
 use super::super::store::Tables;
 use super::super::{Board, records, series};
-use super::{Routes, respond, serve};
+use super::{Routes, apart, respond, serve};
 
 /// Attributes of all scopes that others may see; the path of the scopes and a place for one of them.
 const ALL_ATTRIBUTES: &str = "/api/plugins/telemetry/{type}/{entity}/values/attributes";
@@ -73,17 +73,17 @@ async fn all_attributes(
     State(board): State<Arc<Board>>,
     Path(path): Path<[String; 2]>,
     Query(keys): Query<Keys>,
-) -> Response {
-    respond(read_attributes(&board, &path, &Scope::ALL, &keys))
+) -> Answer<Response> {
+    apart(move || read_attributes(&board, &path, &Scope::ALL, &keys).map(respond)).await
 }
 
 async fn attributes_in_scope(
     State(board): State<Arc<Board>>,
     Path([kind, id, scope]): Path<[String; 3]>,
     Query(keys): Query<Keys>,
-) -> Response {
-    let scope = Scope::named(&scope);
-    respond(scope.and_then(|scope| read_attributes(&board, &[kind, id], &[scope], &keys)))
+) -> Answer<Response> {
+    let scope = Scope::named(&scope)?;
+    apart(move || read_attributes(&board, &[kind, id], &[scope], &keys).map(respond)).await
 }
 
 fn read_attributes(
@@ -110,16 +110,17 @@ async fn set_attributes(
     State(board): State<Arc<Board>>,
     Path([kind, id, scope]): Path<[String; 3]>,
     body: Bytes,
-) -> Response {
-    let set = || {
-        let scope = Scope::named(&scope)?;
-        let values: Map<String, Value> = serde_json::from_slice(&body)
-            .map_err(|error| Refusal::bad_request(&format!("Bad request: {error}")))?;
+) -> Answer<Response> {
+    let scope = Scope::named(&scope)?;
+    let values: Map<String, Value> = serde_json::from_slice(&body)
+        .map_err(|error| Refusal::bad_request(&format!("Bad request: {error}")))?;
+    apart(move || {
         let now_ms = board.now_ms();
-        board.store.write(|tables| {
+        let set = board.store.write(|tables| {
             let entity = entity(tables, &[kind, id])?;
             attributes::set(tables, (entity, scope), &values, now_ms)
-        })
-    };
-    respond(set())
+        });
+        set.map(respond)
+    })
+    .await
 }
