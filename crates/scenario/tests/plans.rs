@@ -620,6 +620,7 @@ fn streams_of_thingsboard_are_the_same_over_mqtt_http_and_coap() {
     assert_eq!(over_mqtt[0][1], "thingsboard/${id}/telemetry");
     assert_eq!(by("http"), over_mqtt);
     assert_eq!(by("coap"), over_mqtt);
+    assert_eq!(by("coaps"), over_mqtt);
 }
 
 #[test]

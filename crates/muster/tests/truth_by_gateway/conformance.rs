@@ -119,7 +119,7 @@ fn is_the_gateways_account(dialect: Dialect, scheme: &str, topic: &str) {
             .replace("DEVICES", &devices.to_string())
             .replace("EACH", &each.to_string())
             .replace("SCHEME", scheme)
-            .replace("LINK", &link(scheme, topic))
+            .replace("LINK", &link(dialect, scheme, topic))
             .replace(" TOPIC", &at(topic))
             .replace("DIALECT", dialect.name)
             .replace("BEHAVIOUR", behaviour)
@@ -160,7 +160,6 @@ fn rules(broken: Broken, scheme: &str, truth: &Truth) -> &'static [&'static str]
 
 /// Schemes over which a dialect's devices send to a topic: those of requests, plain and secured, if it has such, and
 /// MQTT where it has topics of requests or nothing else. Topics of requests go over plain HTTP and MQTT alone.
-/// ThingsBoard's devices speak CoAP without DTLS here.
 fn schemes(dialect: Dialect, topic: &str) -> Vec<&'static str> {
     let of = |protocol: Protocol| {
         let all = Scheme::ALL.into_iter();
@@ -170,8 +169,7 @@ fn schemes(dialect: Dialect, topic: &str) -> Vec<&'static str> {
     let spoken = spoken.filter(|it| it.asks && dialect.speaks(*it));
     let mut schemes: Vec<&str> = spoken.flat_map(of).map(Scheme::name).collect();
     schemes.retain(|scheme| match *scheme {
-        "https" | "coap" => topic.is_empty(),
-        "coaps" => dialect != Dialect::Thingsboard,
+        "https" | "coap" | "coaps" => topic.is_empty(),
         _ => true,
     });
     if schemes.is_empty() || !dialect.publishing().requests.is_empty() {
@@ -198,9 +196,11 @@ fn all_topics() -> impl Iterator<Item = (Dialect, &'static str)> {
 const COAP: &str = "obey-retry-after: false\n    client: { coap: { ack-timeout: 5s, nstart: 12 } }";
 
 /// Options of a link: those of requests, the key of a secured one, the login to ask for devices.
-fn link(scheme: &str, topic: &str) -> String {
+fn link(dialect: Dialect, scheme: &str, topic: &str) -> String {
     match scheme {
         "coap" => COAP.to_owned(),
+        // The token in the path is all that its devices show.
+        "coaps" if dialect == Dialect::Thingsboard => COAP.to_owned(),
         "http" | "https" => "obey-retry-after: false".to_owned(),
         "coaps" => format!(
             "{COAP}\n    credential: {{ kind: psk, user: \"${{id}}@${{tenant}}\", secret: \"key-${{id}}\" }}"

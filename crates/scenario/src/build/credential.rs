@@ -42,10 +42,6 @@ fn token_in_path(
     variables: &Variables<'_>,
 ) -> Option<Credential> {
     let (dialect, protocol) = (context.dialect, context.scheme.protocol().name);
-    if context.scheme.is_dtls() {
-        let what = format!("devices of {dialect} speak CoAP without DTLS here");
-        return view.refuse_at("kind", what, "connect with `coap`");
-    }
     if view.text_of("kind") != "token" {
         let what = format!(
             "over {protocol} {dialect} knows a device by the token in the path of its requests"
