@@ -13,6 +13,7 @@ mod customers;
 mod devices;
 mod flow;
 mod login;
+mod owners;
 mod points;
 mod profiles;
 mod questions;
@@ -32,13 +33,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use muster_model::Micros;
 use muster_net::Clock;
-use muster_platform::board_rest::{Device, EntityId, EntityType};
+use muster_platform::board_rest::{EntityId, EntityType};
 
 use self::calls::Calls;
 use self::login::Logins;
 pub use self::login::TENANT_USER;
+use self::owners::TokenOwner;
 use self::queue::{Queue, Queued, Subject};
-use self::refusal::Answer;
 use self::rest::RestLimit;
 use self::serial::Serial;
 use self::store::Store;
@@ -69,15 +70,6 @@ pub(crate) struct Board {
     calls: Calls,
     /// Changes of rule chains so far.
     chain_changes: AtomicU64,
-}
-
-/// The device that a token belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TokenOwner {
-    /// Its name.
-    pub(crate) name: String,
-    /// True if it may speak for other devices.
-    pub(crate) is_gateway: bool,
 }
 
 impl Board {
@@ -129,15 +121,7 @@ impl Board {
 
     /// Returns the device of an access token; none if no device has it.
     pub(crate) fn owner_of(&self, token: &str) -> Option<TokenOwner> {
-        let found: Answer<Option<Device>> = self.store.read().and_then(|tables| {
-            let owner = records::owner_of_token(&tables, token)?;
-            owner.map_or(Ok(None), |id| records::find(&tables, id))
-        });
-        let device = found.ok()??;
-        Some(TokenOwner {
-            is_gateway: device.additional_info.is_some_and(|info| info.gateway),
-            name: device.name,
-        })
+        self.store.owner_of(token)
     }
 
     /// True if a device whose token is not in the store is refused.

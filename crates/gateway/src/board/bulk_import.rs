@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use muster_platform::board_rest::{BulkColumnType, BulkImport, BulkImported, Device, DeviceInfo};
-use redb::WriteTransaction;
 
 use super::devices::{self, Admission};
 use super::records;
 use super::refusal::{Answer, Refusal};
+use super::store::Change;
 
 /// Creates a device for each line. A line that fails is counted, and leaves nothing behind.
 pub(super) fn import(
-    tables: &WriteTransaction,
+    tables: &Change,
     import: &BulkImport,
     admission: &Admission<'_>,
 ) -> Answer<BulkImported> {
@@ -71,7 +71,7 @@ impl<'a> Line<'a> {
 
 /// True if the device is new. One that is there counts as changed, also if it is left as it is.
 fn save(
-    tables: &WriteTransaction,
+    tables: &Change,
     line: &Line<'_>,
     updates: bool,
     admission: &Admission<'_>,

@@ -9,7 +9,7 @@ use redb::WriteTransaction;
 
 use super::refusal::{Answer, Refusal};
 use super::serial::{NOBODY, Serial};
-use super::store::{TOKENS, Tables};
+use super::store::{Change, TOKENS, Tables};
 use super::{attributes, profiles, records, series};
 
 /// Chooses tokens that the server makes.
@@ -29,11 +29,7 @@ pub(super) struct Admission<'a> {
 
 /// Creates a device, or changes the one whose id it has. All checks come before the first change, so that a
 /// refused line of a list leaves nothing behind.
-pub(super) fn save(
-    tables: &WriteTransaction,
-    device: Device,
-    admission: &Admission<'_>,
-) -> Answer<Device> {
+pub(super) fn save(tables: &Change, device: Device, admission: &Admission<'_>) -> Answer<Device> {
     if device.name.trim().is_empty() {
         return Err(Refusal::bad_request("Device name should be specified!"));
     }
@@ -50,11 +46,7 @@ pub(super) fn save(
     }
 }
 
-fn create(
-    tables: &WriteTransaction,
-    mut device: Device,
-    admission: &Admission<'_>,
-) -> Answer<Device> {
+fn create(tables: &Change, mut device: Device, admission: &Admission<'_>) -> Answer<Device> {
     if let Some(limit) = admission.limit
         && records::count::<Device>(tables)? >= u64::from(limit)
     {
@@ -87,10 +79,11 @@ fn create(
     tables
         .open_table(TOKENS)?
         .insert(token.as_str(), id.get())?;
+    tables.note_device(id);
     Ok(device)
 }
 
-fn change(tables: &WriteTransaction, id: Serial, device: Device) -> Answer<Device> {
+fn change(tables: &Change, id: Serial, device: Device) -> Answer<Device> {
     let before = records::get::<Device>(tables, id)?;
     let profile = profile_of(tables, &device)?;
     let changed = Device {
@@ -103,6 +96,7 @@ fn change(tables: &WriteTransaction, id: Serial, device: Device) -> Answer<Devic
         ..device
     };
     records::put(tables, id, &changed)?;
+    tables.note_device(id);
     Ok(changed)
 }
 
@@ -147,13 +141,14 @@ pub(super) fn page(tables: &impl Tables, query: &PageQuery) -> Answer<Page<Devic
 }
 
 /// Forgets a device and all that it has stored.
-pub(super) fn delete(tables: &WriteTransaction, id: &str) -> Answer<()> {
+pub(super) fn delete(tables: &Change, id: &str) -> Answer<()> {
     let id = Serial::parse(id)?;
     records::remove::<Device>(tables, id)?;
     let credentials = records::remove::<DeviceCredentials>(tables, id)?;
     if let Some(token) = credentials.credentials_id {
         tables.open_table(TOKENS)?.remove(token.as_str())?;
     }
+    tables.note_device(id);
     attributes::delete_all(tables, id)?;
     series::delete_all(tables, id)
 }
@@ -165,7 +160,7 @@ pub(super) fn credentials(tables: &impl Tables, id: &str) -> Answer<DeviceCreden
 
 /// Replaces the credentials of a device.
 pub(super) fn set_credentials(
-    tables: &WriteTransaction,
+    tables: &Change,
     credentials: DeviceCredentials,
 ) -> Answer<DeviceCredentials> {
     let id = Serial::parse(&credentials.device_id.id)?;
@@ -187,6 +182,7 @@ pub(super) fn set_credentials(
         ..credentials
     };
     records::put(tables, id, &changed)?;
+    tables.note_device(id);
     Ok(changed)
 }
 

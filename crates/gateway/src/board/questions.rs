@@ -2,13 +2,13 @@
 
 use muster_platform::Question;
 use muster_platform::board_rest::{Device, DeviceCredentials};
-use redb::WriteTransaction;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::attributes::{self, Scope};
 use super::refusal::Answer;
 use super::serial::Serial;
+use super::store::Change;
 use super::{Board, chains, devices, flow, profiles, records};
 
 /// A device's request to be made.
@@ -81,7 +81,7 @@ impl Board {
 
     /// Returns the token of the device that is made; none if no profile has its key and secret. If tokens need
     /// not be known, neither need keys.
-    fn make(&self, tables: &WriteTransaction, request: ProvisionRequest) -> Answer<Option<String>> {
+    fn make(&self, tables: &Change, request: ProvisionRequest) -> Answer<Option<String>> {
         let ProvisionRequest {
             device_name,
             provision_device_key: key,

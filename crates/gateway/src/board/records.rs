@@ -215,6 +215,18 @@ pub(super) fn owner_of_token(tables: &impl Tables, token: &str) -> Answer<Option
     Ok(found.map(|found| Serial::new(found.value())))
 }
 
+/// Returns the numbers of all records of a kind.
+pub(super) fn ids<T: Record>(tables: &impl Tables) -> Answer<Vec<Serial>> {
+    let records = tables.table(RECORDS)?;
+    let found = records.range((T::KIND, 0)..=(T::KIND, u64::MAX))?;
+    let read = found.map(|found| {
+        let (key, _) = found?;
+        let (_, number) = key.value();
+        Ok(Serial::new(number))
+    });
+    read.collect()
+}
+
 /// Reads all records of a kind.
 pub(super) fn all<T: Record>(tables: &impl Tables) -> Answer<Vec<(Serial, T)>> {
     let records = tables.table(RECORDS)?;

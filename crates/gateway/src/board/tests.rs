@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 use super::attributes::Scope;
 use super::devices::Admission;
 use super::queue::{Content, Subject};
+use super::refusal::Answer;
+use super::store::Change;
 use super::*;
 use crate::config::GatewayConfig;
 
@@ -164,7 +166,7 @@ fn chain_ids(board: &Board) -> Vec<String> {
 /// No entity has it.
 const NOBODYS: &str = serial::NOBODY;
 
-fn write(board: &Board, change: impl FnOnce(&redb::WriteTransaction) -> Answer<()>) -> u16 {
+fn write(board: &Board, change: impl FnOnce(&Change) -> Answer<()>) -> u16 {
     status(board.store.write(change))
 }
 

@@ -15,7 +15,7 @@ use super::points::{self, Data};
 use super::queue::{Batch, Content, Queued, Subject};
 use super::refusal::Answer;
 use super::serial::Serial;
-use super::store::SERIES;
+use super::store::{Change, SERIES};
 use super::{Board, attributes, chains, records, series};
 use crate::lock::locked;
 use crate::shared::Shared;
@@ -204,7 +204,7 @@ impl Work {
         }
     }
 
-    fn store_messages(&self, tables: &WriteTransaction, messages: &[Queued]) -> Answer<Stored> {
+    fn store_messages(&self, tables: &Change, messages: &[Queued]) -> Answer<Stored> {
         let mut result = Stored {
             counted: vec![0; self.counters.len()],
             ..Stored::default()
@@ -241,12 +241,7 @@ impl Work {
     }
 
     /// The device of a message. A gateway's word makes one that is not there, if the tenant may have another.
-    fn device(
-        &self,
-        tables: &WriteTransaction,
-        subject: Subject<'_>,
-        data: &Data,
-    ) -> Answer<Option<Serial>> {
+    fn device(&self, tables: &Change, subject: Subject<'_>, data: &Data) -> Answer<Option<Serial>> {
         let known = records::named::<Device>(tables, subject.device)?;
         if known.is_some() || !data.is_by_gateway {
             return Ok(known);

@@ -103,7 +103,7 @@ async fn command(
         return Ok(run(way, &board, &shared, command).await);
     }
     let numbering = Arc::clone(&board);
-    let id = apart(move || numbering.store.write(records::next_serial)).await?;
+    let id = apart(move || numbering.store.write(|tables| records::next_serial(tables))).await?;
     tokio::spawn(async move { run(way, &board, &shared, command).await });
     Ok(Json(json!({ "rpcId": id.uuid() })).into_response())
 }
