@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_platform::{
-    Field, HandedCommand, Handing, Identity, Incoming, Peer, Protocol, Question, Refusal, Requests,
-    Status, Upload, Wanted,
+    Field, HandedCommand, Handing, Identity, Incoming, LateRefusal, Peer, Protocol, Question,
+    Refusal, Requests, Status, Upload, Wanted,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 
@@ -19,7 +19,7 @@ use crate::message::Parcel;
 use crate::queries::{Due, Queries};
 use crate::shared::Shared;
 use crate::thread::Ctx;
-use crate::uplink::{Answer, Asker, Origin, Request, Sender};
+use crate::uplink::{Alarm, Answer, Asker, Origin, Request, Sender};
 use crate::waiter::QueryRef;
 
 /// No command came while the device waited, which is what it asked for.
@@ -73,15 +73,17 @@ pub(crate) struct Asking<R> {
     pub(crate) query: Option<QueryRef>,
     /// The answer to its question, and the media type of that; none if it has no question.
     body: Option<(&'static str, Arc<[u8]>)>,
+    /// Its answer beyond a limit of its device; none if it is refused at once.
+    beyond_limit: Option<LateRefusal>,
 }
 
 impl<R> Asking<R> {
     const fn new(request: R) -> Self {
-        let (query, body) = (None, None);
         Self {
             request,
-            query,
-            body,
+            query: None,
+            body: None,
+            beyond_limit: None,
         }
     }
 }
@@ -230,6 +232,8 @@ fn upload<E: RequestEnd>(
     if let Some(question) = &upload.question {
         let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
         asking.body = answer_to(ctx.shared, requests, (upload.device, question));
+        let is_for_values = matches!(question, Question::Values { .. });
+        asking.beyond_limit = requests.values_beyond_limit.filter(|_| is_for_values);
         if asking.body.is_none() {
             upload = (requests.unanswered)(upload);
         }
@@ -313,6 +317,7 @@ pub(crate) fn answer<E: RequestEnd>(
         request,
         query,
         body,
+        beyond_limit,
     } = to;
     if let (Some(query), Response::Accept | Response::Garbled | Response::Misnamed) =
         (query, answer.response)
@@ -336,6 +341,20 @@ pub(crate) fn answer<E: RequestEnd>(
                 };
                 let late = answer.late(asker::<E>(asking));
                 ctx.set_alarm(ctx.now() + by, late);
+            }
+        }
+        Response::Reject(code)
+            if (ctx.shared.config.dialect.server.ends_link)(code) && beyond_limit.is_some() =>
+        {
+            let request = end.postpone(ctx, request);
+            for (late, request) in beyond_limit.into_iter().zip(request) {
+                let answer = Answer {
+                    response: Response::Reject(late.status.0),
+                    ..answer
+                };
+                let asker = asker::<E>(Asking::new(request));
+                let at = ctx.now() + Micros::from_secs(u64::from(late.after_s));
+                ctx.set_alarm(at, Alarm::Answer { asker, answer });
             }
         }
         Response::Reject(code) => {

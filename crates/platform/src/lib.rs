@@ -92,8 +92,8 @@ pub use publishing::{
 };
 pub use reader::{Copy, Reader, ReaderStream};
 pub use request::{
-    Answered, Answering, Asking, Field, Fields, Method, ReplyPath, Request, RequestLimits,
-    SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
+    Answered, Answering, Asking, Field, Fields, LateRefusal, Method, ReplyPath, Request,
+    RequestLimits, SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
 };
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{

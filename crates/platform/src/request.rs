@@ -190,6 +190,15 @@ impl ReplyPath {
     }
 }
 
+/// A refusal that comes only after a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateRefusal {
+    /// Seconds from the request.
+    pub after_s: u8,
+    /// Its code.
+    pub status: Status,
+}
+
 /// The code of an answer, as of HTTP. A protocol with other codes has one that stands for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Status(pub u16);

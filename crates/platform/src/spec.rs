@@ -16,8 +16,8 @@ use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, 
 use crate::kafka::Kafka;
 use crate::protocol::Protocol;
 use crate::request::{
-    Answered, Answering, Asking, Fields, Method, ReplyPath, Request, RequestLimits, Segments,
-    Status,
+    Answered, Answering, Asking, Fields, LateRefusal, Method, ReplyPath, Request, RequestLimits,
+    Segments, Status,
 };
 use crate::server::{DevicePublish, Reply};
 
@@ -217,6 +217,8 @@ pub struct Requests {
     pub poll: Option<&'static str>,
     /// Turns a question that nobody answers into a wait.
     pub unanswered: for<'a> fn(Upload<'a>) -> Upload<'a>,
+    /// The answer to a question for values beyond a limit of its device; none if it is refused as messages are.
+    pub values_beyond_limit: Option<LateRefusal>,
     /// Finds the number of the command in the path of its reply; none where paths have no such number.
     pub reply_number: fn(&Incoming<'_>) -> Option<u32>,
 }
@@ -446,6 +448,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     command_body: |_, _, _| false,
     answer: |_, _| "",
     poll: None,
+    values_beyond_limit: None,
     unanswered: |question| question,
     reply_number: |_| None,
 };

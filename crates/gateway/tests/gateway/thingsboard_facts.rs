@@ -8,8 +8,9 @@ use muster_protocol::mqtt::{Connect, Filter, Qos, Version};
 
 use crate::browser::Browser;
 use crate::device::{Ask, Device};
-use crate::peer::{Peer, Seen};
+use crate::peer::{CLOCK, Peer, Seen};
 use crate::rig::Rig;
+use crate::tenant::PATIENCE;
 
 /// The one token that the gateway knows is `T`.
 fn rig(scheme: &str, behaviour: Behaviour) -> Rig {
@@ -176,6 +177,37 @@ fn a_refusal_is_an_empty_500_that_ends_the_connection() {
     assert_eq!(answer.field("content-type"), None);
     device.until_closed();
     assert_eq!(rig.account().counts.rejected, 1);
+}
+
+/// The row on attributes beyond a device's limit: 503 after 31 s, while messages are refused at once.
+#[test]
+fn a_question_for_attributes_beyond_a_limit_hangs() {
+    let reject = Some(Reject {
+        code: 0x83,
+        amount: Amount::Share(1.0),
+    });
+    let rig = rig(
+        "http",
+        Behaviour {
+            reject,
+            ..Behaviour::default()
+        },
+    );
+    let mut asking = Browser::new(rig.at);
+    asking.ask("GET /api/v1/T/attributes?clientKeys=a", &[], "");
+    let give_up = CLOCK.now() + PATIENCE;
+    while rig.gateway.account().counts.received < 1 {
+        assert!(CLOCK.now() < give_up, "it is not read");
+    }
+    assert_eq!(
+        Browser::new(rig.at).answer(TELEMETRY, &[], "{}").status,
+        500
+    );
+    let counts = rig.account().counts;
+    assert_eq!(
+        (counts.received, counts.rejected, counts.unanswered),
+        (2, 1, 1)
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod device;
 mod server;
 
 use super::{POLL, Topic, provisioning, requests};
-use crate::request::Status;
+use crate::request::{LateRefusal, Status};
 use crate::spec::{PLAIN_REQUESTS, Requests};
 
 use self::device::{answered, ask, reply};
@@ -39,6 +39,10 @@ pub(super) const HTTP: Requests = Requests {
     command_body,
     answer,
     poll: Some(POLL),
+    values_beyond_limit: Some(LateRefusal {
+        after_s: 31,
+        status: UNAVAILABLE,
+    }),
     unanswered,
     reply_number,
     ..PLAIN_REQUESTS
@@ -53,6 +57,7 @@ pub(super) const COAP: Requests = Requests {
     // Commands come to those that observe, which devices of Muster do not.
     has: |topic| Resource::of(topic).is_some(),
     poll: None,
+    values_beyond_limit: None,
     explain: |_, _, _| None,
     closes: |_| false,
     read: read_over_coap,
