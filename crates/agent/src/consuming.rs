@@ -2,7 +2,7 @@
 
 use muster_backend::{
     ConsumerPlan, ConsumersSpec, WebhookEnds, amqp_loop, consumers_loop, kafka_is_built,
-    kafka_loop, webhooks_loop,
+    kafka_loop, rpc_loop, webhooks_loop,
 };
 use muster_judge::ThreadRole;
 use muster_model::Micros;
@@ -15,9 +15,9 @@ use crate::agent::{Agent, AgentError, ThreadChannels};
 use crate::layers::{consumer_layers, webhook_layers};
 use crate::{Assignment, LayersError};
 
-/// Starts of the names of the threads of librdkafka and of the library of AMQP, which do a good part of a
-/// consumer's work.
-const LIBRARY_THREADS: [&str; 2] = ["rdk:", "amqp:"];
+/// Starts of the names of the threads of librdkafka, of the library of AMQP and of REST calls, which do a good part
+/// of a consumer's work.
+const LIBRARY_THREADS: [&str; 3] = ["rdk:", "amqp:", "rpc:"];
 /// Their numbers begin here, above those of the consumers' own threads.
 const LIBRARY_FIRST: u16 = 10_000;
 
@@ -71,12 +71,15 @@ impl Agent {
                 Ok(kafka_loop(&spec, writer, mailbox)?)
             }),
             BackendKind::Amqp => {
-                let consumer = spec.consumers[0];
-                let backend = &spec.plan.backends[consumer.backend.index()];
-                let number = u32::from(consumer.consumer.0);
-                let mut layers = consumer_layers(&spec.plan, backend, [number])?;
+                let mut layers = layers_of_first(&spec)?;
                 self.start_thread(place, channels, move |mailbox| {
                     Ok(amqp_loop(&spec, &mut layers, writer, mailbox)?)
+                })
+            }
+            BackendKind::Rpc => {
+                let mut layers = layers_of_first(&spec)?;
+                self.start_thread(place, channels, move |mailbox| {
+                    Ok(rpc_loop(&spec, &mut layers, writer, mailbox)?)
                 })
             }
             BackendKind::Webhook => {
@@ -133,7 +136,7 @@ pub(crate) fn consumer_threads(assignment: &Assignment) -> usize {
 /// [`AgentError`], which names the file, or what this build lacks.
 pub fn check_consumers(plan: &Plan, backend: &BackendPlan) -> Result<(), AgentError> {
     match backend.kind() {
-        BackendKind::Mqtt | BackendKind::Amqp => {
+        BackendKind::Mqtt | BackendKind::Amqp | BackendKind::Rpc => {
             consumer_layers(plan, backend, [0])?;
         }
         BackendKind::Kafka => kafka_is_built(backend).map_err(|error| {
@@ -145,6 +148,13 @@ pub fn check_consumers(plan: &Plan, backend: &BackendPlan) -> Result<(), AgentEr
         }
     }
     Ok(())
+}
+
+/// Sets up the layers of the only consumer of a thread.
+fn layers_of_first(spec: &ConsumersSpec) -> Result<Clients, LayersError> {
+    let consumer = spec.consumers[0];
+    let backend = &spec.plan.backends[consumer.backend.index()];
+    consumer_layers(&spec.plan, backend, [u32::from(consumer.consumer.0)])
 }
 
 /// Sets up the layers of a thread's consumers, one for each backend of the plan; `others` are those of backends

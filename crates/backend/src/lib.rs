@@ -24,6 +24,7 @@ mod kafka;
 mod kafka;
 mod mqtt;
 mod northbound;
+mod rpc;
 mod webhook;
 
 pub use amqp::{AmqpConsumer, amqp_loop};
@@ -33,4 +34,5 @@ pub use kafka::KAFKA_SETTINGS;
 pub use kafka::{KafkaConsumer, kafka_is_built, kafka_loop, look};
 pub use mqtt::{MqttConsumers, consumers_loop};
 pub use northbound::{ConsumerLoop, Context, Core, Northbound};
+pub use rpc::{RpcConsumer, rpc_loop};
 pub use webhook::{WebhookBounds, WebhookEnds, Webhooks, webhooks_loop};

@@ -26,7 +26,7 @@ mod embedded;
 
 use answering::first_to_answer;
 pub(crate) use answering::{addresses_of, check_sources, device_addresses, literal_addresses};
-use embedded::{listening, met_at, own_tls, pushed_to};
+use embedded::{MANAGEMENT, listening, met_at, own_tls, pushed_to};
 use muster_report::Event;
 use muster_result::NotedTarget;
 
@@ -349,14 +349,14 @@ fn introduce(
     management: Option<ManagementConfig>,
 ) {
     let first = gateways.first().map(|process| process.gateway.addresses());
-    let api = first.and_then(|at| at.get("management"));
+    let api = first.and_then(|at| at.get(MANAGEMENT));
     let stores = matches!(
         plan.platform.kind,
         PlatformKind::Gateway { dialect, .. } if dialect.server.rest == Some(Rest::Stored)
     );
+    let token = management.and_then(|it| it.token);
     if let (Some(provision), Some(api)) = (&mut plan.provision, api) {
-        let token = management.and_then(|it| it.token).map(Secret::new);
-        provision.credential = token.map(|token| match stores {
+        provision.credential = token.clone().map(Secret::new).map(|token| match stores {
             true => ApiCredential::Basic {
                 user: Secret::new(TENANT_USER.to_owned()),
                 password: token,
@@ -371,6 +371,11 @@ fn introduce(
         });
     }
     for backend in plan.backends.iter_mut().filter(|it| !it.kind().listens) {
+        if backend.kind().only_commands {
+            backend.user = Some(Secret::new(TENANT_USER.to_owned()));
+            backend.password = token.clone().map(|it| Secret::new(it.into_bytes()));
+            continue;
+        }
         backend.user = Some(Secret::new(northbound.name.clone()));
         backend.password = Some(Secret::new(northbound.password.clone()));
         if let Northbound::Amqp(amqp) = &mut backend.northbound {
@@ -414,7 +419,7 @@ fn gateway_threads(processes: u32) -> u16 {
 /// The consumers' own user, so that what befalls device links does not befall them.
 fn northbound(plan: &Plan) -> Result<User> {
     let mut backends = plan.backends.iter();
-    let first = backends.find(|backend| !backend.kind().listens);
+    let first = backends.find(|backend| !backend.kind().listens && !backend.kind().only_commands);
     let named = first.and_then(|backend| {
         let (user, password) = (backend.user.as_ref()?, backend.password.as_ref()?);
         Some(User {

@@ -15,6 +15,8 @@ pub enum BackendKind {
     Amqp,
     /// An HTTP endpoint of ours, to which the platform pushes.
     Webhook,
+    /// Commands by calls of the platform's REST API.
+    Rpc,
 }
 
 /// Facts about a kind of backend.
@@ -44,6 +46,8 @@ pub struct BackendSpec {
     pub has_gateway_listener: bool,
     /// True if the outcome of a command is final; false if the platform may still send a notice about it.
     pub outcome_is_final: bool,
+    /// True if it only issues commands, by calls of the platform's REST API.
+    pub only_commands: bool,
 }
 
 static MQTT: BackendSpec = BackendSpec {
@@ -59,6 +63,7 @@ static MQTT: BackendSpec = BackendSpec {
     has_servers: false,
     has_gateway_listener: false,
     outcome_is_final: false,
+    only_commands: false,
 };
 
 static KAFKA: BackendSpec = BackendSpec {
@@ -74,6 +79,7 @@ static KAFKA: BackendSpec = BackendSpec {
     has_servers: true,
     has_gateway_listener: false,
     outcome_is_final: false,
+    only_commands: false,
 };
 
 static AMQP: BackendSpec = BackendSpec {
@@ -89,6 +95,7 @@ static AMQP: BackendSpec = BackendSpec {
     has_servers: false,
     has_gateway_listener: true,
     outcome_is_final: true,
+    only_commands: false,
 };
 
 static WEBHOOK: BackendSpec = BackendSpec {
@@ -104,11 +111,34 @@ static WEBHOOK: BackendSpec = BackendSpec {
     has_servers: false,
     has_gateway_listener: false,
     outcome_is_final: false,
+    only_commands: false,
+};
+
+static RPC: BackendSpec = BackendSpec {
+    name: "RPC",
+    absent: "no REST",
+    listens: false,
+    has_groups: false,
+    competes: false,
+    has_sasl: false,
+    has_own_tls: true,
+    shares_a_thread: false,
+    hono_network: None,
+    has_servers: false,
+    has_gateway_listener: false,
+    outcome_is_final: true,
+    only_commands: true,
 };
 
 impl BackendKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Mqtt, Self::Kafka, Self::Amqp, Self::Webhook];
+    pub const ALL: [Self; 5] = [
+        Self::Mqtt,
+        Self::Kafka,
+        Self::Amqp,
+        Self::Webhook,
+        Self::Rpc,
+    ];
 
     /// The facts about it.
     pub const fn spec(self) -> &'static BackendSpec {
@@ -117,6 +147,7 @@ impl BackendKind {
             Self::Kafka => &KAFKA,
             Self::Amqp => &AMQP,
             Self::Webhook => &WEBHOOK,
+            Self::Rpc => &RPC,
         }
     }
 }

@@ -31,6 +31,7 @@ mod only_connecting;
 mod problem;
 mod provision;
 mod reconnect;
+mod rpc;
 mod saturating;
 mod scale;
 mod scheme;
@@ -58,6 +59,7 @@ pub use provision::{
     WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
+pub use rpc::RpcNorthbound;
 pub use scale::{
     ActuatorPlan, ComponentPlan, InstancePorts, KubernetesPlan, PublishedPolicy, ScalePlan,
     ScalePolicy, SweepPlan, UnitOfLoad, Variable, WorkloadKind,
@@ -165,12 +167,13 @@ impl Plan {
         self.streams().any(|(_, stream)| !stream.is_uplink())
     }
 
-    /// Number of backends that keep an account of arrivals: all of them, or none if messages of
-    /// some stream never surface, as these would look like losses.
+    /// Number of backends that keep an account of arrivals, which are the first ones: all that consume
+    /// messages, or none if messages of some stream never surface, as these would look like losses.
     pub fn accounts(&self) -> usize {
         let dialect = self.platform.dialect();
+        let backends = self.backends.iter();
         match all_surface(dialect, &self.fleets) {
-            true => self.backends.len(),
+            true => backends.filter(|it| !it.kind().only_commands).count(),
             false => 0,
         }
     }

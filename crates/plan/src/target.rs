@@ -7,8 +7,8 @@ use muster_protocol::mqtt::{Qos, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AmqpNorthbound, BackendKind, Endpoint, HookPlan, ScalePlan, Scheme, Secret, TlsPlan,
-    WebhookNorthbound,
+    AmqpNorthbound, BackendKind, Endpoint, HookPlan, RpcNorthbound, ScalePlan, Scheme, Secret,
+    TlsPlan, WebhookNorthbound,
 };
 
 /// The system under test.
@@ -117,6 +117,8 @@ pub enum Northbound {
     Amqp(AmqpNorthbound),
     /// An HTTP endpoint of ours, to which the platform pushes.
     Webhook(WebhookNorthbound),
+    /// Calls of the platform's REST API.
+    Rpc(RpcNorthbound),
 }
 
 /// A subscription to a broker of MQTT.
@@ -191,6 +193,7 @@ impl BackendPlan {
             Northbound::Kafka(_) => BackendKind::Kafka,
             Northbound::Amqp(_) => BackendKind::Amqp,
             Northbound::Webhook(_) => BackendKind::Webhook,
+            Northbound::Rpc(_) => BackendKind::Rpc,
         }
     }
 
@@ -214,6 +217,14 @@ impl BackendPlan {
     pub const fn webhook(&self) -> Option<&WebhookNorthbound> {
         if let Northbound::Webhook(webhook) = &self.northbound {
             return Some(webhook);
+        }
+        None
+    }
+
+    /// Its calls, if it issues commands by a REST API.
+    pub const fn rpc(&self) -> Option<&RpcNorthbound> {
+        if let Northbound::Rpc(rpc) = &self.northbound {
+            return Some(rpc);
         }
         None
     }

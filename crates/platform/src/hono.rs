@@ -96,6 +96,7 @@ pub(crate) static HONO: Spec = Spec {
             returned: kafka::returned,
         }),
         amqp: Some(amqp::AMQP),
+        calls: None,
     },
     server: Server {
         acceptance: 204,

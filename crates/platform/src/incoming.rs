@@ -263,6 +263,17 @@ impl<'a> Incoming<'a> {
     }
 }
 
+/// The end of a question that nobody answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Unanswered {
+    /// Seconds until then.
+    pub after_s: u32,
+    /// The code under which it counts.
+    pub code: u16,
+    /// The answer.
+    pub body: &'static [u8],
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,6 +55,7 @@ mod protocol;
 mod publishing;
 mod reader;
 mod request;
+mod rest_commands;
 mod sap_edge;
 mod scope;
 mod server;
@@ -82,7 +83,9 @@ pub use hono::{
     CONTENT_TYPE, DEFAULT_TENANT, DittoPayload, Endpoint, Identity, PropertyBag, Published, Who,
     is_own_media_type,
 };
-pub use incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Upload, Wanted};
+pub use incoming::{
+    HandedCommand, Incoming, Manner, Peer, Question, Refusal, Unanswered, Upload, Wanted,
+};
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
 pub use pointer::id_at;
@@ -95,10 +98,11 @@ pub use request::{
     Answered, Answering, Asking, Field, Fields, LateRefusal, Method, ReplyPath, Request,
     RequestLimits, SEGMENT_MAX, SEGMENTS_MAX, Segments, Status,
 };
+pub use rest_commands::RestCommands;
 pub use server::{DevicePublish, Objection, OnRefusal, Reply};
 pub use spec::{
     Application, Default, Defaults, Handover, ManagementApi, PathToken, Promises, PublishedFigures,
-    ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, Unanswered, UplinkTopic,
+    ReadAnswer, Requests, Rest, Rewrite, Server, Spec, SurfaceReply, UplinkTopic,
 };
 pub use thingsboard::rest as board_rest;
 pub use thingsboard::{BoardPayload, BoardShare, BoardValues, Data, Devices, Rare};

@@ -12,7 +12,9 @@ use crate::amqp_server::{AmqpServer, PLAIN_AMQP};
 use crate::command::{CommandScratch, Commanded, Handing, OutboundCommand, Replying, Returned};
 use crate::counters::Counters;
 use crate::hono::{Endpoint, Who};
-use crate::incoming::{HandedCommand, Incoming, Manner, Peer, Question, Refusal, Upload, Wanted};
+use crate::incoming::{
+    HandedCommand, Incoming, Manner, Peer, Question, Refusal, Unanswered, Upload, Wanted,
+};
 use crate::kafka::Kafka;
 use crate::protocol::Protocol;
 use crate::request::{
@@ -249,6 +251,8 @@ pub struct Application {
     pub kafka: Option<Kafka>,
     /// The same over AMQP 1.0; none if the platform defines no addresses there.
     pub amqp: Option<Amqp>,
+    /// Commands by calls of the platform's REST API; none if it takes none there.
+    pub calls: Option<crate::RestCommands>,
 }
 
 /// The platform's end.
@@ -315,17 +319,6 @@ pub struct Server {
     pub unanswered: Unanswered,
     /// Seconds after which a link of that name is closed, whatever it does; none if it may stay.
     pub lifetime_s: fn(&str) -> Option<u32>,
-}
-
-/// The end of a question that nobody answers.
-#[derive(Debug, Clone, Copy)]
-pub struct Unanswered {
-    /// Seconds until then.
-    pub after_s: u32,
-    /// The code under which it counts.
-    pub code: u16,
-    /// The answer.
-    pub body: &'static [u8],
 }
 
 /// Finds what surfaces of a device's reply, from the link's name, topic and payload. The topic on which it
@@ -461,6 +454,7 @@ const PLAIN_APPLICATION: Application = Application {
     returned: |_, _| None,
     kafka: None,
     amqp: None,
+    calls: None,
 };
 
 /// A broker's answers to messages and commands, with codes of MQTT 5.

@@ -63,6 +63,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
         replies: Some("thingsboard-rpc/+/response"),
         write_command: rpc::write_command,
         returned: rpc::returned,
+        calls: Some(rpc::CALLS),
         ..PLAIN.application
     },
     server: Server {

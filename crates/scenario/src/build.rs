@@ -25,6 +25,7 @@ mod offline;
 mod provision;
 mod query;
 mod requests;
+mod rpc;
 mod rules;
 mod scale;
 mod secret;
@@ -43,7 +44,9 @@ use std::collections::BTreeMap;
 use muster_load::{Schedule as _, StreamSchedule};
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
-use muster_plan::{FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface};
+use muster_plan::{
+    BackendPlan, FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface,
+};
 use muster_platform::Dialect;
 
 use crate::feasibility::LONGEST_RUN;
@@ -65,7 +68,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     warn_of_short_settle(root, &phases, &fleets);
     warn_of_nothing_measured(root, &fleets);
     let platform_view = root.get("platform")?;
-    let backends = target::backends(&platform_view, platform.as_ref(), &fleets, &phases);
+    let backends = target::backends(root, platform.as_ref(), &fleets, &phases);
     if let Some(platform) = &platform {
         let views = root.list("fleet");
         transport::certificates_are_shown(&views, &fleets, platform)?;
@@ -84,7 +87,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     }
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
-        true => backends.as_deref()?,
+        true => consuming(backends.as_deref()?),
         false => &[],
     };
     let judged = rules::Judged {
@@ -120,6 +123,13 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     target::tls_is_used(&platform_view, &plan);
     rules::warn_of_idle_stops(root, &plan);
     Some(plan)
+}
+
+/// The backends that consume messages, which are the first ones.
+fn consuming(backends: &[BackendPlan]) -> &[BackendPlan] {
+    let others = |it: &BackendPlan| it.kind().only_commands;
+    let end = backends.iter().position(others);
+    &backends[..end.unwrap_or(backends.len())]
 }
 
 /// The name becomes part of a folder's name.

@@ -397,7 +397,7 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
             format!("backend-{number}")
         };
         default_text(backend, "name", name);
-        if let Some(url) = url.as_ref().filter(|_| backend.get("webhook").is_none()) {
+        if let Some(url) = url.as_ref().filter(|_| has_url(backend)) {
             default_text(backend, "url", url.clone());
         }
         if backend_kind(backend) == BackendKind::Mqtt {
@@ -408,10 +408,21 @@ fn fill_platform(platform: &mut Node, dialect: Dialect, traffic: &Traffic) {
     }
 }
 
+/// True if a backend has an address that its consumers connect to.
+fn has_url(backend: &Node) -> bool {
+    !matches!(
+        backend_kind(backend),
+        BackendKind::Webhook | BackendKind::Rpc
+    )
+}
+
 /// The kind of a backend; MQTT where nothing says another.
 pub(crate) fn backend_kind(backend: &Node) -> BackendKind {
     if backend.get("webhook").is_some() {
         return BackendKind::Webhook;
+    }
+    if backend.get("rpc").is_some() {
+        return BackendKind::Rpc;
     }
     let scheme = endpoint::scheme(text(backend, "url"));
     let kind = scheme.and_then(|scheme| scheme.spec().backend);

@@ -11,7 +11,8 @@ use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceT
 use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
 use muster_plan::{
     Ack, AmqpLogin, ApiCredential, ClientId, Credential, PasswordHash, Plan, PlatformKind, Policy,
-    ProvisionMode, Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound, WebhookProof,
+    ProvisionMode, RpcNorthbound, Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound,
+    WebhookProof,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
@@ -801,6 +802,41 @@ fn a_webhook_has_a_proof_and_the_way_of_its_messages() {
     assert_eq!(backend.webhook().unwrap().proof, named);
     let backend = of("", ", user: me, password: p");
     assert_eq!(backend.webhook().unwrap().proof, Some(WebhookProof::Basic));
+}
+
+/// Law: backends that only issue commands come behind those with accounts of arrivals, and stamp no message.
+#[test]
+fn calls_have_the_address_and_login_of_provisioning_and_no_account_of_arrivals() {
+    let of = |backend: &str| {
+        plan(&format!(
+            "name: t\nplatform: {{ kind: thingsboard, devices: [ 'mqtt://b' ], backend: {backend} }}\n\
+             provision: {{ url: 'https://api/tb', user: me, password: '${{env:PASSWORD}}' }}\n\
+             fleet: [ {{ streams: [ {{ rate: 1/s }}, {{ kind: command }} ] }} ]\n"
+        ))
+    };
+    let calls = "rpc: { pending: 7, api: plugins }, commands: { rate: 1/s }";
+    let alone = of(&format!("{{ {calls} }}"));
+    let backend = &alone.backends[0];
+    assert_eq!(backend.endpoint.to_string(), "https://api:443/tb");
+    assert_eq!(backend.user.as_ref().unwrap().expose(), "me");
+    assert_eq!(backend.password.as_ref().unwrap().expose(), b"hunter2");
+    let wanted = RpcNorthbound {
+        pending: 7,
+        timeout: Micros::from_secs(10),
+        is_old: true,
+    };
+    assert_eq!((backend.rpc(), alone.accounts()), (Some(&wanted), 0));
+    assert_eq!(alone.fleets[0].streams[0].carrier, Carrier::None);
+    let both = of(&format!(
+        "[ {{ {calls}, user: you, password: p }}, {{ url: 'mqtt://n' }} ]"
+    ));
+    let kinds = both.backends.iter().map(|it| it.rpc().is_some());
+    assert_eq!(
+        (kinds.collect::<Vec<_>>(), both.accounts()),
+        (vec![false, true], 1)
+    );
+    assert_eq!(both.backends[1].user.as_ref().unwrap().expose(), "you");
+    assert_eq!(both.fleets[0].streams[0].carrier, Carrier::Payload);
 }
 
 #[test]

@@ -27,30 +27,30 @@ use tokio_rustls::rustls;
 pub(super) const LOGIN_KEYS: &str =
     "platform.backend.user, platform.backend.password and platform.backend.sasl";
 /// Keys of TLS.
-pub(super) const TLS_KEYS: &str = "platform.backend.tls";
+pub(crate) const TLS_KEYS: &str = "platform.backend.tls";
 
 /// The cause for which a connection ended or did not come up.
 #[derive(Debug, Clone)]
-pub(super) struct Loss {
-    pub(super) cause: RefusalCause,
+pub(crate) struct Loss {
+    pub(crate) cause: RefusalCause,
     /// True if the peer will refuse the next try alike.
-    pub(super) is_final: bool,
+    pub(crate) is_final: bool,
     /// True if the connection has more to say of it.
     pub(super) is_of_connection: bool,
     /// True if the peer hung up before its first byte, or spoke no TLS.
-    pub(super) is_mute: bool,
+    pub(crate) is_mute: bool,
     /// The address that the peer does not have; none if that is not the cause.
     address: Option<String>,
 }
 
 impl Loss {
     /// A failure without a word of the peer.
-    pub(super) fn silent(what: impl Display) -> Self {
+    pub(crate) fn silent(what: impl Display) -> Self {
         Self::new(RefusalKind::Unreachable, what)
     }
 
     /// A refusal.
-    pub(super) fn refused(what: impl Display, remedy: Remedy) -> Self {
+    pub(crate) fn refused(what: impl Display, remedy: Remedy) -> Self {
         let mut loss = Self::new(RefusalKind::Refused, what);
         loss.cause.remedy = remedy;
         loss
@@ -84,7 +84,7 @@ impl Loss {
     }
 
     /// Bytes of another protocol.
-    pub(super) fn other_protocol(what: impl Display) -> Self {
+    pub(crate) fn other_protocol(what: impl Display) -> Self {
         Self::new(RefusalKind::OtherProtocol, what)
     }
 
@@ -96,7 +96,7 @@ impl Loss {
     }
 
     /// The same loss, which another try meets again.
-    pub(super) fn finally(mut self) -> Self {
+    pub(crate) fn finally(mut self) -> Self {
         self.is_final = true;
         self
     }
@@ -114,7 +114,7 @@ impl Loss {
     }
 
     /// The same loss with a hint at the end of its sentence.
-    pub(super) fn with(mut self, hint: &str) -> Self {
+    pub(crate) fn with(mut self, hint: &str) -> Self {
         self.cause.what.push_str(hint);
         self
     }
@@ -131,7 +131,7 @@ impl Loss {
 }
 
 /// The failure to connect a socket.
-pub(super) fn of_connect(error: &io::Error) -> Loss {
+pub(crate) fn of_connect(error: &io::Error) -> Loss {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             Loss::silent("the connection was refused; does anybody listen there?")
@@ -144,7 +144,7 @@ pub(super) fn of_connect(error: &io::Error) -> Loss {
 }
 
 /// The end of a socket while an answer was awaited.
-pub(super) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
+pub(crate) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => {
             Loss::silent(format!("the connection was closed before {awaited} came"))
@@ -159,7 +159,7 @@ pub(super) fn of_stream(error: &io::Error, awaited: &str) -> Loss {
 
 /// The end of a handshake of TLS, as a peer reports it that refuses our certificate: over TLS 1.3 only after we took the
 /// handshake for complete.
-pub(super) fn of_tls(error: &io::Error) -> Loss {
+pub(crate) fn of_tls(error: &io::Error) -> Loss {
     let Some((failure, words)) = tls_failure_of(error) else {
         return Loss::silent(format!("the TLS handshake failed: {error}")).mute();
     };

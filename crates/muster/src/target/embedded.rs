@@ -19,6 +19,8 @@ use super::{Addresses, DeviceAddress, GatewayProcess};
 
 /// Name of the gateway's address for MQTT, over whatever it is carried.
 const BROKER: &str = "mqtt";
+/// Name of its address for calls of the REST API.
+pub(super) const MANAGEMENT: &str = "management";
 
 /// The listeners of the embedded gateway, and its users.
 pub(super) fn listening(plan: &Plan, found: &Addresses, own: Option<GatewayTls>) -> GatewayConfig {
@@ -116,10 +118,11 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses
     let backends = plan.backends.iter().enumerate();
     let backends = backends.map(|(number, backend)| {
         let kind = backend.kind();
-        match (kind.listens, kind.has_gateway_listener) {
-            (true, _) => own(number),
-            (false, true) => at(backend.endpoint.scheme.name()),
-            (false, false) => at(BROKER),
+        match kind {
+            _ if kind.listens => own(number),
+            _ if kind.only_commands => at(MANAGEMENT),
+            _ if kind.has_gateway_listener => at(backend.endpoint.scheme.name()),
+            _ => at(BROKER),
         }
     });
     Addresses {

@@ -18,4 +18,5 @@ mod mqtt;
 mod sap_edge;
 mod shared_sockets;
 mod thingsboard;
+mod thingsboard_rpc;
 mod truth;

@@ -7,9 +7,9 @@ use super::numbered::{Kind, Numbered};
 use super::provisioning;
 use crate::downlink::{Acknowledgement, ApplicationId, NotAnAcknowledgement};
 use crate::incoming::Question;
+use crate::incoming::Unanswered;
 use crate::json::Json;
 use crate::server::{DevicePublish, Reply};
-use crate::spec::Unanswered;
 
 /// The code under which a no is counted, as the platform gives none.
 pub(super) const REFUSED: u16 = 500;

@@ -120,6 +120,12 @@ pub const SERIES: Call<2, SeriesQuery, (), Series> =
 pub const RPC_ONE_WAY: Call<1, NoQuery, RpcRequest, Value> = Call::post("/api/rpc/oneway/{device}");
 /// Sends a command to a device and waits for its reply.
 pub const RPC_TWO_WAY: Call<1, NoQuery, RpcRequest, Value> = Call::post("/api/rpc/twoway/{device}");
+/// [`RPC_ONE_WAY`] of older versions: a device that is away is 409.
+pub const OLD_RPC_ONE_WAY: Call<1, NoQuery, RpcRequest, Value> =
+    Call::post("/api/plugins/rpc/oneway/{device}");
+/// [`RPC_TWO_WAY`] of older versions: a device that is away is 409, and one that is silent 408.
+pub const OLD_RPC_TWO_WAY: Call<1, NoQuery, RpcRequest, Value> =
+    Call::post("/api/plugins/rpc/twoway/{device}");
 
 /// The method of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::command::{
 };
 use crate::downlink::Downlink;
 use crate::json::Json;
+use crate::rest_commands::RestCommands;
 use crate::scope::scoped;
 
 /// Topic on which a gateway's link takes the commands to its devices, and replies for them.
@@ -51,10 +52,28 @@ pub(super) fn write_command(to: &OutboundCommand<'_>, out: &mut CommandScratch) 
 /// Reads a message to the business application; none if it is no reply.
 pub(super) fn returned(topic: &str, payload: &[u8]) -> Option<Returned> {
     below_root(topic, RESPONSE)?;
-    Some(Returned::Reply(CommandCopy {
+    Some(reply(payload))
+}
+
+fn reply(payload: &[u8]) -> Returned {
+    Returned::Reply(CommandCopy {
         stamp: named(payload),
         ..CommandCopy::UNREADABLE
-    }))
+    })
+}
+
+/// Commands by the calls of the REST API.
+pub(super) const CALLS: RestCommands = RestCommands {
+    write: write_request,
+    returned: reply,
+};
+
+/// Renders the body of a call. The platform waits `waits_ms` milliseconds for the device.
+fn write_request(to: &OutboundCommand<'_>, waits_ms: u64, out: &mut CommandScratch) {
+    write_command(to, out);
+    out.payload.pop();
+    let end = format!(",\"timeout\":{waits_ms}}}");
+    out.payload.extend_from_slice(end.as_bytes());
 }
 
 /// Reads a command that came to a device's own link.

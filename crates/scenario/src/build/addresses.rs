@@ -127,6 +127,15 @@ fn v4(text: &str) -> Option<u32> {
     (count == 4).then_some(value)
 }
 
+/// Checks that an address of a platform has a port.
+pub(super) fn check_port(url: &View<'_>, endpoint: &Endpoint) {
+    if endpoint.port == 0 {
+        let port = endpoint.scheme.default_port();
+        let help = format!("the port it listens on, such as {port}");
+        url.wrong("port 0 is no port of a broker", &help);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{address, alternating};

@@ -27,8 +27,8 @@ pub(super) fn northbound(
         BackendKind::Mqtt => mqtt(view).map(Northbound::Mqtt),
         BackendKind::Kafka => kafka(view, dialect, fleets).map(Northbound::Kafka),
         BackendKind::Amqp => amqp(view, endpoint, dialect, fleets).map(Northbound::Amqp),
-        // The key `webhook` names it, and its address.
-        BackendKind::Webhook => None,
+        // The keys `webhook` and `rpc` name them, and their addresses.
+        BackendKind::Webhook | BackendKind::Rpc => None,
     }
 }
 

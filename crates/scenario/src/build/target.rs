@@ -15,6 +15,7 @@ use super::body::sampled;
 use super::expected::due_from;
 use super::fleet;
 use super::northbound::{self, northbound};
+use super::rpc::rpc;
 use super::secret::{secret, secret_bytes};
 use super::silent;
 use super::transport;
@@ -207,11 +208,12 @@ fn file_text(view: &View<'_>) -> Option<(String, String)> {
 /// Reads `platform.backend`. Each plain subscriber has its own account (docs/semantics.md#arrivals), so
 /// several consumers without a group become several backends.
 pub(super) fn backends(
-    platform: &View<'_>,
+    root: &View<'_>,
     of_platform: Option<&PlatformPlan>,
     fleets: &[FleetPlan],
     phases: &Phases,
 ) -> Option<Vec<BackendPlan>> {
+    let platform = &root.get("platform")?;
     let views = platform.list("backend");
     let dialect = dialect(platform);
     let is_consumed = all_surface(dialect, fleets);
@@ -221,12 +223,17 @@ pub(super) fn backends(
     super::only_once(views.iter().filter_map(|view| view.get("name")), "backend");
     let built: Vec<_> = views
         .iter()
-        .map(|view| backend(platform, of_platform, view, (fleets, phases)))
+        .map(|view| match view.get("rpc") {
+            Some(_) => rpc(root, of_platform, view),
+            None => backend(platform, of_platform, view, (fleets, phases)),
+        })
         .collect();
     let mut backends = Vec::new();
     for backend in built {
         backends.extend(accounts(backend?));
     }
+    // Accounts of arrivals are those of the first backends.
+    backends.sort_by_key(|backend: &BackendPlan| backend.kind().only_commands);
     if backends.len() > MAX_BACKENDS {
         let what = format!("{} plain subscribers are as many accounts", backends.len());
         return platform.refuse_at(
@@ -235,7 +242,8 @@ pub(super) fn backends(
             "at most 255; a group (`shared`) is one account",
         );
     }
-    for view in views.iter().filter(|_| is_consumed) {
+    let consuming = views.iter().filter(|view| view.get("rpc").is_none());
+    for view in consuming.filter(|_| is_consumed) {
         joins_arrivals(view, fleets)?;
         sees_properties(view, fleets)?;
         keeps_order(view, fleets);
@@ -311,7 +319,7 @@ fn backend(
     })
 }
 
-fn tls_of(
+pub(super) fn tls_of(
     view: &View<'_>,
     platform: Option<&PlatformPlan>,
     endpoint: Option<&Endpoint>,
@@ -353,11 +361,8 @@ fn check_gateway_url(platform: &View<'_>, view: &View<'_>, endpoint: Option<&End
     } else if let Some(own) = own.filter(|own| is_gateway && own != endpoint) {
         let what = format!("the embedded gateway listens on {own}, not on {endpoint}");
         url.wrong(what, "remove `url`");
-    } else if !is_gateway && endpoint.port == 0 {
-        url.wrong(
-            "port 0 is no port of a broker",
-            "the port it listens on, such as 1883",
-        );
+    } else if !is_gateway {
+        addresses::check_port(&url, endpoint);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Stamps that would only add to messages, since nobody reads them.
 
+use muster_plan::BackendKind;
 use muster_platform::Dialect;
 
-use super::{default, is_embedded, is_uplink, list_mut, text};
+use super::{backend_kind, default, is_embedded, is_uplink, list_mut, text};
 use crate::build::{DITTO_MODIFY, board};
-use crate::tree::Node;
+use crate::tree::{Node, Value};
 
 /// Leaves out stamps that would only add to messages, where no backend looks for them.
 pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
@@ -14,7 +15,12 @@ pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
         && streams
             .all(|stream| !is_uplink(stream) || (dialect.topic)(text(stream, "topic")).surfaces);
     let backend = root.get("platform").and_then(|it| it.get("backend"));
-    if surfaces && (is_embedded(root) || backend.is_some()) {
+    let consumes = |it: &&Node| backend_kind(it) != BackendKind::Rpc;
+    let is_consumed = backend.is_some_and(|it| match &it.value {
+        Value::List(items) => items.iter().any(|it| consumes(&it)),
+        Value::Map(_) | Value::Scalar { .. } => consumes(&it),
+    });
+    if surfaces && (is_consumed || (is_embedded(root) && backend.is_none())) {
         return;
     }
     for fleet in list_mut(root, "fleet") {

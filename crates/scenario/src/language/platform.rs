@@ -1,6 +1,6 @@
 //! The keys under `platform`, and those around it that are of later work.
 
-use muster_plan::{BackendKind, BoardProvision, PasswordHash, ProvisionPlan};
+use muster_plan::{BackendKind, BoardProvision, PasswordHash, ProvisionPlan, RpcNorthbound};
 use muster_platform::{Dialect, ManagementApi, Protocol};
 
 use super::Scalar::{Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
@@ -44,6 +44,8 @@ const WITH_REQUESTS: Owner = Owner::Dialect(|of| {
     let mut protocols = Protocol::ALL.into_iter();
     protocols.any(|protocol| protocol.asks && of.speaks(protocol))
 });
+/// Platforms that take commands by calls of their REST API.
+const WITH_CALLS: Owner = Owner::Dialect(|of| of.application.calls.is_some());
 const PROVISIONED: Owner = Owner::Dialect(|of| of.management.is_some());
 const REGISTRY: Owner = Owner::Dialect(|of| of.management == Some(ManagementApi::HonoRegistry));
 /// Platforms with profiles and customers.
@@ -106,6 +108,22 @@ object! { WEBHOOK:
     key("batches", one(Bool), "Each element of a JSON array is a message").or("false"),
 }
 
+/// Schemes of the REST API.
+const CALL_SCHEMES: &Urls = &Urls {
+    are_built: |scheme| scheme.devices == Some(Protocol::Http),
+    others: &[],
+};
+
+object! { RPC:
+    key("url", Kind::Url(CALL_SCHEMES), "Address of the REST API; by default that of `provision`")
+        .of(&[Owner::Deployed]),
+    key("pending", one(Whole(1, RpcNorthbound::PENDING_MAX as u64)),
+        "Most calls without an answer; a two-way call is answered when its device replies").or("256"),
+    key("timeout", one(Time), "Time for which ThingsBoard waits for the device, at least 5s").or("10s"),
+    key("api", words!("rpc", "plugins"),
+        "Path of the calls: `/api/rpc`, or `/api/plugins/rpc` of older versions").or("rpc"),
+}
+
 object! { TLS:
     CA.of(&[Owner::Deployed]),
     SERVER_NAME,
@@ -165,6 +183,9 @@ object! { pub(crate) BACKEND:
     key("url", Kind::Url(BACKEND_SCHEMES), "Address where the business application connects"),
     key("webhook", map(&WEBHOOK),
         "Endpoint of ours to which the platform pushes messages, in place of `url`"),
+    key("rpc", map(&RPC),
+        "Calls of ThingsBoard's REST API that issue `commands`, in place of `url`; nothing is consumed")
+        .of(&[WITH_CALLS]),
     key("tls", map(&BACKEND_TLS),
         "Check of the certificate there; by default as that of the devices' address"),
     key("version", words!("5", "3.1.1"),

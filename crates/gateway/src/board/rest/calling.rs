@@ -31,10 +31,6 @@ const WAITS_MOST_MS: u64 = 600_000;
 /// Pause before a device that is away is looked for again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// The paths of older versions, whose refusals have other statuses.
-const OLD_ONE_WAY: &str = "/api/plugins/rpc/oneway/{device}";
-const OLD_TWO_WAY: &str = "/api/plugins/rpc/twoway/{device}";
-
 /// A way to command a device.
 #[derive(Debug, Clone, Copy)]
 struct Way {
@@ -87,8 +83,8 @@ pub(super) fn routes() -> Routes {
     Router::new()
         .route(calls::RPC_ONE_WAY.route(), serve(ONE_WAY))
         .route(calls::RPC_TWO_WAY.route(), serve(TWO_WAY))
-        .route(OLD_ONE_WAY, serve(ONE_WAY.old()))
-        .route(OLD_TWO_WAY, serve(TWO_WAY.old()))
+        .route(calls::OLD_RPC_ONE_WAY.route(), serve(ONE_WAY.old()))
+        .route(calls::OLD_RPC_TWO_WAY.route(), serve(TWO_WAY.old()))
 }
 
 async fn command(

@@ -148,9 +148,12 @@ impl<'a> Connecting<'a> {
                 is_up || why(diagnostics).is_some() || progress.at > CONSUMER_MAX
             })?;
         if is_up {
-            let text = match backend.listens {
-                true => "free to listen on; whether the platform pushes is not known before a run",
-                false => "connected and subscribed",
+            let text = match backend {
+                _ if backend.listens => {
+                    "free to listen on; whether the platform pushes is not known before a run"
+                }
+                _ if backend.only_commands => "logged in",
+                _ => "connected and subscribed",
             };
             return Ok(Found::new(outcome::PASS, "ok", text));
         }
