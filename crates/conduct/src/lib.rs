@@ -36,6 +36,7 @@ mod refusal;
 mod rendering;
 mod run_data;
 mod settling;
+mod store_account;
 mod timetable;
 mod trial;
 mod views;
@@ -59,6 +60,7 @@ pub use refusal::{
 };
 pub use rendering::{directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing, Steer};
+pub use store_account::StoreAccount;
 pub use timetable::Timetable;
 pub use trial::{LostCopy, Trial};
 pub use views::{PlanCalendar, recorder_plan, registered_bounds, schedules, timetable};

@@ -108,6 +108,7 @@ impl<'a> Closing<'a> {
             end: self.end,
             listening: self.listening,
             quiet: self.quiet,
+            heard: usize::from(self.plan.heard()),
             lost_ranges_most: self.lost_ranges_most,
         })
     }

@@ -16,7 +16,8 @@ pub(crate) struct Seen {
     /// Remarks on some of them.
     pub(crate) remarks: Option<Box<Remarks>>,
     /// Every consumer that had seen the stream when the drain mark was set had seen this number
-    /// or a later one minus one: an absent message below it is known not to come any more.
+    /// or a later one minus one: an absent message below it is known not to come any more. Of a store,
+    /// the highest number once all of the device was read.
     pub(crate) drained: u32,
     /// One more than the highest number that `consumer` brought; 0 while it brought none.
     #[serde(skip)]
@@ -73,7 +74,7 @@ impl Seen {
 
     /// Adds the copies of another process, and returns the number of messages that reached both.
     pub(crate) fn merge(&mut self, other: Seen) -> u64 {
-        if other.arrived.is_empty() {
+        if other.arrived.is_empty() && other.drained == 0 {
             return 0;
         }
         if self.arrived.is_empty() {

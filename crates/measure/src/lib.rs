@@ -28,6 +28,7 @@
 //!     }],
 //!     fleets: vec![],
 //!     backends: 0,
+//!     has_store: false,
 //!     cold: Cold::Nothing,
 //!     groups: Vec::new(),
 //!     published: PublishedPlan::Nothing,

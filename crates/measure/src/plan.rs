@@ -23,6 +23,9 @@ pub struct RecorderPlan {
     pub groups: Vec<Vec<StreamId>>,
     /// Number of backends that keep an account of arrivals.
     pub backends: u8,
+    /// True if the last of these is a store, which is read back when the load has ended: what it keeps has no instant
+    /// of arrival.
+    pub has_store: bool,
     /// Messages that are kept apart as cold.
     pub cold: Cold,
     /// Records kept for the figures of a published test.
@@ -264,6 +267,16 @@ impl Bounds {
 }
 
 impl RecorderPlan {
+    /// Number of backends whose arrivals are heard while the run goes on, which are the first ones.
+    pub fn heard(&self) -> u8 {
+        self.backends - u8::from(self.has_store)
+    }
+
+    /// Returns whether a backend is the store.
+    pub(crate) fn is_store(&self, backend: usize) -> bool {
+        backend >= usize::from(self.heard())
+    }
+
     /// Plan of a stream's recording; none if the plan has no such stream.
     pub fn stream(&self, stream: StreamId) -> Option<&StreamTrack> {
         self.streams.get(stream.index())

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_model::{
-    Arrival, Attempt, BackendId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId, MessageId,
-    Micros, StreamId,
+    Arrival, Attempt, BackendId, DeviceId, Fact, FleetId, Integrity, LinkEvent, LinkFact, LinkId,
+    MessageId, Micros, StreamId,
 };
 use rustc_hash::FxHashMap;
 
@@ -174,12 +174,26 @@ impl Recorder {
         let slot = id.device.0 - self.plan.streams[id.stream.index()].first_device.0;
         let seen = self.identity.backends[at].streams[id.stream.index()].get_mut(slot);
         let is_first = seen.arrive(id.seq, manner);
-        if is_first {
-            self.progress.arrived[at].add(message);
+        if !self.plan.is_store(at) {
+            if is_first {
+                self.progress.arrived[at].add(message);
+            }
+            let last = &mut self.progress.last_arrival[at];
+            *last = (*last).max(Some(arrival.seen));
         }
-        let last = &mut self.progress.last_arrival[at];
-        *last = (*last).max(Some(arrival.seen));
         self.fill_arrival(&id, arrival, is_first);
+    }
+
+    /// Records that all was read that the store keeps of a device: what is absent there will not come.
+    pub fn all_read(&mut self, device: DeviceId) {
+        let stores = usize::from(self.plan.heard())..;
+        for store in &mut self.identity.backends[stores] {
+            for (track, seen) in self.plan.streams.iter().zip(&mut store.streams) {
+                if let Some(slot) = track.slot(device) {
+                    seen.get_mut(slot).drained = u32::MAX;
+                }
+            }
+        }
     }
 
     /// Records an event of a link.
@@ -359,6 +373,9 @@ impl Recorder {
         let filling = live.window(key_due);
         let took = arrival.seen - due;
         filling.window.arrived_due += 1;
+        if self.plan.is_store(arrival.backend.index()) {
+            return;
+        }
         filling.window.early = filling.window.early.max(due - arrival.seen);
         filling.window.late += u64::from(deadline.is_some_and(|deadline| took > deadline));
         count_above(&mut filling.window.above, bounds, took);

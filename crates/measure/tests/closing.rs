@@ -75,6 +75,7 @@ fn plan_of(by_order: bool) -> RecorderPlan {
             devices_per_link: 1,
         }],
         backends: 1,
+        has_store: false,
         cold: Cold::Nothing,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

@@ -83,9 +83,9 @@ impl Totals {
             downlink: Downlink::of(stream),
             ..StreamTotals::default()
         });
-        let backends = plan.backends.iter().take(plan.accounts());
-        let backends = backends.map(|backend| BackendTotals {
-            name: backend.name.clone(),
+        let backends = plan.account_names().into_iter().take(plan.accounts());
+        let backends = backends.map(|name| BackendTotals {
+            name,
             ..BackendTotals::default()
         });
         Self {

@@ -17,6 +17,7 @@ mod monitoring;
 mod outcome;
 mod outputs;
 mod provisioned;
+mod read_back;
 mod registered;
 mod scenario_file;
 mod screen;

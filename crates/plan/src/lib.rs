@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use muster_judge::Rules;
 use muster_measure::Cold;
-use muster_model::{DeviceId, LinkId, Micros, StreamId};
+use muster_model::{BackendId, DeviceId, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,9 @@ pub use target::{
 pub use transport::{Endpoint, PemFile, TlsPlan, TlsVersions};
 pub use webhook::{WebhookNorthbound, WebhookProof};
 
+/// The name of the account of what was read back from the platform's store.
+pub const STORE: &str = "store";
+
 /// One run, ready to be carried out by any number of processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -90,6 +93,8 @@ pub struct Plan {
     pub platform: PlatformPlan,
     /// The northbound accounts, at the index of their `BackendId`; empty where there is none.
     pub backends: Vec<BackendPlan>,
+    /// True if what the platform has stored is read back when the load has ended.
+    pub reads_back: bool,
     /// Registration of devices with the platform; none where nothing can be registered, or nothing
     /// was asked for.
     #[serde(skip)]
@@ -167,15 +172,29 @@ impl Plan {
         self.streams().any(|(_, stream)| !stream.is_uplink())
     }
 
-    /// Number of backends that keep an account of arrivals, which are the first ones: all that consume
-    /// messages, or none if messages of some stream never surface, as these would look like losses.
+    /// Number of accounts of arrivals: one of each backend that consumes messages, which are the first ones, and that
+    /// of the store, or none if messages of some stream never surface, as these would look like losses.
     pub fn accounts(&self) -> usize {
         let dialect = self.platform.dialect();
-        let backends = self.backends.iter();
         match all_surface(dialect, &self.fleets) {
-            true => backends.filter(|it| !it.kind().only_commands).count(),
+            true => self.account_names().len(),
             false => 0,
         }
+    }
+
+    /// The account of what was read back from the platform's store, which is the last one; none where nothing is.
+    pub fn store(&self) -> Option<BackendId> {
+        let last = self.accounts().checked_sub(1)?;
+        self.reads_back.then_some(BackendId(last as u8))
+    }
+
+    /// The names of the accounts of arrivals, in their order.
+    pub fn account_names(&self) -> Vec<String> {
+        let backends = self.backends.iter();
+        let backends = backends.filter(|backend| !backend.kind().only_commands);
+        let backends = backends.map(|backend| backend.name.clone());
+        let store = self.reads_back.then(|| STORE.to_owned());
+        backends.chain(store).collect()
     }
 
     /// The stream of this id and its fleet.

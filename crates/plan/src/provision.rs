@@ -65,6 +65,8 @@ pub struct BoardProvision {
     pub bulk: Option<u16>,
     /// True if messages are counted in the rule engine, by a copy of the root rule chain.
     pub count: bool,
+    /// True if the stored time series are read when the load has ended.
+    pub read_back: bool,
 }
 
 impl BoardProvision {

@@ -7,10 +7,12 @@ mod creation;
 mod failures;
 mod groups;
 mod records;
+mod series;
 mod session;
 
 pub use self::counting::ServerCounter;
 pub use self::counts::NodeCounts;
+pub(crate) use self::series::Series;
 
 use aws_lc_rs::rand;
 use muster_plan::{BoardProvision, Plan, ProvisionPlan, WebAddress};

@@ -45,8 +45,7 @@ impl Archive {
         let planned = self.steps();
         let (summary, steps) = self.summary(&schedules, &planned);
         let health = self.health();
-        let backends = plan.backends.iter().map(|backend| backend.name.clone());
-        let backends: Vec<String> = backends.collect();
+        let backends = plan.account_names();
         let is_read = |noted: &[NotedCounter]| noted.iter().any(|it| it.grown.is_some());
         let is_counted = self.counters.as_deref().is_some_and(is_read);
         let streams = stream_evidence(plan, &schedules, self.timeline, is_counted);

@@ -97,8 +97,7 @@ impl SoFar<'_> {
             lost_ranges_most: 0,
         };
         let (summary, parts) = (closing.summary(), closing.steps_so_far(starts));
-        let backends = plan.backends.iter().map(|backend| backend.name.clone());
-        let backends: Vec<String> = backends.collect();
+        let backends = plan.account_names();
         let fleets: Vec<String> = plan.fleets.iter().map(|fleet| fleet.name.clone()).collect();
         let streams = stream_evidence(plan, self.schedules, self.timeline, false);
         let evidence = Evidence {

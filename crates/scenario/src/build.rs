@@ -24,6 +24,7 @@ mod northbound;
 mod offline;
 mod provision;
 mod query;
+mod read_back;
 mod requests;
 mod rpc;
 mod rules;
@@ -85,6 +86,12 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
     }
+    let reads_back = match (&backends, &provision) {
+        (Some(backends), Some(provision)) => {
+            read_back::read_back(root, dialect, (&fleets, backends), provision.as_ref())?
+        }
+        _ => false,
+    };
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => consuming(backends.as_deref()?),
@@ -95,6 +102,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         dialect,
         is_watched: monitor::has_counters(monitor.as_deref()),
         backends: consumed,
+        reads_back,
         phases: &phases,
     };
     let rules = rules::rules(root, &judged);
@@ -104,6 +112,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         labels: labels(root),
         platform: platform?,
         backends: backends?,
+        reads_back,
         added: None,
         registers_refused: provision::registers_refused(provision.as_ref()?.as_ref()),
         provision: provision?,

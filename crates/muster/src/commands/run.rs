@@ -31,6 +31,7 @@ use crate::hooks::Hooks;
 use crate::meanwhile::Prepared;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
+use crate::read_back::ReadBack;
 use crate::scenario_file::{self, Loaded};
 use crate::steering::{Decider, Steered, Steering};
 use crate::target::Target;
@@ -245,9 +246,11 @@ impl Ready {
             observer: &mut watcher,
             channel: line,
         };
-        let (data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
+        let (mut data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
+        let read_back = ReadBack::of(&plan, header.run)?;
+        let read_back = read_back.map(|it| it.add_to(&mut data, clock, interrupted));
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         watcher.end_meanwhile(interrupted);
         let noted = target.stop();
@@ -256,6 +259,7 @@ impl Ready {
         steered.iter().for_each(|it| it.add_to(&mut header.plan));
         let mut events = control_channel::noted(line.as_ref(), &header, data.end);
         events.extend(noted.events);
+        events.extend(read_back);
         events.extend(of_devices.into_iter().flatten());
         events.extend(watched::lacks(exporter.as_mut(), data.end));
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
@@ -372,6 +376,12 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
         bail!(
             "carry --part: the parts would take the root rule chain from each other; use --set \
              provision.count=false here"
+        );
+    }
+    if plan.reads_back {
+        bail!(
+            "carry --part: each part would read back what the others stored; use --set \
+             provision.read-back=false here"
         );
     }
     Ok(())

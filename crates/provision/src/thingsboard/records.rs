@@ -1,5 +1,6 @@
 //! Devices of ThingsBoard for a plan.
 
+use muster_model::DeviceId;
 use muster_plan::{Credential, FleetPlan, Plan, Secret};
 use muster_platform::board_rest::PROVISIONING_TOKEN;
 
@@ -10,6 +11,8 @@ use crate::links::{FleetNames, Link, gateways};
 pub(super) struct Record {
     /// Its place among all.
     pub(super) place: u64,
+    /// Its place in the plan; none of a gateway, which has no messages by itself.
+    pub(super) device: Option<DeviceId>,
     pub(super) name: String,
     /// Its access token; none if it never connects by itself.
     pub(super) token: Option<Secret>,
@@ -64,6 +67,7 @@ fn gateway(names: &FleetNames<'_>, place: u32) -> Record {
     let link = names.link(place);
     Record {
         place: 0,
+        device: None,
         token: token(names, &link),
         name: link.name,
         is_gateway: true,
@@ -76,6 +80,7 @@ fn device(names: &FleetNames<'_>, place: u32) -> Record {
     let is_link = device.is_link();
     Record {
         place: 0,
+        device: Some(DeviceId(names.fleet().first_device.0 + place)),
         token: is_link.then(|| token(names, &device.link)).flatten(),
         name: device.name,
         is_gateway: is_link && names.fleet().is_gateway,

@@ -192,13 +192,14 @@ fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
 
 /// Reads the settings of ThingsBoard.
 fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
-    let count = view
-        .optional("count", |_| view.truth("count"))?
-        .unwrap_or(false);
-    if count && mode == ProvisionMode::None {
+    let truth = |key| Some(view.optional(key, |_| view.truth(key))?.unwrap_or(false));
+    let (count, read_back) = (truth("count")?, truth("read-back")?);
+    let asked = [("count", count), ("read-back", read_back)];
+    let idle = asked.into_iter().find(|(_, is_asked)| *is_asked);
+    if let (Some((key, _)), ProvisionMode::None) = (idle, mode) {
         let what =
-            "`count` has no meaning here: with `mode: none` nothing is changed on the platform";
-        return view.refuse_at("count", what, "`mode: verify`, or remove `count`");
+            format!("`{key}` has no meaning here: with `mode: none` the platform is not called");
+        return view.refuse_at(key, what, &format!("`mode: verify`, or remove `{key}`"));
     }
     Some(BoardProvision {
         profile: view.get("profile").map(|profile| profile.text().to_owned()),
@@ -207,6 +208,7 @@ fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
             .unwrap_or(0),
         bulk: view.optional("bulk", |_| view.whole("bulk"))?,
         count,
+        read_back,
     })
 }
 

@@ -21,6 +21,7 @@ pub(super) struct Judged<'a> {
     pub(super) dialect: Dialect,
     pub(super) is_watched: bool,
     pub(super) backends: &'a [BackendPlan],
+    pub(super) reads_back: bool,
     pub(super) phases: &'a Phases,
 }
 
@@ -29,7 +30,7 @@ pub(super) fn rules(root: &View<'_>, judged: &Judged<'_>) -> Option<Rules> {
         min_windows: root.get("stability")?.whole("min-windows")?,
     };
     let scopes = scopes(root, judged.fleets);
-    let mut builder = Rules::builder(!judged.backends.is_empty())
+    let mut builder = Rules::builder(!judged.backends.is_empty() || judged.reads_back)
         .validity(validity(&root.get("validity")?)?)
         .stability(stability);
     for (scope, view) in &scopes {

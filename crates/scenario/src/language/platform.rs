@@ -265,6 +265,9 @@ object! { pub(super) PROVISION:
     key("count", one(Bool),
         "Counts messages in ThingsBoard's rule engine: during the run the root rule chain is a copy with a count node; by default false")
         .of(&[BOARD]),
+    key("read-back", one(Bool),
+        "Reads the stored time series when the load has ended, and counts what was accepted but is not stored; by default false")
+        .of(&[BOARD]),
     key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
     key("pending", one(Whole(1, ProvisionPlan::PENDING_MAX as u64)),
         "Most calls without an answer").or("8"),

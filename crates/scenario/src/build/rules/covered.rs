@@ -12,6 +12,7 @@ use crate::view::View;
 pub(super) struct Covered<'a> {
     pub(super) streams: Vec<(&'a FleetPlan, &'a StreamPlan)>,
     has_backend: bool,
+    reads_back: bool,
     pub(super) messages: u64,
 }
 
@@ -48,6 +49,7 @@ impl<'a> Covered<'a> {
         Self {
             streams,
             has_backend: !place.judged.backends.is_empty(),
+            reads_back: place.judged.reads_back,
             messages,
         }
     }
@@ -57,7 +59,7 @@ impl<'a> Covered<'a> {
         let Some(view) = view.get(key).or_else(|| Some(view.clone())) else {
             return;
         };
-        if !self.has_backend {
+        if !self.has_backend && (key == "end-to-end" || !self.reads_back) {
             let what = format!("`{key}` cannot be known without a backend");
             view.wrong(what, "add `platform.backend`, or remove the SLO");
         } else if let Some((fleet, stream)) = self
@@ -123,7 +125,7 @@ impl<'a> Covered<'a> {
     /// A backlog behind an acknowledgement that promises no delivery is seen by no device.
     pub(super) fn needs_delivery(&self, view: &View<'_>, judged: &Judged<'_>) {
         let is_unseen = |stream: &StreamPlan| {
-            let is_seen = self.has_backend && stream.carrier != Carrier::None;
+            let is_seen = (self.has_backend || self.reads_back) && stream.carrier != Carrier::None;
             !stream.promise(judged.dialect).is_of_delivery() && !is_seen
         };
         let unseen = self.streams.iter().find(|(_, stream)| is_unseen(stream));
