@@ -297,6 +297,7 @@ impl<'a> Closing<'a> {
     ) -> BackendLedger {
         let counted = copies(self.windows, backend, |_| true);
         let mut ledger = BackendLedger {
+            is_store: self.plan.is_store(backend.index()),
             consumed: counted.consumed,
             foreign: counted.foreign,
             unstamped: counted.unstamped,

@@ -148,6 +148,8 @@ pub struct ArrivalFigures {
 /// The account of one backend.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackendLedger {
+    /// True if it is the platform's store, which was read back.
+    pub is_store: bool,
     /// Every copy, counted before decoding.
     pub consumed: u64,
     /// Copies that name no message of this run.

@@ -13,7 +13,7 @@ const plain = (name) => name.replaceAll("_", " ");
 const backendsInOrder = (report) => Object.entries(report.ledger.by_backend).sort((a, b) => (a[1].number ?? 0) - (b[1].number ?? 0));
 
 /// What a backend is called in a sentence: by its name, unless the scenario gave it none.
-const backendName = (name) => (name === "backend" ? "the backend" : `backend ${name}`);
+const backendName = (name) => (["backend", "store"].includes(name) ? `the ${name}` : `backend ${name}`);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 /// Nodes by column and the links between them, from the ledger and the first backend's table.

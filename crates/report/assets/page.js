@@ -120,7 +120,7 @@ function kpis() {
     kpi("arrived", rate(rates.arrived), unit(rates.arrived), isKnown(rates.arrived) ? "first copies at the backend" : "no backend listens", { color: "--arrived" }),
     kpi(`${leg} p50`, p50[0], p50[1], hasMissing(response) ? `of all due; of the answered ${time(response.p50_us)}` : "from due, not from sent", breaks(`${leg} p50`)),
     kpi(`${leg} p99`, p99[0], p99[1], headlineNote(response), breaks(`${leg} p99`)),
-    kpi("lost", count(worst.lost), "", isKnown(worst.lost) ? `accepted and never arrived${where}` : "not known", { bad: worst.lost > 0 }),
+    kpi(worst.is_store ? "not stored" : "lost", count(worst.lost), "", isKnown(worst.lost) ? (worst.is_store ? "accepted but not stored" : `accepted and never arrived${where}`) : "not known", { bad: worst.lost > 0 }),
     kpi("lateness p99", lateness[0], lateness[1], "the generator's own delay", breaks("shape")));
 }
 

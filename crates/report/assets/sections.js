@@ -104,8 +104,8 @@ function backends() {
     const twice = backend.split > 0 ? el("p", { class: "hint" }, `${capital(backendName(name))}: ${count(backend.split)} messages were first at two consumers in processes of their own; the windows count them twice.`) : null;
     return [
       twice,
-      details(`${capital(backendName(name))}: what the device was told against what arrived`, table(["the device was told", ["arrived", "n"], ["absent", "n"], ["outstanding", "n"]], rows)),
-      ids.length > 0 ? details(`${capital(backendName(name))}: ids of the lost messages${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
+      details(`${capital(backendName(name))}: what the device was told against what ${backend.is_store ? "is stored" : "arrived"}`, table(["the device was told", [backend.is_store ? "stored" : "arrived", "n"], ["absent", "n"], [backend.is_store ? "not read" : "outstanding", "n"]], rows)),
+      ids.length > 0 ? details(`${capital(backendName(name))}: ids of the ${backend.is_store ? "messages that are not stored" : "lost messages"}${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
     ];
   });
 }

@@ -50,6 +50,9 @@ pub struct StreamAccount {
 pub struct BackendAccount {
     /// Its place in the scenario; the ledgers hold the arrival figures of 0.
     pub number: u32,
+    /// True if it is the platform's store, which was read back: *arrived* is stored, and *lost* is accepted but not
+    /// stored.
+    pub is_store: bool,
     /// Its arrival figures.
     #[serde(flatten)]
     pub arrivals: Arrivals,

@@ -204,13 +204,19 @@ impl Screen {
         if all.len() < 2 {
             let arrivals = &ledgers.uplink.arrivals;
             let nothing = vec!["none: arrived and lost are not known".to_owned()];
-            let mut parts = arrivals.arrived.map_or(nothing, |_| arrived(arrivals));
-            parts.extend(all.first().and_then(|(_, only)| split(only)));
-            return self.row("  backend", &parts);
+            let only = all.first().map(|(_, only)| *only);
+            let is_store = only.is_some_and(|only| only.is_store);
+            let words = Words::of(is_store);
+            let mut parts = arrivals
+                .arrived
+                .map_or(nothing, |_| arrived(arrivals, words));
+            parts.extend(only.and_then(split));
+            let label = if is_store { "  store" } else { "  backend" };
+            return self.row(label, &parts);
         }
         for (at, (name, account)) in all.iter().take(BACKENDS).enumerate() {
             let mut parts = vec![format!("{name}:")];
-            parts.extend(arrived(&account.arrivals));
+            parts.extend(arrived(&account.arrivals, Words::of(account.is_store)));
             parts.extend(split(account));
             self.row(if at == 0 { "  backends" } else { "" }, &parts);
         }
@@ -356,11 +362,11 @@ fn outcomes(ledger: &Ledger) -> Vec<String> {
     )
 }
 
-fn arrived(arrivals: &Arrivals) -> Vec<String> {
+fn arrived(arrivals: &Arrivals, words: Words) -> Vec<String> {
     let all = [
-        (arrivals.lost, "lost", true),
+        (arrivals.lost, words.lost, true),
         (arrivals.lost_unacknowledged, "lost unacknowledged", false),
-        (arrivals.outstanding, "outstanding", true),
+        (arrivals.outstanding, words.outstanding, true),
         (arrivals.late, "late", false),
         (arrivals.duplicates, "duplicates", true),
         (arrivals.duplicate_own, "own duplicates", false),
@@ -369,7 +375,32 @@ fn arrived(arrivals: &Arrivals) -> Vec<String> {
         (arrivals.foreign, "foreign", false),
         (arrivals.unstamped, "unstamped", false),
     ];
-    listed(first_copies(arrivals), &all)
+    listed(first_copies(arrivals, words), &all)
+}
+
+/// The words for the figures of an account.
+#[derive(Debug, Clone, Copy)]
+struct Words {
+    arrived: &'static str,
+    lost: &'static str,
+    outstanding: &'static str,
+}
+
+impl Words {
+    const fn of(is_store: bool) -> Self {
+        match is_store {
+            true => Self {
+                arrived: "stored",
+                lost: "accepted but not stored",
+                outstanding: "not read",
+            },
+            false => Self {
+                arrived: "arrived",
+                lost: "lost",
+                outstanding: "outstanding",
+            },
+        }
+    }
 }
 
 /// A first part, and the counts behind it that are not 0 or always shown. Counts that a killed run does
@@ -384,7 +415,7 @@ fn listed<N: Into<Option<u64>> + Copy>(first: String, parts: &[(N, &str, bool)])
 }
 
 /// Arrived messages, and how many of them the device's side saw rejected or timed out.
-fn first_copies(arrivals: &Arrivals) -> String {
+fn first_copies(arrivals: &Arrivals, words: Words) -> String {
     let against: Vec<String> = [
         (arrivals.rejected_but_arrived, "rejected"),
         (arrivals.timed_out_but_arrived, "timed out"),
@@ -395,9 +426,9 @@ fn first_copies(arrivals: &Arrivals) -> String {
     .collect();
     let arrived = known(arrivals.arrived);
     if against.is_empty() {
-        return format!("{arrived} arrived");
+        return format!("{arrived} {}", words.arrived);
     }
-    format!("{arrived} arrived ({})", against.join(", "))
+    format!("{arrived} {} ({})", words.arrived, against.join(", "))
 }
 
 /// Messages that reached consumers of two processes, so that the windows of both count a first copy.

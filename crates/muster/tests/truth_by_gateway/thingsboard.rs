@@ -1,6 +1,6 @@
 //! ThingsBoard: messages surface under the names of their devices, and every carrier finds them.
 
-use crate::truth::{MESSAGES, Truth};
+use crate::truth::{MESSAGES, Truth, count};
 
 const SCENARIO: &str = r#"
 name: truth
@@ -14,6 +14,27 @@ fleet:
     streams: [ { name: readings, rate: 400/s, count: 12, timeout: 1s, KEYS } ]
 phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0, connected: 100% }
+"#;
+
+/// What is stored is read back; the backend beside it gets every message.
+const READ_BACK: &str = r#"
+name: truth
+seed: 7
+platform: { kind: gateway, dialect: thingsboard, behaviour: { BEHAVIOUR } }
+provision: { remove: true, read-back: true, rate: 5000/s }
+fleet:
+  - name: meters
+    count: 50
+    streams:
+      - name: readings
+        rate: 400/s
+        count: 12
+        qos: 1
+        timeout: 1s
+        payload: { template: '{"musterId":"${stamp}","n":1}' }
+        integrity: body
+phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
+slo: { loss: 0, failure-ratio: 0, connected: 100% }
 "#;
 
 /// Each payload with a carrier that suits it.
@@ -53,6 +74,54 @@ fn whatever_the_payload_all_of_it_arrives_and_what_is_lost_is_known() {
         assert_eq!(truth.uplink("accepted"), accepted, "{keys}");
         assert_eq!(truth.uplink("no_subscriber"), 0, "{keys}");
     }
+}
+
+fn read_back(behaviour: &str) -> Truth {
+    let truth = Truth::run(&READ_BACK.replace("BEHAVIOUR", behaviour));
+    truth.agrees();
+    assert_eq!(truth.uplink("accepted"), MESSAGES);
+    assert_eq!(truth.uplink("lost"), 0, "every message is delivered");
+    truth.named_by_stamps(r#"{"musterId":""#, r#"","n":1}"#)
+}
+
+fn at_store(truth: &Truth, figure: &str) -> u64 {
+    count(&truth.result["ledger"]["by_backend"]["store"][figure])
+}
+
+#[test]
+fn all_that_was_accepted_is_read_back() {
+    let truth = read_back("");
+    assert_eq!(at_store(&truth, "arrived"), MESSAGES);
+    assert_eq!(at_store(&truth, "lost"), 0);
+    for figure in [
+        "unstamped",
+        "foreign",
+        "corrupted",
+        "duplicates",
+        "outstanding",
+    ] {
+        assert_eq!(at_store(&truth, figure), 0, "{figure}");
+    }
+    truth.is_judged(&[], "all is stored");
+}
+
+#[test]
+fn the_53_that_were_accepted_and_not_stored_are_the_same_53() {
+    let truth = read_back("lose-stored: 53");
+    let not_stored = truth.befell("lose-stored", 53);
+    assert_eq!(at_store(&truth, "arrived"), MESSAGES - 53);
+    assert_eq!(at_store(&truth, "lost"), 53);
+    assert_eq!(truth.lost_ids_at("store"), not_stored);
+    truth.is_judged(&["loss"], "53 are not stored");
+}
+
+/// Nothing is stored while the load lasts and long after it, and all is accepted.
+#[test]
+fn a_store_that_stands_still_behind_the_acknowledgement_never_passes() {
+    let truth = read_back("stall-store: { at: 0s, for: 50s }");
+    assert_eq!(at_store(&truth, "arrived"), 0);
+    assert_eq!(at_store(&truth, "lost"), MESSAGES);
+    truth.is_judged(&["loss"], "nothing is stored");
 }
 
 #[test]

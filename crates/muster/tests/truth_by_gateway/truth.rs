@@ -223,7 +223,12 @@ impl Truth {
 
     /// The ids that the result lists as lost.
     pub(crate) fn lost_ids(&self) -> BTreeSet<Id> {
-        let listed = self.backend()["lost_ids"]
+        self.lost_ids_at("backend")
+    }
+
+    /// Messages that the account of a backend lists as lost.
+    pub(crate) fn lost_ids_at(&self, backend: &str) -> BTreeSet<Id> {
+        let listed = self.result["ledger"]["by_backend"][backend]["lost_ids"]
             .as_object()
             .expect("a list of ids");
         assert_eq!(listed["truncated"], false);

@@ -24,6 +24,7 @@ pub(super) fn backend(
     if summary.run.uplink.arrivals.lost.is_none() {
         return BackendAccount {
             number,
+            is_store: of.is_store,
             arrivals: counted,
             ..BackendAccount::default()
         };
@@ -31,6 +32,7 @@ pub(super) fn backend(
     let has_deadline = summary.run.uplink.arrivals.late.is_some();
     BackendAccount {
         number,
+        is_store: of.is_store,
         arrivals: with_identities(&of.uplink, has_deadline, counted),
         table: table(&of.uplink),
         split: Some(of.split),
