@@ -784,3 +784,39 @@ fn tries_that_timed_out_by_our_own_delay_are_counted_apart() {
     assert_eq!(links.connect_failures["timed-out"], 4);
     assert_eq!((links.timed_out_by_us, links.down_by_us_at_start), (3, 1));
 }
+
+/// A store is read when the load has ended: what is absent of a device is not stored once all of it was read, and not
+/// known before.
+#[test]
+fn what_a_store_lacks_is_lost_once_all_of_its_device_was_read() {
+    let close = |is_read: bool| {
+        let mut line = Line::of(RecorderPlan {
+            has_store: true,
+            ..plan()
+        });
+        accept_all(&mut line, 30);
+        (0..30)
+            .filter(|seq| *seq != 12)
+            .for_each(|seq| line.arrive(seq, 0, due(seq)));
+        if is_read {
+            line.recorder.all_read(DeviceId(0));
+        }
+        line.close(20, Micros::from_secs(9))
+    };
+    for (is_read, wanted) in [(true, (1, 0)), (false, (0, 1))] {
+        let summary = close(is_read);
+        let store = &summary.backends[0];
+        assert_eq!((store.uplink.lost(), store.uplink.outstanding()), wanted);
+        assert_eq!((store.is_store, summary.residue), (true, Some(0)));
+        // The instant of a read is none of an arrival.
+        assert!(summary.run.latency.end_to_end.is_none());
+        assert_eq!(summary.run.rates.arrived, None);
+        assert!(
+            summary
+                .run
+                .above
+                .iter()
+                .all(|above| above.latency != Latency::EndToEnd)
+        );
+    }
+}

@@ -106,6 +106,7 @@ fn plan(cold: Cold) -> RecorderPlan {
             },
         ],
         backends: BACKENDS,
+        has_store: false,
         cold,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

@@ -194,6 +194,7 @@ mod tests {
     fn record(name: &str) -> Record {
         Record {
             place: 0,
+            device: None,
             name: name.to_owned(),
             token: None,
             is_gateway: false,

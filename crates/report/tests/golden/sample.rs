@@ -532,6 +532,7 @@ impl Run {
         }
         BackendAccount {
             number: 0,
+            is_store: false,
             arrivals: uplink.arrivals,
             table: table
                 .into_iter()
