@@ -46,7 +46,8 @@ use muster_load::{Schedule as _, StreamSchedule};
 use muster_measure::Cold;
 use muster_model::{FleetId, Micros, StreamId};
 use muster_plan::{
-    BackendPlan, FleetPlan, Phases, Plan, PlatformKind, Settle, StreamKind, all_surface,
+    BackendPlan, FleetPlan, Phases, Plan, PlatformKind, PlatformPlan, Settle, StreamKind,
+    all_surface,
 };
 use muster_platform::Dialect;
 
@@ -71,12 +72,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let platform_view = root.get("platform")?;
     let backends = target::backends(root, platform.as_ref(), &fleets, &phases);
     if let Some(platform) = &platform {
-        let views = root.list("fleet");
-        transport::certificates_are_shown(&views, &fleets, platform)?;
-        transport::warn_of_full_handshakes(&views, &fleets, platform);
-        if matches!(platform.kind, PlatformKind::Gateway { .. }) {
-            transport::gateway_knows(&views, &fleets, platform)?;
-        }
+        links_are_secured(root, &fleets, platform)?;
     }
     let provision = match &platform {
         Some(platform) => provision::provision(root, platform),
@@ -86,12 +82,8 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         let views = root.list("fleet");
         names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
     }
-    let reads_back = match (&backends, &provision) {
-        (Some(backends), Some(provision)) => {
-            read_back::read_back(root, dialect, (&fleets, backends), provision.as_ref())?
-        }
-        _ => false,
-    };
+    let registry = provision.as_ref().and_then(Option::as_ref);
+    let reads_back = read_back::read_back(root, &fleets, (backends.as_deref(), registry))?;
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => consuming(backends.as_deref()?),
@@ -139,6 +131,17 @@ fn consuming(backends: &[BackendPlan]) -> &[BackendPlan] {
     let others = |it: &BackendPlan| it.kind().only_commands;
     let end = backends.iter().position(others);
     &backends[..end.unwrap_or(backends.len())]
+}
+
+/// Checks the certificates and handshakes of every link.
+fn links_are_secured(root: &View<'_>, fleets: &[FleetPlan], platform: &PlatformPlan) -> Option<()> {
+    let views = root.list("fleet");
+    transport::certificates_are_shown(&views, fleets, platform)?;
+    transport::warn_of_full_handshakes(&views, fleets, platform);
+    match platform.kind {
+        PlatformKind::Gateway { .. } => transport::gateway_knows(&views, fleets, platform),
+        PlatformKind::Deployed { .. } => Some(()),
+    }
 }
 
 /// The name becomes part of a folder's name.

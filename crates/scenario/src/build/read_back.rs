@@ -1,21 +1,22 @@
 //! Read-back of what the platform has stored.
 
 use muster_plan::{BackendPlan, FleetPlan, ProvisionPlan, STORE};
-use muster_platform::{Carrier, Dialect};
+use muster_platform::Carrier;
 
+use super::target;
 use crate::view::View;
 
 /// Returns true if what is stored is read back; checks that each stored message can be joined to the one that was sent.
 pub(super) fn read_back(
     root: &View<'_>,
-    dialect: Dialect,
-    (fleets, backends): (&[FleetPlan], &[BackendPlan]),
-    provision: Option<&ProvisionPlan>,
+    fleets: &[FleetPlan],
+    (backends, provision): (Option<&[BackendPlan]>, Option<&ProvisionPlan>),
 ) -> Option<bool> {
     if !provision.is_some_and(|it| it.board.read_back) {
         return Some(false);
     }
     let view = root.get("provision")?;
+    let dialect = target::dialect(&root.get("platform")?);
     let streams = fleets.iter().flat_map(|fleet| {
         let streams = fleet.streams.iter().filter(|stream| stream.is_uplink());
         streams.map(move |stream| (fleet, stream))
@@ -43,7 +44,11 @@ pub(super) fn read_back(
             return view.refuse_at("read-back", what, help);
         }
     }
-    if backends.iter().any(|backend| backend.name == STORE) {
+    if backends
+        .into_iter()
+        .flatten()
+        .any(|backend| backend.name == STORE)
+    {
         let what = format!("a backend is named `{STORE}`, as is what is read back");
         return view.refuse_at("read-back", what, "give the backend another name");
     }
