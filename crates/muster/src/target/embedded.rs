@@ -118,11 +118,14 @@ pub(super) fn met_at(plan: &Plan, gateways: &[GatewayProcess], found: &Addresses
     let backends = plan.backends.iter().enumerate();
     let backends = backends.map(|(number, backend)| {
         let kind = backend.kind();
-        match kind {
-            _ if kind.listens => own(number),
-            _ if kind.only_commands => at(MANAGEMENT),
-            _ if kind.has_gateway_listener => at(backend.endpoint.scheme.name()),
-            _ => at(BROKER),
+        if kind.listens {
+            own(number)
+        } else if kind.only_commands {
+            at(MANAGEMENT)
+        } else if kind.has_gateway_listener {
+            at(backend.endpoint.scheme.name())
+        } else {
+            at(BROKER)
         }
     });
     Addresses {

@@ -148,12 +148,12 @@ impl<'a> Connecting<'a> {
                 is_up || why(diagnostics).is_some() || progress.at > CONSUMER_MAX
             })?;
         if is_up {
-            let text = match backend {
-                _ if backend.listens => {
-                    "free to listen on; whether the platform pushes is not known before a run"
-                }
-                _ if backend.only_commands => "logged in",
-                _ => "connected and subscribed",
+            let text = if backend.listens {
+                "free to listen on; whether the platform pushes is not known before a run"
+            } else if backend.only_commands {
+                "logged in"
+            } else {
+                "connected and subscribed"
             };
             return Ok(Found::new(outcome::PASS, "ok", text));
         }
