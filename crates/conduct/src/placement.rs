@@ -57,7 +57,7 @@ impl Placement<'_> {
             streams: self.schedules.len(),
             account: Account::new(self.recorder),
             listener: self.listener()?,
-            registers_refused: self.plan.registers_refused,
+            registers_refused: self.plan.management.registers_refused,
             first_share: self.plan.added.and_then(|load| load.first_share()),
             classes: classes.collect::<Result<_, _>>()?,
         };

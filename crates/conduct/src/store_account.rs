@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_load::StreamSchedule;
-use muster_measure::{Account, Identity, Recorder, RecorderPlan, Timeline, WindowDelta};
+use muster_measure::{Account, Recorder, RecorderPlan, Timeline, WindowDelta};
 use muster_model::{
     Arrival, BackendId, ConsumerId, DeviceId, Integrity, MessageId, Micros, RunId, STAMP_TEXT,
     Stamp, StampError,
@@ -26,7 +26,7 @@ pub struct StoreAccount {
 }
 
 impl StoreAccount {
-    /// The account of a store of which nothing was read.
+    /// The empty account of a store.
     pub fn new(
         backend: BackendId,
         plan: RecorderPlan,
@@ -77,15 +77,15 @@ impl StoreAccount {
         self.recorder.all_read(device);
     }
 
-    /// Adds the account to what a run has left behind.
-    pub fn add_to(mut self, data: &mut RunData) {
-        let windows: WindowDelta = self.recorder.flush(data.end);
-        let identity: Identity = self.recorder.finish();
-        data.unkept.merge(&windows);
+    /// Adds the account to what a run has left behind, but for its windows, which are returned.
+    pub fn add_to(mut self, data: &mut RunData) -> WindowDelta {
+        let windows = self.recorder.flush(data.end);
+        let identity = self.recorder.finish();
         if let (Some(whole), Some(account)) = (&mut data.identity, &mut data.account) {
             whole.merge(identity);
             account.merge(&self.account);
         }
+        windows
     }
 }
 

@@ -90,7 +90,7 @@ pub fn timetable(plan: &Plan) -> Timetable {
         agreed_origin: None,
         is_part: false,
         has_links: true,
-        registers_refused: plan.registers_refused,
+        registers_refused: plan.management.registers_refused,
         devices_receive: streams.any(|(_, stream)| !stream.is_uplink()),
     }
 }

@@ -202,7 +202,7 @@ impl<P: Session, L: Lines, C: Sockets<P, L>> Driver<P, L, C> {
     ) -> Result<Self, ShardError> {
         let recorder = muster_measure::Recorder::new(spec.recorder.clone());
         let recording = RecordingSink::new(recorder, writer);
-        let recording = recording.noting_refused(spec.plan.registers_refused);
+        let recording = recording.noting_refused(spec.plan.management.registers_refused);
         let mut shard = spec.shard::<P, _>(recording)?;
         let targets = Targets::new::<P>(spec)?;
         if P::TRANSPORT == Transport::Stream {

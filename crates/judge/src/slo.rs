@@ -220,13 +220,11 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
-    let mut words = match summary.backends[worst].is_store {
-        true => format!(
-            "{} accepted but not stored",
-            counted(found.lost, found.expected)
-        ),
-        false => format!("{} at {name}", counted(found.lost, found.expected)),
+    let end = match summary.backends[worst].is_store {
+        true => "accepted but not stored".to_owned(),
+        false => format!("at {name}"),
     };
+    let mut words = format!("{} {end}", counted(found.lost, found.expected));
     if found.lost > 0 {
         words += &meanwhile::beside_a_loss(evidence, scope, worst);
     }

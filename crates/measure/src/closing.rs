@@ -108,7 +108,7 @@ impl<'a> Closing<'a> {
             end: self.end,
             listening: self.listening,
             quiet: self.quiet,
-            heard: usize::from(self.plan.heard()),
+            timed: usize::from(self.plan.timed()),
             lost_ranges_most: self.lost_ranges_most,
         })
     }

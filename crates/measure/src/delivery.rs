@@ -36,7 +36,7 @@ impl Closing<'_> {
                 .map(|stream| bounds_of(stream).place(Latency::EndToEnd, bound))
                 .collect();
             let Some(places) = places else { continue };
-            for backend in (0..self.plan.heard()).map(BackendId) {
+            for backend in (0..self.plan.timed()).map(BackendId) {
                 let mut counted = BTreeMap::new();
                 for (stream, place) in streams.iter().zip(&places) {
                     self.count_seconds(stream, backend, *place, &mut counted);

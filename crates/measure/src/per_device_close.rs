@@ -35,8 +35,8 @@ pub(crate) struct CloseInputs<'a> {
     pub(crate) listening: Listening,
     /// Time for which a backend must have been quiet for what is absent to be lost.
     pub(crate) quiet: Micros,
-    /// Number of backends whose arrivals are heard while the run goes on; one beyond them is a store.
-    pub(crate) heard: usize,
+    /// Number of backends without the store, which is the last one.
+    pub(crate) timed: usize,
     /// Number of ranges of lost ids kept for each backend, at most.
     pub(crate) lost_ranges_most: usize,
     /// The seconds in which the steps of the run begin, ascending; empty if it has none.
@@ -171,7 +171,7 @@ impl CloseInputs<'_> {
     /// that has delivered nothing has been quiet since the last message was due, not for ever. A store keeps
     /// what it keeps once all of a device was read.
     fn border(&self, backend: usize, seen: &Seen) -> u32 {
-        if backend >= self.heard {
+        if backend >= self.timed {
             return seen.drained;
         }
         let last = self.identity.backends[backend].last_arrival;

@@ -267,14 +267,14 @@ impl Bounds {
 }
 
 impl RecorderPlan {
-    /// Number of backends whose arrivals are heard while the run goes on, which are the first ones.
-    pub fn heard(&self) -> u8 {
+    /// Number of backends without the store: their arrivals have an instant.
+    pub fn timed(&self) -> u8 {
         self.backends - u8::from(self.has_store)
     }
 
     /// Returns whether a backend is the store.
     pub(crate) fn is_store(&self, backend: usize) -> bool {
-        backend >= usize::from(self.heard())
+        backend >= usize::from(self.timed())
     }
 
     /// Plan of a stream's recording; none if the plan has no such stream.

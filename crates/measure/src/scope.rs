@@ -172,7 +172,7 @@ impl Closing<'_> {
             issued: Some(per_second(flow.sent)),
             completed: Some(per_second(flow.answered())),
             accepted: Some(per_second(flow.of(State::Accepted))),
-            arrived: (self.plan.heard() > 0).then(|| per_second(arrived)),
+            arrived: (self.plan.timed() > 0).then(|| per_second(arrived)),
         }
     }
 
@@ -232,7 +232,7 @@ impl Closing<'_> {
                 continue;
             };
             let backends = match latency {
-                Latency::EndToEnd => (0..self.plan.heard())
+                Latency::EndToEnd => (0..self.plan.timed())
                     .map(|at| Some(BackendId(at)))
                     .collect(),
                 Latency::Response
@@ -297,7 +297,7 @@ impl Closing<'_> {
     }
 
     fn knows_delivery_times(&self) -> bool {
-        self.plan.heard() > 0 && self.has_one_clock
+        self.plan.timed() > 0 && self.has_one_clock
     }
 
     fn answers(&self, stream: StreamId) -> bool {

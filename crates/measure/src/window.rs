@@ -101,9 +101,9 @@ pub struct Progress {
     pub sent: u64,
     /// Messages accepted or unacknowledged: those that every backend is to get.
     pub expected: ChecksummedCount,
-    /// Per backend that is heard: the first copies.
+    /// Per backend that is timed: the first copies.
     pub arrived: Vec<ChecksummedCount>,
-    /// Per backend that is heard: when the last copy of a message of this run was seen.
+    /// Per backend that is timed: when the last copy of a message of this run was seen.
     pub last_arrival: Vec<Option<Micros>>,
     /// Commands and their replies.
     pub commands: CommandProgress,
@@ -177,8 +177,8 @@ impl Progress {
     /// The progress of a run in which nothing has happened.
     pub(crate) fn empty(plan: &RecorderPlan) -> Self {
         Self {
-            arrived: vec![ChecksummedCount::default(); usize::from(plan.heard())],
-            last_arrival: vec![None; usize::from(plan.heard())],
+            arrived: vec![ChecksummedCount::default(); usize::from(plan.timed())],
+            last_arrival: vec![None; usize::from(plan.timed())],
             has_subscribers: plan.streams.iter().any(|track| track.role == Role::Receive),
             ..Self::default()
         }

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use muster_cluster::Observer;
 use muster_conduct::{RunData, StoreAccount, recorder_plan};
 use muster_load::StreamSchedule;
-use muster_measure::{Account, RecorderPlan, State, StreamAccount};
+use muster_measure::{Account, RecorderPlan, State, StreamAccount, WindowDelta};
 use muster_model::{BackendId, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
@@ -19,11 +20,40 @@ use crate::wall_clock;
 
 /// The longest time for which it is read again while more is stored than before.
 const PATIENCE: Micros = Micros::from_secs(120);
-/// Time by which the instants of points may differ from those of this machine.
+/// The event of what could not be read.
+const FAILED: &str = "read-back-failed";
+/// Allowed difference between the platform's clock and ours.
 const APART_MS: i64 = 3_600_000;
 
+/// Reads what the platform has stored and adds its account to the data of the run; the event of it, none where the
+/// plan wants none.
+pub(crate) fn read_back(
+    plan: &Plan,
+    run: RunId,
+    data: &mut RunData,
+    observer: &mut dyn Observer,
+    (clock, interrupted): (Clock, &AtomicBool),
+) -> Option<Event> {
+    match ReadBack::of(plan, run) {
+        Ok(read_back) => {
+            let (windows, event) = read_back?.add_to(data, clock, interrupted);
+            if !observer.windows(&windows) {
+                data.unkept.merge(&windows);
+            }
+            Some(event)
+        }
+        Err(error) => {
+            let why = format!("{error:#}");
+            outcome::remark(&format!(
+                "warning: what is stored could not be read back: {why}"
+            ));
+            Some(Event::new(clock.now().as_secs_f64(), FAILED, why))
+        }
+    }
+}
+
 /// A store that is read when the load has ended.
-pub(crate) struct ReadBack<'a> {
+struct ReadBack<'a> {
     plan: &'a Plan,
     recorder: RecorderPlan,
     schedules: Vec<Arc<StreamSchedule>>,
@@ -31,7 +61,7 @@ pub(crate) struct ReadBack<'a> {
     store: Box<dyn Store>,
 }
 
-/// What one read has found.
+/// Result of one read.
 struct Found {
     account: StoreAccount,
     messages: u64,
@@ -43,7 +73,7 @@ impl<'a> ReadBack<'a> {
     ///
     /// # Errors
     /// If the store cannot be read at all.
-    pub(crate) fn of(plan: &'a Plan, run: RunId) -> anyhow::Result<Option<Self>> {
+    fn of(plan: &'a Plan, run: RunId) -> anyhow::Result<Option<Self>> {
         let (Some(account), Some(store)) = (plan.store(), store(plan)?) else {
             return Ok(None);
         };
@@ -59,12 +89,12 @@ impl<'a> ReadBack<'a> {
 
     /// Reads what is stored of all devices and adds its account to the data of the run: again while something accepted is
     /// missing and more comes.
-    pub(crate) fn add_to(
+    fn add_to(
         &self,
         data: &mut RunData,
         clock: Clock,
         interrupted: &AtomicBool,
-    ) -> Event {
+    ) -> (WindowDelta, Event) {
         let began = clock.now();
         let expected = data.account.as_ref().map_or(0, expected);
         let span = self.span(clock);
@@ -96,10 +126,10 @@ impl<'a> ReadBack<'a> {
         };
         let kind = match found.failed {
             None => "read-back",
-            Some(_) => "read-back-failed",
+            Some(_) => FAILED,
         };
-        found.account.add_to(data);
-        Event::new(began.as_secs_f64(), kind, text)
+        let windows = found.account.add_to(data);
+        (windows, Event::new(began.as_secs_f64(), kind, text))
     }
 
     fn read(&self, span: &Range<i64>, data: &RunData, interrupted: &AtomicBool) -> Found {

@@ -93,15 +93,12 @@ pub struct Plan {
     pub platform: PlatformPlan,
     /// The northbound accounts, at the index of their `BackendId`; empty where there is none.
     pub backends: Vec<BackendPlan>,
-    /// True if what the platform has stored is read back when the load has ended.
-    pub reads_back: bool,
     /// Registration of devices with the platform; none where nothing can be registered, or nothing
     /// was asked for.
     #[serde(skip)]
     pub provision: Option<ProvisionPlan>,
-    /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
-    /// refusal is final.
-    pub registers_refused: bool,
+    /// Uses of the platform's management API besides registration before the run.
+    pub management: ManagementUses,
     /// Parts of the target that are watched; only whoever starts the run has a use for them.
     #[serde(skip)]
     pub monitor: Vec<MonitorPlan>,
@@ -119,6 +116,16 @@ pub struct Plan {
     pub resolved: String,
     /// Warnings that `muster check` prints although the plan can run.
     pub warnings: Vec<Problem>,
+}
+
+/// Uses of the platform's management API while the load lasts and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ManagementUses {
+    /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
+    /// refusal is final.
+    pub registers_refused: bool,
+    /// True if what the platform has stored is read back when the load has ended.
+    pub reads_back: bool,
 }
 
 impl Plan {
@@ -185,7 +192,7 @@ impl Plan {
     /// The account of what was read back from the platform's store, which is the last one; none where nothing is.
     pub fn store(&self) -> Option<BackendId> {
         let last = self.accounts().checked_sub(1)?;
-        self.reads_back.then_some(BackendId(last as u8))
+        self.management.reads_back.then_some(BackendId(last as u8))
     }
 
     /// The names of the accounts of arrivals, in their order.
@@ -193,7 +200,7 @@ impl Plan {
         let backends = self.backends.iter();
         let backends = backends.filter(|backend| !backend.kind().only_commands);
         let backends = backends.map(|backend| backend.name.clone());
-        let store = self.reads_back.then(|| STORE.to_owned());
+        let store = self.management.reads_back.then(|| STORE.to_owned());
         backends.chain(store).collect()
     }
 

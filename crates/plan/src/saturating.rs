@@ -6,8 +6,8 @@ use muster_model::behaviour::Behaviour;
 use muster_model::{Micros, Rate, StreamId};
 
 use crate::{
-    BackendPlan, ClientPlan, Endpoint, FleetPlan, Phases, Plan, PlatformKind, PlatformPlan, Policy,
-    Settle, StreamPlan,
+    BackendPlan, ClientPlan, Endpoint, FleetPlan, ManagementUses, Phases, Plan, PlatformKind,
+    PlatformPlan, Policy, Settle, StreamPlan,
 };
 
 /// The most links of all fleets: enough that no two messages of a turn share a link.
@@ -52,7 +52,7 @@ impl Plan {
         plan.resolved.clear();
         plan.warnings.clear();
         plan.provision = None;
-        plan.registers_refused = false;
+        plan.management = ManagementUses::default();
         plan.monitor.clear();
         plan.platform = null_target(&self.platform, self.largest());
         plan.backends.retain(|backend| backend.kafka().is_none());

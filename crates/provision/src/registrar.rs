@@ -278,7 +278,7 @@ mod tests {
         let journal = Arc::new(Journal::open(folder.path(), "nowhere").expect("a record"));
         let provisioner = Arc::new(Reporting(Mutex::new(sender)));
         let plan = plan();
-        assert!(plan.registers_refused);
+        assert!(plan.management.registers_refused);
         let registrar = Registrar::start(&plan, provisioner, journal).expect("a thread");
         let links = [4, 7].map(LinkId);
         registrar.refused(&[Refused::Link(links[0]), Refused::Link(links[0])]);

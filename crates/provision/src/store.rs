@@ -32,7 +32,11 @@ pub trait Store: Send + Sync {
 /// # Errors
 /// [`ProvisionError`] if its certificates cannot be used.
 pub fn store(plan: &Plan) -> Result<Option<Box<dyn Store>>, ProvisionError> {
-    let Some(provision) = plan.provision.as_ref().filter(|_| plan.reads_back) else {
+    let Some(provision) = plan
+        .provision
+        .as_ref()
+        .filter(|_| plan.management.reads_back)
+    else {
         return Ok(None);
     };
     match &provision.api {

@@ -31,7 +31,7 @@ use crate::hooks::Hooks;
 use crate::meanwhile::Prepared;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
-use crate::read_back::ReadBack;
+use crate::read_back::read_back;
 use crate::scenario_file::{self, Loaded};
 use crate::steering::{Decider, Steered, Steering};
 use crate::target::Target;
@@ -249,17 +249,21 @@ impl Ready {
         let (mut data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
-        let read_back = ReadBack::of(&plan, header.run)?;
-        let read_back = read_back.map(|it| it.add_to(&mut data, clock, interrupted));
+        let stored = read_back(
+            &plan,
+            header.run,
+            &mut data,
+            &mut watcher,
+            (clock, interrupted),
+        );
         let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
         watcher.end_meanwhile(interrupted);
         let noted = target.stop();
         let steered = watcher.steering.take().map(Steering::end);
-        let (mut folder, mut exporter, last) = watcher.end();
         steered.iter().for_each(|it| it.add_to(&mut header.plan));
+        let (mut folder, mut exporter, last) = watcher.end();
         let mut events = control_channel::noted(line.as_ref(), &header, data.end);
-        events.extend(noted.events);
-        events.extend(read_back);
+        events.extend(noted.events.into_iter().chain(stored));
         events.extend(of_devices.into_iter().flatten());
         events.extend(watched::lacks(exporter.as_mut(), data.end));
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
@@ -268,8 +272,7 @@ impl Ready {
         close(facts);
         folder.record_all(&archive.last_records());
         let report = archive.report()?;
-        outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
-        outputs::write_certificate(&mut folder, &report, args.sign.as_deref());
+        write(args, &mut folder, &report, noted.account.as_deref());
         exporter.iter_mut().for_each(|it| it.show_result(&report));
         say_last(last, &report.ledger.uplink);
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
@@ -279,6 +282,12 @@ impl Ready {
             ..Done::judged(report, summary)
         })
     }
+}
+
+/// Writes the result and, where there is something to certify, the certificate.
+fn write(args: &RunArgs, folder: &mut Folder, report: &Report, account: Option<&str>) {
+    outputs::write_result(args, folder, report, account);
+    outputs::write_certificate(folder, report, args.sign.as_deref());
 }
 
 /// Closes the file of facts; what it lacks is remarked.
@@ -378,7 +387,7 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
              provision.count=false here"
         );
     }
-    if plan.reads_back {
+    if plan.management.reads_back {
         bail!(
             "carry --part: each part would read back what the others stored; use --set \
              provision.read-back=false here"

@@ -16,7 +16,7 @@ phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0, connected: 100% }
 "#;
 
-/// What is stored is read back; the backend beside it gets every message.
+/// Reads back what is stored; the backend beside it gets every message.
 const READ_BACK: &str = r#"
 name: truth
 seed: 7

@@ -3,8 +3,8 @@
 mod login;
 
 use muster_plan::{
-    BoardProvision, PasswordHash, PemFile, PlatformKind, PlatformPlan, ProvisionMode,
-    ProvisionPlan, RegistryApi, WebAddress,
+    BoardProvision, ManagementUses, PasswordHash, PemFile, PlatformKind, PlatformPlan,
+    ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
 };
 use muster_platform::{Dialect, ManagementApi};
 
@@ -139,9 +139,12 @@ fn has_store(
     stray.refuse(what, "add `provision: { mode: auto }`, or remove it")
 }
 
-/// True if a run registers devices when they are refused.
-pub(super) fn registers_refused(provision: Option<&ProvisionPlan>) -> bool {
-    provision.is_some_and(|it| it.mode == ProvisionMode::OnRefusal)
+/// Returns the uses of the management API after the run has begun.
+pub(super) fn uses(provision: Option<&ProvisionPlan>, reads_back: bool) -> ManagementUses {
+    ManagementUses {
+        registers_refused: provision.is_some_and(|it| it.mode == ProvisionMode::OnRefusal),
+        reads_back,
+    }
 }
 
 /// Checks that single devices can be registered while a run goes on: with Hono's management API.
