@@ -93,6 +93,7 @@ pub(crate) fn write_result(
     let json = report.to_json();
     folder.write("result.json", &json);
     folder.write("report.html", &html(report));
+    write_certificate(folder, report, args.sign.as_deref());
     if let Some(steps) = steps_csv(report) {
         folder.write("steps.csv", &steps);
     }

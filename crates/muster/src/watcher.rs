@@ -17,7 +17,7 @@ use crate::args::RunArgs;
 use crate::folder::Folder;
 use crate::meanwhile::Meanwhile;
 use crate::screen::Screen;
-use crate::steering::Steering;
+use crate::steering::{Steered, Steering};
 
 /// Keeps the records of a run and shows how it stands.
 pub(crate) struct Watcher {
@@ -60,14 +60,15 @@ impl Watcher {
         }
     }
 
-    /// Ends sampling and hooks: the target may end from now on. Hooks after the load may reset it, so that all that is
-    /// read or removed there comes before.
-    pub(crate) fn end_meanwhile(&mut self, interrupted: &AtomicBool) {
+    /// Ends sampling, hooks and steering, whose decisions are returned: the target may end from now on. Hooks after the
+    /// load may reset it, so that all that is read or removed there comes before.
+    pub(crate) fn end_meanwhile(&mut self, interrupted: &AtomicBool) -> Option<Steered> {
         let last = self
             .meanwhile
             .take()
             .map(|meanwhile| meanwhile.end(interrupted));
         last.into_iter().flatten().for_each(|note| self.note(&note));
+        self.steering.take().map(Steering::end)
     }
 
     fn note(&mut self, note: &Note) {

@@ -17,7 +17,7 @@ use muster_model::{Micros, RunId, mix};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{Plan, PlatformKind, ProvisionMode};
-use muster_report::{Report, RunResult};
+use muster_report::{Event, Report, RunResult};
 use muster_result::{Archive, Fixed, Header, Live, encoded};
 use muster_scenario::{Needs, needs};
 use serde_json::json;
@@ -31,9 +31,9 @@ use crate::hooks::Hooks;
 use crate::meanwhile::Prepared;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
-use crate::read_back::read_back;
+use crate::read_back::ReadBack;
 use crate::scenario_file::{self, Loaded};
-use crate::steering::{Decider, Steered, Steering};
+use crate::steering::{Decider, Steered};
 use crate::target::Target;
 use crate::watcher::Watcher;
 use crate::{
@@ -249,22 +249,16 @@ impl Ready {
         let (mut data, line) = carry_out(&mut agents, timetable, &plan, clock, surroundings);
         drop(agents);
         let counted = counters.map(|counters| counters.end(clock));
-        let stored = read_back(
-            &plan,
-            header.run,
-            &mut data,
-            &mut watcher,
-            (clock, interrupted),
-        );
-        let of_devices = provisioned.map(|provisioned| provisioned.after(clock));
-        watcher.end_meanwhile(interrupted);
+        let store = ReadBack::new(&plan, header.run, clock);
+        let stored = store.add_to(&mut data, &mut watcher, interrupted);
+        let of_devices = provisioned.into_iter().flat_map(|it| it.after(clock));
+        let of_devices: Vec<Event> = stored.into_iter().chain(of_devices).collect();
+        let steered = watcher.end_meanwhile(interrupted);
         let noted = target.stop();
-        let steered = watcher.steering.take().map(Steering::end);
         steered.iter().for_each(|it| it.add_to(&mut header.plan));
         let (mut folder, mut exporter, last) = watcher.end();
         let mut events = control_channel::noted(line.as_ref(), &header, data.end);
-        events.extend(noted.events.into_iter().chain(stored));
-        events.extend(of_devices.into_iter().flatten());
+        events.extend(noted.events.into_iter().chain(of_devices));
         events.extend(watched::lacks(exporter.as_mut(), data.end));
         let mut archive = Archive::of(header, data, noted.used, read_archive(folder.path()));
         archive.events.extend(events);
@@ -272,7 +266,7 @@ impl Ready {
         close(facts);
         folder.record_all(&archive.last_records());
         let report = archive.report()?;
-        write(args, &mut folder, &report, noted.account.as_deref());
+        outputs::write_result(args, &mut folder, &report, noted.account.as_deref());
         exporter.iter_mut().for_each(|it| it.show_result(&report));
         say_last(last, &report.ledger.uplink);
         let summary = outputs::last_words(&report, &mut folder, archive.unread.as_ref());
@@ -282,12 +276,6 @@ impl Ready {
             ..Done::judged(report, summary)
         })
     }
-}
-
-/// Writes the result and, where there is something to certify, the certificate.
-fn write(args: &RunArgs, folder: &mut Folder, report: &Report, account: Option<&str>) {
-    outputs::write_result(args, folder, report, account);
-    outputs::write_certificate(folder, report, args.sign.as_deref());
 }
 
 /// Closes the file of facts; what it lacks is remarked.
