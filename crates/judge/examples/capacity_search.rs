@@ -17,13 +17,16 @@ mod targets;
 use muster_judge::capacity::SearchSpec;
 use muster_model::Micros;
 use published::{RULES, answers};
-use searching::{Figures, spec};
+use searching::{Figures, slow_spec, spec};
 use targets::{TARGETS, Target, highest};
 
 /// Length of a long simulation at one rate, in seconds.
 const SIMULATED: f64 = 20_000.0;
 /// Budgets of a search, in minutes: the one of `muster capacity`, and twice that.
 const BUDGETS: [u64; 2] = [10, 20];
+/// Slow targets take this many times as long, and their searches these budgets.
+const SLOWER: [f64; 4] = [4.5, 9.0, 18.0, 45.0];
+const SLOW_BUDGETS: [u64; 3] = [20, 40, 80];
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -47,15 +50,10 @@ fn main() -> io::Result<()> {
         return Ok(());
     }
     for minutes in BUDGETS {
-        writeln!(
-            out,
-            "Seed {seed}, {searches} searches a target, {minutes} minutes a search:\n"
+        heading(
+            &mut out,
+            &format!("Seed {seed}, {searches} searches a target, {minutes} minutes a search"),
         )?;
-        writeln!(
-            out,
-            "| target | truth | found | middle within 3 % | lower end above | covered | mean width | mean error | not found, covered | mean time |"
-        )?;
-        writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
         let spec = SearchSpec {
             budget: Micros::from_secs(minutes * 60),
             ..spec()
@@ -64,6 +62,22 @@ fn main() -> io::Result<()> {
             let figures = Figures::collect(**target, &spec, seed, searches);
             writeln!(out, "{}", row(target, &figures))?;
             out.flush()?;
+        }
+        writeln!(out)?;
+    }
+    for minutes in SLOW_BUDGETS {
+        heading(
+            &mut out,
+            &format!("Slow targets with an SLO for p99, {minutes} minutes a search"),
+        )?;
+        for target in &chosen {
+            for times in SLOWER {
+                let slow = target.slowed(times);
+                let spec = slow_spec(&slow, Micros::from_secs(minutes * 60));
+                let figures = Figures::collect(slow, &spec, seed, searches);
+                writeln!(out, "{}", row(&slow, &figures))?;
+                out.flush()?;
+            }
         }
         writeln!(out)?;
     }
@@ -82,6 +96,15 @@ fn main() -> io::Result<()> {
         out.flush()?;
     }
     Ok(())
+}
+
+fn heading(out: &mut impl Write, of: &str) -> io::Result<()> {
+    writeln!(out, "{of}:\n")?;
+    writeln!(
+        out,
+        "| target | truth | found | middle within 3 % | lower end above | covered | mean width | mean error | not found, covered | mean time |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 }
 
 fn row(target: &Target, figures: &Figures) -> String {

@@ -15,6 +15,7 @@ fn spec(budget_s: u64) -> SearchSpec {
         width: 0.1,
         short,
         long,
+        load_seconds: 0.0,
         budget: Micros::from_secs(budget_s),
     }
 }

@@ -12,6 +12,7 @@ fn spec() -> SearchSpec {
         width: 0.1,
         short,
         long,
+        load_seconds: 0.0,
         budget: Micros::from_secs(2_400),
     }
 }

@@ -343,6 +343,7 @@ mod tests {
             width: 0.1,
             short,
             long,
+            load_seconds: 0.0,
             budget: Micros::from_secs(1_200),
         }
     }

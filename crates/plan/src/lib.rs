@@ -38,6 +38,7 @@ mod scheme;
 mod secret;
 mod security;
 mod selector;
+mod step_needs;
 mod steps;
 mod stream;
 mod target;
@@ -68,6 +69,7 @@ pub use scheme::{PathUse, Scheme, SchemeSpec};
 pub use secret::{MASK, Secret};
 pub use security::Security;
 pub use selector::{LabelMatch, Selector, quoted_label};
+pub use step_needs::StepNeeds;
 pub use steps::StepPlan;
 pub use stream::{Ack, Policy, StreamKind, StreamPlan};
 pub use target::{

@@ -77,6 +77,20 @@ pub struct SetAnswer {
     pub saturated: Option<Saturation>,
 }
 
+/// The sentence on steps that are longer than usual, for the messages that a percentile needs; none if none is.
+pub fn lengths_in_words(limits: &SearchSpec, find: Dimension) -> Option<String> {
+    let first = limits.short_at(limits.first);
+    (first > limits.short).then(|| {
+        format!(
+            "steps below {} last longer than {}, for the messages that a percentile needs: {} at {}",
+            find.in_words(limits.load_seconds / limits.short.as_secs_f64()),
+            figure::time(limits.short),
+            figure::time(first),
+            find.in_words(limits.first),
+        )
+    })
+}
+
 impl CapacityReport {
     /// The same with what follows from its end, its steps and the report of the last run: the certified load, whether
     /// the closed ledger refutes it, and the first failing step.
@@ -345,6 +359,9 @@ impl CapacityReport {
                 figure::number_of(unclear.len() as u64, "step"),
                 first.number
             );
+        }
+        if let Some(lengths) = lengths_in_words(&self.limits, self.find) {
+            let _ = writeln!(text, "  {lengths}");
         }
         text += &self.differing_in_words();
         let took = Micros::from_secs_f64(self.steps.iter().map(|step| step.took_s).sum());

@@ -44,7 +44,7 @@ mod window;
 pub use assemble::{Assembly, JudgedStep, Names};
 pub use capacity::{
     CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, OutcomeOfSet, Saturation,
-    SetAnswer, outcome_of,
+    SetAnswer, lengths_in_words, outcome_of,
 };
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,

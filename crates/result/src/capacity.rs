@@ -374,7 +374,7 @@ impl CapacitySearch {
 
     /// The seconds in which the parts of a step begin.
     fn parts(&self, holding: &Holding) -> Vec<u32> {
-        let length = self.search.batch(holding.until - holding.from);
+        let length = self.search.batch(&holding.turn.step);
         let seconds = length.get().div_ceil(1_000_000).max(1) as usize;
         let all = holding.from.second()..holding.until.second();
         all.step_by(seconds).collect()

@@ -131,6 +131,7 @@ fn search(target: Target, instances: u32, first: f64, clock: &Cell<u64>) -> Outc
         width: 0.1,
         short: Micros::from_secs(5),
         long: Micros::from_secs(20),
+        load_seconds: 0.0,
         budget: Micros::from_secs(600),
     };
     let mut search = Search::new(spec).expect("a search");
@@ -160,7 +161,7 @@ fn search(target: Target, instances: u32, first: f64, clock: &Cell<u64>) -> Outc
         let ratios: Vec<f64> = (begin..begin + length as u64)
             .map(|at| target(instances, step.rate, at))
             .collect();
-        let part = search.batch(step.hold).get().div_ceil(1_000_000) as usize;
+        let part = search.batch(&step).get().div_ceil(1_000_000) as usize;
         let batches = ratios.chunks(part).map(|ratios| Batch {
             messages: (step.rate * ratios.len() as f64) as u64,
             bad: (step.rate * ratios.iter().sum::<f64>()) as u64,

@@ -8,11 +8,13 @@ use muster_judge::{Allowance, Latency, Scope, SloBound};
 use muster_load::{Names, Octets, Payload, PayloadSpec, Phase, Shape, Template};
 use muster_measure::Cold;
 use muster_model::behaviour::{Amount, Capacity, Delayed, Full, Service, ServiceTime};
-use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId};
+use muster_model::{
+    DeviceId, Dimension, FleetId, LinkId, MessageId, Micros, Rate, RunId, StreamId,
+};
 use muster_plan::{
     Ack, AmqpLogin, ApiCredential, ClientId, Credential, PasswordHash, Plan, PlatformKind, Policy,
-    ProvisionMode, RpcNorthbound, Secret, SocketUse, StreamKind, StreamPlan, WebhookNorthbound,
-    WebhookProof,
+    ProvisionMode, RpcNorthbound, Secret, SocketUse, StepNeeds, StreamKind, StreamPlan,
+    WebhookNorthbound, WebhookProof,
 };
 use muster_platform::{
     Carrier, Dialect, Directory, DirectorySpec, IntegrityLevel, Protocol, Uplink, UplinkScratch,
@@ -695,6 +697,27 @@ fn the_gateway_of_sap_takes_the_published_time_for_a_message() {
         of(0)
     );
     assert_eq!(service_time("dialect: mqtt"), None);
+}
+
+/// A p99 needs 1,000 messages, and a step has twice that: of the slow stream a tenth of the load.
+#[test]
+fn a_step_of_a_search_has_the_messages_that_percentiles_need() {
+    let of = |find| {
+        plan(
+            "name: t\nfleet:\n  - name: f\n    count: 10\n    connect: { rate: 4/s }\n    streams:\n      \
+             - { name: fast, rate: 90/s }\n      - { name: slow, rate: 10/s, slo: { response: { p90: \"<= 1s\" } } }\n\
+             slo: { response: { p99: \"<= 1s\" } }\n",
+        )
+        .step_needs(find)
+    };
+    let needs = |load_seconds, seconds| StepNeeds {
+        load_seconds,
+        hold: Micros::from_secs(seconds),
+    };
+    assert_eq!(of(Dimension::Rate), needs(2_000.0, 0));
+    assert_eq!(of(Dimension::Devices), needs(200.0, 0));
+    assert_eq!(of(Dimension::Payload), needs(0.0, 20));
+    assert_eq!(of(Dimension::Connects), needs(2_000.0, 0));
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Confirming {
             false => sharp.clamp(SHARP_AIM, AIM),
         };
         let most = (1.0 + spec.width).ln() / 2.0 - ROUNDING;
-        let steps = hold.get() as f64 / spec.long.get() as f64;
+        let steps = hold.get() as f64 / spec.long_at(known.middle).get() as f64;
         let known_by = f64::max(known.upper / known.middle, known.middle / known.lower).ln();
         let distance = belief.distance_needed(steps, SURE).max(known_by).min(most);
         let interval = Interval {

@@ -81,9 +81,9 @@ impl JointSearch {
         &self.searches
     }
 
-    /// The length of the parts of a step of this length whose figures are counted apart.
-    pub fn batch(&self, hold: Micros) -> Micros {
-        self.searches[0].batch(hold)
+    /// The length of the parts of a step whose figures are counted apart.
+    pub fn batch(&self, step: &Step) -> Micros {
+        self.searches[0].batch(step)
     }
 
     /// The time of the budget that is left.

@@ -7,10 +7,8 @@ use super::belief::{Belief, CONFIDENCE, Evidence, Hold, Interval, SURE};
 use super::confirming::{CONFIRMATIONS, Confirming, Stage};
 use super::held::{Held, decided, limiting};
 use super::margin::Observed;
-use super::spec::{SearchError, SearchSpec};
+use super::spec::{GROWTH, SearchError, SearchSpec};
 
-/// Each step of the ramp is this many times the one before.
-const GROWTH: f64 = 2.0;
 /// Steps whose median stays unclear, until the search gives up.
 const UNCLEAR_STEPS: usize = 4;
 /// The first rate has to fail this number of times: the first time, the target may be cold.
@@ -85,7 +83,7 @@ impl Search {
         spec.check()?;
         let first = Step {
             rate: spec.first,
-            hold: spec.short,
+            hold: spec.short_at(spec.first),
             phase: Phase::Ramp,
         };
         let mut search = Self {
@@ -169,9 +167,9 @@ impl Search {
         self.repeated > 0
     }
 
-    /// The length of the parts of a step of this length whose figures are counted apart.
-    pub fn batch(&self, hold: Micros) -> Micros {
-        self.spec.batch(hold)
+    /// The length of the parts of a step whose figures are counted apart.
+    pub fn batch(&self, step: &Step) -> Micros {
+        self.spec.batch(step.rate, step.hold)
     }
 
     /// Every hold so far, in order, also those whose outcome a repetition replaced.
@@ -255,8 +253,8 @@ impl Search {
         // long as an answer takes.
         let is_known = self.held.iter().any(|held| held.rate == rate);
         let hold = match is_known || rate >= most {
-            true => self.spec.long,
-            false => self.spec.short,
+            true => self.spec.long_at(rate),
+            false => self.spec.short_at(rate),
         };
         Ok(Step {
             rate,
@@ -271,7 +269,7 @@ impl Search {
         let passed = self.passed();
         let unclear = self.of_outcome(Outcome::Unclear);
         let unclear = unclear
-            .filter(|held| held.hold >= self.spec.long)
+            .filter(|held| self.is_long(held))
             .map(|held| held.rate);
         let Some(passed) = passed else {
             let above = unclear.map(|rate| rate * GROWTH).fold(next, f64::max);
@@ -320,10 +318,14 @@ impl Search {
         let highest = self.passed().map_or(first, |passed| passed * GROWTH);
         // Longer the narrower, by the logarithm of the width.
         let near = ((WIDE / interval.width()).ln() / (WIDE / NARROW).ln()).clamp(0.0, 1.0);
-        let (long, longest) = (as_float(self.spec.long), as_float(self.long(belief)));
+        let rate = rate.min(highest).min(most);
+        let (long, longest) = (
+            as_float(self.spec.long_at(rate)),
+            as_float(self.long(belief)),
+        );
         let hold = Micros((long + (longest - long) * near) as u64);
         Ok(Step {
-            rate: rate.min(highest).min(most),
+            rate,
             hold: Micros(whole(hold).get() * more as u64),
             phase: Phase::Narrow,
         })
@@ -346,7 +348,7 @@ impl Search {
 
     /// The length of steps close to the capacity: such that few contradict each other.
     fn long(&self, belief: &Belief) -> Micros {
-        let long = as_float(self.spec.long);
+        let long = as_float(self.spec.long_at(belief.quantile(0.5)));
         let distance = (1.0 + self.spec.width).ln() / 2.0;
         let wanted = long * belief.steps_needed(distance, DEVIATIONS);
         let affordable = self.own_left() * PART_OF_LEFT;
@@ -357,7 +359,7 @@ impl Search {
         let hold = Hold {
             rate: step.rate,
             hold: step.hold,
-            long: self.spec.long,
+            long: self.spec.long_at(step.rate),
             is_cold: self.spent < self.cold_until,
         };
         self.held.push(Held {
@@ -458,7 +460,11 @@ impl Search {
     /// Returns whether the outcome of this step says anything against that of another one: a short step may pass before
     /// the queue has grown, and a cold target may fail.
     fn is_conclusive(&self, held: &Held) -> bool {
-        held.hold >= self.spec.long && !held.is_cold
+        self.is_long(held) && !held.is_cold
+    }
+
+    fn is_long(&self, held: &Held) -> bool {
+        held.hold >= self.spec.long_at(held.rate)
     }
 
     fn of_outcome(&self, outcome: Outcome) -> impl Iterator<Item = &Held> + Clone {

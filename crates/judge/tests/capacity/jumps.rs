@@ -33,7 +33,7 @@ impl Limited {
                 Next::End(end) => return end,
                 Next::Hold(step) => step,
             };
-            let batch = spec.batch(step.hold).as_secs_f64();
+            let batch = spec.batch(step.rate, step.hold).as_secs_f64();
             let messages = (self.rate * batch) as u64;
             let (outcome, share) = match step.rate <= self.limit {
                 true => (Outcome::Pass, 0.0),

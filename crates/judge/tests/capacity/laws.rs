@@ -1,7 +1,9 @@
 //! Laws on many searches of simulated targets. `docs/capacity-search.md` has the figures of thousands.
 
+use muster_model::Micros;
+
 use crate::published::{RULES, answers};
-use crate::searching::{CLOSE, Figures, spec};
+use crate::searching::{CLOSE, Figures, slow_spec, spec};
 use crate::targets::{self, Disturbance, TARGETS, Target};
 
 const SEED: u64 = 20_261_126;
@@ -67,6 +69,19 @@ fn errs_at_most(figures: &Figures, cases: u32, allowed: &Allowed) {
         (open - figures.open_covered, open, allowed.open_uncovered),
     ] {
         assert!(wrong <= at_most(cases, share), "{share}: {figures:?}");
+    }
+}
+
+/// Law: the claim holds for slow targets too, whose steps last as long as a p99 needs.
+#[test]
+fn slow_targets() {
+    for (target, times) in [(targets::PLAIN, 4.5), (targets::FIXED, 9.0)] {
+        let slow = target.slowed(times);
+        let spec = slow_spec(&slow, Micros::from_secs(4_800));
+        let figures = Figures::collect(slow, &spec, SEED, searches());
+        let missing = figures.searches - figures.found;
+        assert!(missing <= at_most(figures.searches, 0.05), "{figures:?}");
+        errs_at_most(&figures, figures.found, &CLAIM);
     }
 }
 

@@ -118,6 +118,28 @@ fn lengths_of_steps_follow_the_longest_latency_limit() {
     assert_eq!(lengths(2_000), (seconds(20), seconds(100)));
 }
 
+/// Each step has the messages that a percentile needs, and longer ones keep their proportion.
+#[test]
+fn steps_at_low_rates_last_as_long_as_a_percentile_needs() {
+    let spec = SearchSpec {
+        first: 20.0,
+        load_seconds: 2_000.0,
+        budget: Micros::from_secs(7_200),
+        ..spec()
+    };
+    let seconds = |rate| [spec.short_at(rate), spec.long_at(rate)].map(|at| at.as_secs_f64());
+    assert_eq!(seconds(20.0), [100.0, 400.0]);
+    assert_eq!(seconds(400.0), [5.0, 20.0]);
+    assert_eq!(spec.least_budget(80.0), Micros::from_secs(100 + 50 + 400));
+    let mut holds = sharp(73.4);
+    let (end, _) = search(spec.clone(), |step| {
+        let messages = step.rate * step.hold.as_secs_f64();
+        assert!(messages >= spec.load_seconds, "{step:?}");
+        holds(step)
+    });
+    assert!(matches!(end, SearchEnd::Found(_)), "{end:?}");
+}
+
 #[test]
 fn a_specification_that_makes_no_sense_is_refused() {
     let bad = [
@@ -135,6 +157,10 @@ fn a_specification_that_makes_no_sense_is_refused() {
         },
         SearchSpec {
             short: Micros::from_secs(30),
+            ..spec()
+        },
+        SearchSpec {
+            load_seconds: f64::NAN,
             ..spec()
         },
     ];

@@ -1,6 +1,7 @@
 //! Searches of simulated targets, and how often they are right.
 
-use muster_judge::capacity::{Interval, Next, Observed, Search, SearchEnd, SearchSpec};
+use muster_judge::Percentile;
+use muster_judge::capacity::{Interval, Next, Observed, Outcome, Search, SearchEnd, SearchSpec};
 use muster_model::{Micros, mix};
 
 use crate::targets::{Target, World};
@@ -17,7 +18,22 @@ pub(crate) fn spec() -> SearchSpec {
         width: 0.1,
         short: Micros::from_secs(5),
         long: Micros::from_secs(20),
+        load_seconds: 0.0,
         budget: Micros::from_secs(1200),
+    }
+}
+
+/// A search of a slow target with an SLO for p99: its steps last as long as that needs.
+pub(crate) fn slow_spec(target: &Target, budget: Micros) -> SearchSpec {
+    let (short, long) = SearchSpec::lengths(Micros::from_secs_f64(target.limit));
+    let load_seconds = 2.0 * Percentile::P99.needed() as f64;
+    SearchSpec {
+        first: load_seconds * 10.0 / budget.as_secs_f64(),
+        short,
+        long,
+        load_seconds,
+        budget,
+        ..spec()
     }
 }
 
@@ -36,10 +52,15 @@ pub(crate) fn answer(target: Target, spec: &SearchSpec, seed: u64) -> Answer {
     loop {
         match search.next() {
             Next::Hold(step) => {
-                let batch = spec.batch(step.hold).as_secs_f64();
+                let batch = spec.batch(step.rate, step.hold).as_secs_f64();
                 let judged = world.hold(step.rate, step.hold.as_secs_f64(), batch);
+                let messages = judged.margin.batches.iter().map(|batch| batch.messages);
+                let has_too_few = messages.sum::<u64>() < Percentile::P99.needed();
                 search.record(&Observed {
-                    outcome: judged.outcome,
+                    outcome: match spec.load_seconds > 0.0 && has_too_few {
+                        true => Outcome::Unclear,
+                        false => judged.outcome,
+                    },
                     margin: Some(judged.margin),
                     took: step.hold + PAUSE,
                     has_recovered: judged.has_recovered,

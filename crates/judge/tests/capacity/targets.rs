@@ -197,6 +197,19 @@ pub(crate) const TARGETS: [Target; 11] = [
 ];
 
 impl Target {
+    /// The same target, but all takes this many times as long.
+    pub(crate) fn slowed(self, times: f64) -> Self {
+        Self {
+            mean: self.mean * times,
+            limit: self.limit * times,
+            truth: match self.truth {
+                Truth::Simulated(rate) => Truth::Simulated(rate / times),
+                truth @ (Truth::Response | Truth::Loss) => truth,
+            },
+            ..self
+        }
+    }
+
     /// The highest rate at which both levels hold in the long run, after `age` seconds of load.
     pub(crate) fn truth(&self, age: f64) -> f64 {
         let slower = match self.disturbance {

@@ -116,6 +116,7 @@ fn a_search_by_a_starved_generator_finds_no_capacity() {
         width: 0.1,
         short,
         long,
+        load_seconds: 0.0,
         budget: Micros::from_secs(6_000),
     })
     .expect("a search");

@@ -9,10 +9,10 @@ use muster_judge::capacity::{SearchEnd, SearchSpec};
 use muster_judge::{Ceiling, Latency, Rules, SizedCeiling, Slo, SloBound, is_judged_in_steps};
 use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
-use muster_plan::{AddedLoad, Plan};
+use muster_plan::{AddedLoad, Plan, StepNeeds};
 use muster_report::{
     CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult, SetAnswer,
-    capacity_html,
+    capacity_html, lengths_in_words,
 };
 use muster_result::certificate::Files;
 use muster_result::{Header, Replayed, SearchBegun, SetStanding, search_length, standing_after};
@@ -34,8 +34,8 @@ const FROM: f64 = 0.1;
 const TO: f64 = 100.0;
 /// The budget without `--budget`.
 const BUDGET: Micros = Micros::from_secs(600);
-/// Long steps of a confirmation, for which the budget has to have room behind the ramp.
-const CONFIRMING: u64 = 4;
+/// The part of the budget that the first step takes at the most, if percentiles need long steps.
+const FIRST_PART: f64 = 10.0;
 /// Sizes of messages that measure the generator's ceiling of a payload, in bytes: their costs differ clearly.
 const SIZES: [u32; 2] = [1_024, 16_384];
 
@@ -112,8 +112,9 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         spec.budget = args.budget.unwrap_or(spec.budget);
         return Ok((prepared, folder.clone()));
     }
-    let stated = loaded.plan.stated_load(find);
-    let (first, most) = range(args, find, &loaded.plan)?;
+    let budget = args.budget.unwrap_or(BUDGET);
+    let needs = loaded.plan.step_needs(find);
+    let (first, most) = range(args, find, &loaded.plan, lowest(&needs, budget))?;
     let ceiling = ceiling(&args.calibration, &loaded.plan, find);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
@@ -121,18 +122,24 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         most: judgeable(find, (first, most), ceiling.as_ref())
             .map_err(|why| anyhow!("{why}, or begin lower with --from"))?,
         width: WIDTH,
-        short,
-        long,
-        budget: args.budget.unwrap_or(BUDGET),
+        short: short.max(needs.hold),
+        long: long.max(needs.hold),
+        load_seconds: needs.load_seconds,
+        budget,
     };
-    let least = least_budget(&spec, stated);
+    let least = spec.least_budget(loaded.plan.stated_load(find));
+    let lengths = lengths_in_words(&spec, find);
     if spec.budget < least {
         bail!(
-            "search within --budget {}: the ramp and a confirmation alone take {}; give more, such as {}",
+            "search within --budget {}: the ramp and a confirmation alone take {}{}; give more, such as {}",
             figure::time(spec.budget),
             figure::time(least),
+            lengths.map_or(String::new(), |lengths| format!(" ({lengths})")),
             figure::time(BUDGET.max(least + least))
         );
+    }
+    if let Some(lengths) = lengths {
+        outcome::remark(&lengths);
     }
     let mut begun = SearchBegun::new(plan, find, spec);
     begun.ceiling = ceiling;
@@ -148,8 +155,13 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
     Ok((prepared, out))
 }
 
-/// The first and the highest load.
-fn range(args: &CapacityArgs, find: Dimension, plan: &Plan) -> Result<(f64, f64)> {
+/// The lowest load whose step takes a small part of the budget.
+fn lowest(needs: &StepNeeds, budget: Micros) -> f64 {
+    needs.load_seconds / (budget.as_secs_f64() / FIRST_PART)
+}
+
+/// The first and the highest load. Without `--from`, the first one is `lowest` at the least, or that of the scenario.
+fn range(args: &CapacityArgs, find: Dimension, plan: &Plan, lowest: f64) -> Result<(f64, f64)> {
     let stated = plan.stated_load(find);
     let value = |option: &str, load: Load| {
         load.value(find)
@@ -158,7 +170,8 @@ fn range(args: &CapacityArgs, find: Dimension, plan: &Plan) -> Result<(f64, f64)
     let first = args.from.map(|load| value("--from", load)).transpose()?;
     let most = args.to.map(|load| value("--to", load)).transpose()?;
     let least = plan.least_load(find);
-    let first = first.unwrap_or(find.held(stated * FROM).max(least));
+    let usual = (stated * FROM).max(lowest.min(stated));
+    let first = first.unwrap_or(find.held(usual).max(least));
     let most = most.unwrap_or(match find {
         Dimension::Rate | Dimension::Commands | Dimension::Connects => stated * TO,
         Dimension::Devices => stated,
@@ -193,12 +206,6 @@ fn range(args: &CapacityArgs, find: Dimension, plan: &Plan) -> Result<(f64, f64)
         );
     }
     Ok((first, most))
-}
-
-/// The time of a ramp to the rate of the scenario, and of a confirmation.
-fn least_budget(spec: &SearchSpec, stated: f64) -> Micros {
-    let doublings = (stated.min(spec.most) / spec.first).log2().ceil().max(1.0) as u64;
-    Micros(doublings * spec.short.get() + CONFIRMING * spec.long.get())
 }
 
 /// The most of a range of loads that the generator can judge here.

@@ -334,6 +334,7 @@ impl Growing<'_> {
             width: WIDTH,
             short,
             long,
+            load_seconds: plan.step_needs(Dimension::Rate).load_seconds,
             budget,
         };
         let mut begun = SearchBegun::new(Header::digest(plan), Dimension::Rate, spec);
@@ -524,6 +525,7 @@ mod tests {
                 width: WIDTH,
                 short: Micros::from_secs(2),
                 long: Micros::from_secs(6),
+                load_seconds: 0.0,
                 budget: Micros::from_secs(100),
             },
             sessions: 1,

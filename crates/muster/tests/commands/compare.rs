@@ -228,7 +228,7 @@ fn search(folder: &Path, side: &str, find: &str, capacity: Option<f64>) {
         let found = |middle| json!({ "end": "found", "interval": interval(middle), "first_failing": middle * 1.02 });
         let answer = json!({
             "schema": "muster-capacity/1", "muster": "", "name": "first", "run": run["run"], "scenario_sha256": null,
-            "find": find, "limits": { "first": 1.0, "most": 9e9, "width": 0.1, "short": 5, "long": 20, "budget": 600 },
+            "find": find, "limits": { "first": 1.0, "most": 9e9, "width": 0.1, "short": 5, "long": 20, "load_seconds": 0.0, "budget": 600 },
             "sessions": 1, "end": capacity.map(found), "known": null, "certified": capacity.map(|of| of * 0.98),
             "refuted": null, "first_failing": null, "generator": null, "steps": [],
         });

@@ -20,6 +20,7 @@ fn limits() -> SearchSpec {
         width: 0.1,
         short: Micros::from_secs(5),
         long: Micros::from_secs(20),
+        load_seconds: 0.0,
         budget: Micros::from_secs(1_200),
     }
 }
