@@ -8,6 +8,8 @@ use crate::{Plan, StreamPlan};
 /// Messages of a short step, as a multiple of those that a percentile needs. With fewer, the capacity of a simulated
 /// queue is found too high more often than the search claims.
 const MORE: f64 = 2.0;
+/// The first step takes at most this part of the budget.
+const FIRST_PART: f64 = 10.0;
 
 /// The messages that the percentiles of the SLOs need in a step of a search, as lengths of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -16,6 +18,13 @@ pub struct StepNeeds {
     pub load_seconds: f64,
     /// The length at any load: for percentiles of messages that are sent at the scenario's rate.
     pub hold: Micros,
+}
+
+impl StepNeeds {
+    /// The lowest load whose first step takes at most a tenth of a search's budget.
+    pub fn lowest_load(&self, budget: Micros) -> f64 {
+        self.load_seconds / (budget.as_secs_f64() / FIRST_PART)
+    }
 }
 
 impl Plan {

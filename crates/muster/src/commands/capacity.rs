@@ -9,7 +9,7 @@ use muster_judge::capacity::{SearchEnd, SearchSpec};
 use muster_judge::{Ceiling, Latency, Rules, SizedCeiling, Slo, SloBound, is_judged_in_steps};
 use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
-use muster_plan::{AddedLoad, Plan, StepNeeds};
+use muster_plan::{AddedLoad, Plan};
 use muster_report::{
     CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult, SetAnswer,
     capacity_html, lengths_in_words,
@@ -34,8 +34,6 @@ const FROM: f64 = 0.1;
 const TO: f64 = 100.0;
 /// The budget without `--budget`.
 const BUDGET: Micros = Micros::from_secs(600);
-/// The part of the budget that the first step takes at the most, if percentiles need long steps.
-const FIRST_PART: f64 = 10.0;
 /// Sizes of messages that measure the generator's ceiling of a payload, in bytes: their costs differ clearly.
 const SIZES: [u32; 2] = [1_024, 16_384];
 
@@ -114,7 +112,7 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
     }
     let budget = args.budget.unwrap_or(BUDGET);
     let needs = loaded.plan.step_needs(find);
-    let (first, most) = range(args, find, &loaded.plan, lowest(&needs, budget))?;
+    let (first, most) = range(args, find, &loaded.plan, needs.lowest_load(budget))?;
     let ceiling = ceiling(&args.calibration, &loaded.plan, find);
     let (short, long) = SearchSpec::lengths(longest_limit(&loaded.plan.rules));
     let spec = SearchSpec {
@@ -153,11 +151,6 @@ fn prepare(args: &CapacityArgs, loaded: &Loaded) -> Result<(Prepared, PathBuf)> 
         None => reserve(&outputs::default_folder(&loaded.plan))?,
     };
     Ok((prepared, out))
-}
-
-/// The lowest load whose step takes a small part of the budget.
-fn lowest(needs: &StepNeeds, budget: Micros) -> f64 {
-    needs.load_seconds / (budget.as_secs_f64() / FIRST_PART)
 }
 
 /// The first and the highest load. Without `--from`, the first one is `lowest` at the least, or that of the scenario.
