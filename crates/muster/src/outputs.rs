@@ -83,7 +83,7 @@ pub(crate) fn result_folder(plan: &Plan, ending: &str) -> PathBuf {
     Path::new("results").join(format!("{name}-{ending}"))
 }
 
-/// Writes `result.json` and what belongs to it; what cannot be written is an error of the last words.
+/// Writes `result.json`, what belongs to it and the certificate; what cannot be written is an error of the last words.
 pub(crate) fn write_result(
     args: &RunArgs,
     folder: &mut Folder,
@@ -93,7 +93,6 @@ pub(crate) fn write_result(
     let json = report.to_json();
     folder.write("result.json", &json);
     folder.write("report.html", &html(report));
-    write_certificate(folder, report, args.sign.as_deref());
     if let Some(steps) = steps_csv(report) {
         folder.write("steps.csv", &steps);
     }
@@ -103,6 +102,8 @@ pub(crate) fn write_result(
     if let Some(account) = gateway_account {
         folder.write("gateway.json", account);
     }
+    // It lists the files above.
+    write_certificate(folder, report, args.sign.as_deref());
     if let Some(path) = &args.json
         && let Err(error) = std::fs::write(path, &json)
     {

@@ -460,6 +460,9 @@ fn a_named_payload_has_a_stamp_only_where_a_backend_reads_it() {
             "{payload}"
         );
     }
+    let read_back =
+        format!("{REAL} }}\nprovision: {{ url: 'http://h', user: u, password: p, read-back: true");
+    assert_eq!(stamped(&read_back, "smart-meter").1, Carrier::Payload);
     assert_eq!(stamped(REAL, "long-key").1, Carrier::None);
     assert_eq!(stamped(REAL, "{ template: '{\"a\":1}' }").1, Carrier::None);
     assert_eq!(

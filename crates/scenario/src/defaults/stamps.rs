@@ -7,7 +7,7 @@ use super::{backend_kind, default, is_embedded, is_uplink, list_mut, text};
 use crate::build::{DITTO_MODIFY, board};
 use crate::tree::{Node, Value};
 
-/// Leaves out stamps that would only add to messages, where no backend looks for them.
+/// Leaves out stamps that would only add to messages, where neither a backend nor a read-back looks for them.
 pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
     let streams = root.get("fleet").map_or(&[][..], Node::items).iter();
     let mut streams = streams.flat_map(|it| it.get("streams").map_or(&[][..], Node::items));
@@ -20,7 +20,10 @@ pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
         Value::List(items) => items.iter().any(|it| consumes(&it)),
         Value::Map(_) | Value::Scalar { .. } => consumes(&it),
     });
-    if surfaces && (is_consumed || (is_embedded(root) && backend.is_none())) {
+    let provision = root.get("provision");
+    let reads_back = provision.and_then(|it| it.get("read-back")?.text()) == Some("true");
+    let is_looked_for = is_consumed || reads_back || (is_embedded(root) && backend.is_none());
+    if surfaces && is_looked_for {
         return;
     }
     for fleet in list_mut(root, "fleet") {
