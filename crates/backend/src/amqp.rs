@@ -8,7 +8,7 @@ mod content;
 mod driver;
 mod news;
 mod receiving;
-pub(crate) mod refusal;
+mod refusal;
 mod sasl;
 mod sending;
 mod target;

@@ -22,6 +22,7 @@ mod kafka;
 #[cfg(not(feature = "kafka"))]
 #[path = "no_kafka.rs"]
 mod kafka;
+mod loss;
 mod mqtt;
 mod northbound;
 mod rpc;

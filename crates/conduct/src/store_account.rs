@@ -21,6 +21,9 @@ pub struct StoreAccount {
     account: Account,
     due_times: DueTimes,
     run: RunId,
+    stored: u64,
+    /// Devices that were read to their end.
+    read: Vec<DeviceId>,
     /// The instant of what was due at an unknown one.
     settle: Micros,
 }
@@ -46,12 +49,14 @@ impl StoreAccount {
             account,
             due_times,
             run,
+            stored: 0,
+            read: Vec::new(),
             settle: timeline.settle,
         }
     }
 
-    /// Adds a stored message by the text of its id; returns false if that is none of this run.
-    pub fn add(&mut self, text: &str) -> bool {
+    /// Adds a stored message by the text of its id.
+    pub fn add(&mut self, text: &str) {
         let read = read(text);
         let id = read.map(|(id, _)| id);
         let integrity = read.map_or(Integrity::Unchecked, |(_, integrity)| integrity);
@@ -69,12 +74,31 @@ impl StoreAccount {
             integrity,
             own: Micros::ZERO,
         });
-        id.is_some_and(|id| id.run == self.run)
+        self.stored += u64::from(id.is_some_and(|id| id.run == self.run));
     }
 
-    /// Notes that all was added that is stored of a device: what else was accepted of it is not stored.
+    /// Number of stored messages of the run, with those that are stored twice.
+    pub const fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Notes that a device was read to its end.
     pub fn all_read(&mut self, device: DeviceId) {
-        self.recorder.all_read(device);
+        self.read.push(device);
+    }
+
+    /// Number of messages of a run, accepted or unacknowledged, that are absent so far.
+    pub fn absent(&self, data: &RunData) -> u64 {
+        let run = data.identity.as_ref();
+        run.map_or(0, |run| self.recorder.absent_at_store(run))
+    }
+
+    /// Notes that nothing more will be stored: what is absent of a device that was read to its end is not stored.
+    /// Otherwise it is outstanding.
+    pub fn settle(&mut self) {
+        self.read
+            .drain(..)
+            .for_each(|device| self.recorder.all_read(device));
     }
 
     /// Adds the account to what a run has left behind, but for its windows, which are returned.
@@ -96,5 +120,53 @@ fn read(text: &str) -> Option<(MessageId, Integrity)> {
         Ok(stamp) => Some((stamp.id, Integrity::Intact)),
         Err(StampError::Check(stamp)) => Some((stamp.id, Integrity::Unchecked)),
         Err(StampError::NotText) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_measure::{Cold, PublishedPlan};
+    use muster_model::StreamId;
+
+    use super::*;
+
+    const STORE: BackendId = BackendId(0);
+
+    fn text(run: u32, covered: &[&[u8]]) -> String {
+        let id = MessageId {
+            run: RunId(run),
+            device: DeviceId(0),
+            stream: StreamId(0),
+            seq: 7,
+        };
+        let text = Stamp { id, due: None }.encode_text(covered);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Law: every value is counted once, and what was counted where it was read is what the recorder counted.
+    #[test]
+    fn each_value_counts_and_only_ids_of_the_run_are_its_messages() {
+        let plan = RecorderPlan {
+            run: RunId(1),
+            warm_up: Micros::ZERO,
+            measure: Micros::from_secs(1),
+            streams: Vec::new(),
+            fleets: Vec::new(),
+            groups: Vec::new(),
+            backends: 1,
+            has_store: true,
+            cold: Cold::Nothing,
+            published: PublishedPlan::Nothing,
+        };
+        let mut account = StoreAccount::new(STORE, plan, &[], Timeline::CONNECTING);
+        // The check of the second one covers bytes that are not read.
+        let values = [text(1, &[]), text(1, &[b"body"]), text(2, &[])];
+        values.iter().for_each(|value| account.add(value));
+        ["", "17", &"!".repeat(STAMP_TEXT)].map(|value| account.add(value));
+        assert_eq!(account.stored(), 2);
+        let counted = account.account.backends.clone();
+        assert_eq!((counted[0].consumed, counted[0].unstamped), (6, 3));
+        assert_eq!(counted[0].read.count, 3);
+        assert_eq!(account.recorder.finish().facts().backends, counted);
     }
 }

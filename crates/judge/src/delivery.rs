@@ -27,6 +27,13 @@ pub(crate) fn unknown(evidence: &Evidence<'_>) -> Vec<UnknownDelivery> {
         .collect()
 }
 
+/// Returns true if only a store has what the platform delivered: when that was is not known.
+pub(crate) fn is_without_times(stream: &StreamEvidence, evidence: &Evidence<'_>) -> bool {
+    let backends = &evidence.summary.backends;
+    let is_of_delivery = !stream.role.is_uplink() || stream.promise.is_of_delivery();
+    !is_of_delivery && !backends.is_empty() && backends.iter().all(|backend| backend.is_store)
+}
+
 pub(crate) const fn is_unknown(stream: &StreamEvidence) -> bool {
     stream.role.is_uplink() && !stream.promise.is_of_delivery() && !stream.is_delivery_seen
 }

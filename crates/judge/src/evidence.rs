@@ -48,6 +48,14 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Returns where messages are lost: at a backend, or behind the acknowledgement.
+    pub(crate) fn lost_at(&self, at: usize) -> String {
+        match self.summary.backends[at].is_store {
+            true => "accepted but not stored".to_owned(),
+            false => format!("at {}", self.backend(at)),
+        }
+    }
+
     /// Returns whether the run went beyond its connect phase.
     pub(crate) fn has_begun(&self) -> bool {
         self.summary.timeline.origin < Micros::MAX

@@ -242,7 +242,7 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     let starved = StarvedSeconds::with_sessions(evidence.health);
     let of_backend = |at: usize| {
         let left = backends[at].uplink.outstanding();
-        let apart = starved.apart(series, at).outstanding;
+        let apart = starved.apart(series, evidence.summary, at).outstanding;
         (Decision::of(left == 0, || left == apart), left, apart)
     };
     let worst = (0..backends.len())
@@ -252,6 +252,9 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     let (decision, left, apart) = of_backend(worst);
     if left > 0 && evidence.is_settling_cut() {
         return rule.not_evaluated(Unevaluated::CutShort);
+    }
+    if left > 0 && backends[worst].is_store {
+        return not_read(rule, left);
     }
     let rate = backends[worst].still_delivering_per_s;
     let name = evidence.backend(worst);
@@ -288,6 +291,16 @@ fn drain(evidence: &Evidence<'_>) -> RuleResult {
     rule.observed(Some(Figure::Count(left)))
         .evidence(behind)
         .decided_by_both(decision, OwnDelay::Consumer, since)
+}
+
+/// The rule `drain` where a store was not read to its end.
+fn not_read(rule: RuleResult, left: u64) -> RuleResult {
+    let left_in_words = figure::count(left);
+    rule.observed(Some(Figure::Count(left)))
+        .evidence(format!(
+            "{left_in_words} were accepted, and the store was not read to its end"
+        ))
+        .decided(false, None)
 }
 
 /// Describes consumers that did not listen while the run settled, as a cause of what is

@@ -66,7 +66,8 @@ pub(crate) fn warnings(evidence: &Evidence<'_>) -> Vec<Warning> {
         ),
     ];
     let mut found = Vec::new();
-    for (at, backend) in evidence.summary.backends.iter().enumerate() {
+    let backends = evidence.summary.backends.iter().enumerate();
+    for (at, backend) in backends.filter(|(_, backend)| !backend.is_store) {
         for (kind, why) in causes {
             let meanwhile = lost(evidence, &evidence.summary.run, at, kind);
             if meanwhile == 0 {

@@ -252,6 +252,7 @@ impl Reason {
             | Unevaluated::NoSuchLatency
             | Unevaluated::NoLimit
             | Unevaluated::DeliveryUnknown
+            | Unevaluated::NoTimes
             | Unevaluated::OnePart => Self::NotMeasurable,
             Unevaluated::ConsumerDisturbed => Self::OwnConsumer,
             Unevaluated::ClocksApart => Self::ClocksApart,

@@ -185,7 +185,8 @@ fn loss(
     let starved = StarvedSeconds::with_sessions(evidence.health);
     let of_backend = |at: usize| {
         let found = Loss::of(arrivals(slo, at, evidence));
-        LossAt::of(at, found, starved.apart(&scope.series, at), allowed)
+        let apart = starved.apart(&scope.series, summary, at);
+        LossAt::of(at, found, apart, allowed)
     };
     // Of equals the first.
     let all = (0..summary.backends.len()).rev().map(of_backend);
@@ -200,7 +201,8 @@ fn loss(
         return rule.not_evaluated(Unevaluated::NoBackend);
     };
     let name = evidence.backend(worst);
-    if is_consumer_disturbed(evidence) {
+    let is_store = summary.backends[worst].is_store;
+    if !is_store && is_consumer_disturbed(evidence) {
         let meanwhile = meanwhile::lost(evidence, scope, worst, IncidentKind::ConsumerAway);
         let words = format!(
             "our own consumer was away: {} lost at {name}, {} of them due then",
@@ -220,12 +222,9 @@ fn loss(
         .iter()
         .find(|row| row.arrivals.get(worst).is_some_and(|at| at.lost_due > 0))
         .map(|row| row.second);
-    let end = match summary.backends[worst].is_store {
-        true => "accepted but not stored".to_owned(),
-        false => format!("at {name}"),
-    };
-    let mut words = format!("{} {end}", counted(found.lost, found.expected));
-    if found.lost > 0 {
+    let counted = counted(found.lost, found.expected);
+    let mut words = format!("{counted} {}", evidence.lost_at(worst));
+    if found.lost > 0 && !is_store {
         words += &meanwhile::beside_a_loss(evidence, scope, worst);
     }
     if apart.lost > 0 {

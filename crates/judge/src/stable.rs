@@ -84,6 +84,9 @@ fn of_stream(
         Some((Stability::Stable { .. }, _)) if delivery::is_unknown(stream) => {
             rule.not_evaluated(Unevaluated::DeliveryUnknown)
         }
+        Some((Stability::Stable { .. }, _)) if delivery::is_without_times(stream, evidence) => {
+            rule.not_evaluated(Unevaluated::NoTimes)
+        }
         Some((stability, own)) => {
             let rule = words(rule, &stability);
             let since_s = rule.since_s;
@@ -232,7 +235,15 @@ fn series(
     let backlogs = if stream.is_closed {
         vec![side("omitted", omitted), side("held", held)]
     } else {
-        let backends = (0..evidence.backends.len()).map(|at| {
+        // A store keeps no instant at which it took a message.
+        let is_timed = |at: &usize| {
+            evidence
+                .summary
+                .backends
+                .get(*at)
+                .is_none_or(|it| !it.is_store)
+        };
+        let backends = (0..evidence.backends.len()).filter(is_timed).map(|at| {
             let points = backlog(hold, scope, |row| undelivered(row, at));
             let name = evidence.backend(at);
             let name = name.trim_start_matches("the ");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_measure::{SecondRow, State};
+use muster_measure::{SecondRow, State, Summary};
 
 use crate::strain::{CPU, CPU_WAIT};
 use crate::{GeneratorHealth, IncidentKind, ThreadRole, ThreadWindow};
@@ -62,8 +62,11 @@ impl StarvedSeconds {
         self.0.contains(&second)
     }
 
-    /// Counts of what was due in these seconds, of a series, at a backend.
-    pub(crate) fn apart(&self, series: &[SecondRow], backend: usize) -> Apart {
+    /// Counts of what was due in these seconds, of a series, at a backend. No consumer of ours stands before a store.
+    pub(crate) fn apart(&self, series: &[SecondRow], summary: &Summary, backend: usize) -> Apart {
+        if summary.backends[backend].is_store {
+            return Apart::default();
+        }
         let rows = series.iter().filter(|row| self.contains(row.second));
         rows.fold(Apart::default(), |sum, row| {
             let at = row.arrivals.get(backend).copied().unwrap_or_default();

@@ -57,6 +57,8 @@ pub enum Unevaluated {
     OrderUnsure,
     /// The acknowledgements promise no delivery, and nothing looks behind them.
     DeliveryUnknown,
+    /// The acknowledgements promise no delivery, and behind them there is a store alone, which says nothing of when.
+    NoTimes,
     /// The run was killed before this could be known.
     Unknown,
     /// The run has not ended.
@@ -118,6 +120,9 @@ impl fmt::Display for Unevaluated {
             ),
             Self::DeliveryUnknown => f.write_str(
                 "delivery unknown: no backend, counter or read-back looks behind the acknowledgements",
+            ),
+            Self::NoTimes => f.write_str(
+                "the acknowledgements promise no delivery, and a read-back does not show when messages were stored",
             ),
             Self::Unknown => f.write_str("not measured: the run stopped first"),
             Self::Running => f.write_str("the run has not ended"),

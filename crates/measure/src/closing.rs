@@ -197,7 +197,7 @@ impl<'a> Closing<'a> {
                     track.deadline.is_some() && self.has_one_clock && closed.unsure() == 0;
                 ledger.arrivals.late = is_known.then_some(backend.figures.of(cohort).late);
             }
-            None if self.plan.backends > 0 => {
+            None if self.plan.timed() > 0 => {
                 let seen = arrival_figures(closed, BackendId(0), cohort);
                 ledger.arrivals.consumed = Some(seen.copies);
                 ledger.arrivals.arrived = Some(seen.arrived);

@@ -243,7 +243,11 @@ impl Closing<'_> {
         step: &Step<'_>,
     ) -> StreamSums {
         let outcomes = gathered.outcomes();
-        let backends = gathered.arrivals.iter().map(|seen| {
+        let backends = gathered.arrivals.iter().enumerate().map(|(at, seen)| {
+            // It is read when the load has ended.
+            if self.plan.is_store(at) {
+                return BackendSums::default();
+            }
             let mut table = Table::default();
             let mut absent = outcomes.sent.saturating_sub(seen.arrived_due);
             for state in LEAST_BLAME_FIRST {

@@ -820,3 +820,29 @@ fn what_a_store_lacks_is_lost_once_all_of_its_device_was_read() {
         );
     }
 }
+
+/// Messages 3 and 4 are absent, and of these nobody accepted 4.
+#[test]
+fn absent_at_a_store_is_what_was_accepted_and_is_not_there() {
+    let with_store = || {
+        Line::of(RecorderPlan {
+            has_store: true,
+            ..plan()
+        })
+    };
+    let mut devices = with_store();
+    for seq in 0..10 {
+        let outcome = match seq {
+            4 => Outcome::TimedOut,
+            _ => Outcome::Accepted,
+        };
+        devices.end(seq, Micros::from_millis(20), outcome);
+    }
+    let run = devices.recorder.finish();
+    let mut store = with_store();
+    assert_eq!(store.recorder.absent_at_store(&run), 9);
+    for seq in (0..10).filter(|seq| ![3, 4].contains(seq)) {
+        store.arrive(seq, 0, due(seq));
+    }
+    assert_eq!(store.recorder.absent_at_store(&run), 1);
+}

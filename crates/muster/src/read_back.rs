@@ -3,31 +3,39 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::Duration;
 
+use anyhow::{Result, bail};
 use muster_cluster::Observer;
 use muster_conduct::{RunData, StoreAccount, recorder_plan};
 use muster_load::StreamSchedule;
-use muster_measure::{Account, RecorderPlan, State, StreamAccount, WindowDelta};
+use muster_measure::{RecorderPlan, Timeline, WindowDelta};
 use muster_model::{BackendId, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
-use muster_provision::{ProvisionError, Store, store};
+use muster_provision::{ProvisionError, Store, Stored, store};
 use muster_report::Event;
 
 use crate::outcome;
 use crate::provisioned::Watcher;
 use crate::wall_clock;
 
-/// The longest time for which it is read again while more is stored than before.
+/// Time after the first read in which it is read again, while the number of absent messages changes.
 const PATIENCE: Micros = Micros::from_secs(120);
-/// Time between two looks at the wish to end.
-const TURN: Duration = Duration::from_millis(50);
 /// The event of what could not be read.
 const FAILED: &str = "read-back-failed";
 /// Allowed difference between the platform's clock and ours.
 const APART_MS: i64 = 3_600_000;
+
+/// Refuses a search whose steps are judged while the load goes on: the store is read behind it.
+pub(crate) fn refuse(plan: &Plan) -> Result<()> {
+    if plan.management.reads_back {
+        bail!(
+            "search with `provision.read-back`: the store is read when the load has ended, and no step could be judged by \
+             it; use --set provision.read-back=false, and read back in a run at the capacity"
+        );
+    }
+    Ok(())
+}
 
 /// Reads what the platform has stored, when the load has ended.
 pub(crate) struct ReadBack<'a> {
@@ -46,11 +54,37 @@ struct Reading<'a> {
     clock: Clock,
 }
 
-/// Result of one read.
-struct Found {
-    account: StoreAccount,
-    messages: u64,
-    failed: Option<ProvisionError>,
+/// The end of reading.
+#[derive(Debug)]
+enum End {
+    /// Nothing that was accepted is absent, or two reads found the same.
+    Settled,
+    /// More was still being stored.
+    Unsettled,
+    /// The store could not be read.
+    Failed(ProvisionError),
+}
+
+/// Reads of a store, one after the other.
+#[derive(Debug, Default)]
+struct Reads {
+    /// End of the first one.
+    first: Option<Micros>,
+    /// Number of messages that were absent by the last one.
+    absent: Option<u64>,
+}
+
+impl Reads {
+    /// Takes the number of messages that are absent by a read that ended at `now`. Returns the end of reading; none if it is
+    /// to be read again.
+    fn next(&mut self, absent: u64, now: Micros) -> Option<End> {
+        let first = *self.first.get_or_insert(now);
+        let before = self.absent.replace(absent);
+        if absent == 0 || before == Some(absent) {
+            return Some(End::Settled);
+        }
+        (now - first > PATIENCE).then_some(End::Unsettled)
+    }
 }
 
 impl<'a> ReadBack<'a> {
@@ -83,7 +117,7 @@ impl<'a> ReadBack<'a> {
         }
     }
 
-    fn reading(&self) -> anyhow::Result<Option<Reading<'a>>> {
+    fn reading(&self) -> Result<Option<Reading<'a>>> {
         let (Some(account), Some(store)) = (self.plan.store(), store(self.plan)?) else {
             return Ok(None);
         };
@@ -100,81 +134,69 @@ impl<'a> ReadBack<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads what is stored of all devices: again while something accepted is missing and more comes, unless the user
-    /// has asked for the end.
+    /// Reads what is stored of all devices: again while something accepted is absent and the number of it changes.
     fn add_to(&self, data: &mut RunData, interrupted: &AtomicBool) -> (WindowDelta, Event) {
-        let clock = self.clock;
-        let began = clock.now();
-        let expected = data.account.as_ref().map_or(0, expected);
-        let span = self.span();
-        let mut before = None;
-        let found = loop {
-            let found = self.read(&span, data);
-            let is_whole = found.messages >= expected || before == Some(found.messages);
-            let is_over = clock.now() > began + PATIENCE || interrupted.load(Ordering::Relaxed);
-            if is_whole || is_over || found.failed.is_some() {
-                break found;
-            }
-            before = Some(found.messages);
-            self.rest(interrupted);
-        };
-        let took = (clock.now() - began).as_secs_f64();
-        let text = match &found.failed {
-            None => format!(
-                "{} messages of {} in {took:.1} s",
-                found.messages,
-                self.store.name()
-            ),
-            Some(error) => {
-                outcome::remark(&format!(
-                    "warning: not all that is stored could be read back: {error}; the devices that were not read \
-                     are outstanding"
-                ));
-                format!("{} messages, then: {error}", found.messages)
-            }
-        };
-        let kind = match found.failed {
-            None => "read-back",
-            Some(_) => FAILED,
-        };
-        let windows = found.account.add_to(data);
-        (windows, Event::new(began.as_secs_f64(), kind, text))
-    }
-
-    /// Reads once. A second signal ends the program.
-    fn read(&self, span: &Range<i64>, data: &RunData) -> Found {
         let never = AtomicBool::new(false);
-        let account = StoreAccount::new(
-            self.account,
-            self.recorder.clone(),
-            &self.schedules,
-            data.timeline,
-        );
-        let state = Mutex::new((account, 0));
-        let found = |device, value: Option<&str>| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            let (account, messages) = &mut *state;
-            match value {
-                Some(id) => *messages += u64::from(account.add(id)),
-                None => account.all_read(device),
+        // A wish for the end from before has ended the load alone.
+        let over = match interrupted.load(Ordering::Relaxed) {
+            true => &never,
+            false => interrupted,
+        };
+        let began = self.clock.now();
+        let mut reads = Reads::default();
+        let (mut account, end) = loop {
+            let (account, read) = self.read(data.timeline, over);
+            let end = match read {
+                Ok(()) => reads.next(account.absent(data), self.clock.now()),
+                Err(error) => Some(End::Failed(error)),
+            };
+            match end {
+                Some(end) => break (account, end),
+                None => self.store.rest(self.plan.phases.settle.quiet),
             }
         };
-        let watcher = Watcher::new(&never, true);
-        let read = self.store.read(self.plan, span, &found, &watcher);
-        let (account, messages) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Found {
-            account,
-            messages,
-            failed: read.err(),
+        if matches!(end, End::Settled) {
+            account.settle();
         }
+        let took = (self.clock.now() - began).as_secs_f64();
+        let text = format!(
+            "{} messages of {} in {took:.1} s",
+            account.stored(),
+            self.store.name()
+        );
+        let (kind, text) = match end {
+            End::Settled => ("read-back", text),
+            End::Unsettled => (FAILED, format!("{text}, and more was still being stored")),
+            End::Failed(error) => (FAILED, format!("{text}, then: {error}")),
+        };
+        if kind == FAILED {
+            outcome::remark(&format!(
+                "warning: not all that is stored was read back: {text}"
+            ));
+        }
+        let event = Event::new(began.as_secs_f64(), kind, text);
+        (account.add_to(data), event)
     }
 
-    /// Waits until what was on its way may be stored.
-    fn rest(&self, interrupted: &AtomicBool) {
-        let until = self.clock.now() + self.plan.phases.settle.quiet;
-        while self.clock.now() < until && !interrupted.load(Ordering::Relaxed) {
-            sleep(TURN);
-        }
+    /// Reads once.
+    fn read(
+        &self,
+        timeline: Timeline,
+        over: &AtomicBool,
+    ) -> (StoreAccount, Result<(), ProvisionError>) {
+        let (plan, schedules) = (self.recorder.clone(), &self.schedules);
+        let account = Mutex::new(StoreAccount::new(self.account, plan, schedules, timeline));
+        let found = |device, stored: Stored<'_>| {
+            let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
+            match stored {
+                Stored::Value(id) => account.add(id),
+                Stored::End => account.all_read(device),
+            }
+        };
+        let watch = Watcher::new(over, true);
+        let read = self.store.read(self.plan, &self.span(), &found, &watch);
+        let account = account.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (account, read)
     }
 
     /// The instants of the run's points, in milliseconds.
@@ -185,12 +207,32 @@ impl Reading<'_> {
     }
 }
 
-/// Messages that every account of arrivals is to have.
-fn expected(account: &Account) -> u64 {
-    let of = |stream: &StreamAccount| {
-        let states = [State::Accepted, State::Unacknowledged];
-        let counts = states.map(|state| stream.states[state.index()].count);
-        counts.into_iter().sum::<u64>()
-    };
-    account.streams.iter().map(of).sum()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads that end every ten seconds, with these numbers of absent messages: the number of reads, and whether they
+    /// settled.
+    fn reads(absent: impl IntoIterator<Item = u64>) -> Option<(u64, bool)> {
+        let mut reads = Reads::default();
+        let mut numbered = (1..).zip(absent);
+        numbered.find_map(|(number, absent)| {
+            let end = reads.next(absent, Micros::from_secs(10 * number))?;
+            Some((number, matches!(end, End::Settled)))
+        })
+    }
+
+    #[test]
+    fn it_is_read_until_nothing_is_absent_or_nothing_changes() {
+        assert_eq!(reads([0]), Some((1, true)));
+        assert_eq!(reads([9, 5, 0]), Some((3, true)));
+        assert_eq!(reads([9, 5, 5]), Some((3, true)));
+        assert_eq!(reads([9, 5]), None);
+    }
+
+    /// More than two minutes after the first read nobody knows what is still to come.
+    #[test]
+    fn what_goes_on_being_stored_is_not_waited_for_forever() {
+        assert_eq!(reads((0..100).rev()), Some((14, false)));
+    }
 }

@@ -19,7 +19,11 @@ struct Shared {
 }
 
 impl Waker {
-    pub(crate) fn new() -> rustix::io::Result<Self> {
+    /// A waker of whoever waits at its descriptor.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn new() -> rustix::io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self {
             shared: Arc::new(Shared {

@@ -88,6 +88,7 @@ pub use incoming::{
 };
 pub use kafka::{Headers, Kafka, KafkaClass, KafkaCommand, KafkaRecords, TENANT};
 pub use payload::NamedPayload;
+pub use place::field_before;
 pub use pointer::id_at;
 pub use protocol::{Protocol, ProtocolSpec};
 pub use publishing::{

@@ -202,8 +202,8 @@ fn read_at(payload: &[u8], at: usize, integrity: IntegrityLevel) -> Option<Found
     read(text, integrity.covered([before, after]))
 }
 
-/// The name of the field whose value begins behind a text; empty if the text ends otherwise.
-fn field_before(text: &str) -> &str {
+/// The name of the field of JSON whose value begins behind a text; empty if the text ends otherwise.
+pub fn field_before(text: &str) -> &str {
     let name = text.trim_end_matches(JSON_BETWEEN);
     let start = name.rfind('"').map_or(name.len(), |quote| quote + 1);
     match name.len() < text.len() {

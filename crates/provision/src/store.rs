@@ -2,16 +2,24 @@
 
 use std::ops::Range;
 
-use muster_model::DeviceId;
+use muster_model::{DeviceId, Micros};
 use muster_plan::Plan;
 
 use crate::{ProvisionError, Watch, thingsboard};
 
+/// A finding about a device in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored<'a> {
+    /// A value of its series, in the order of instants.
+    Value(&'a str),
+    /// The end of its series.
+    End,
+}
+
 /// A platform's store of time series.
 pub trait Store: Send + Sync {
-    /// Reads a series of each device of a plan, page by page, and leaves out the points outside of `span`, in
-    /// milliseconds of the wall clock. Several threads call `found` with the devices and their values, each in the order
-    /// of its instants, with none at the end of each device.
+    /// Reads the series of message ids of each device of a plan, page by page, without the points outside of `span`, in
+    /// milliseconds of the wall clock. Several threads call `found`.
     ///
     /// # Errors
     /// [`ProvisionError`]; devices whose end was not seen are not known.
@@ -19,9 +27,12 @@ pub trait Store: Send + Sync {
         &self,
         plan: &Plan,
         span: &Range<i64>,
-        found: &(dyn Fn(DeviceId, Option<&str>) + Sync),
+        found: &(dyn Fn(DeviceId, Stored<'_>) + Sync),
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError>;
+
+    /// Lets no call come before that time has passed.
+    fn rest(&self, time: Micros);
 
     /// The store in messages.
     fn name(&self) -> &str;

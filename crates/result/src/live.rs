@@ -83,7 +83,7 @@ impl View {
     pub fn new(fixed: Fixed) -> Self {
         Self {
             fitness: Fitness::new(fixed.rules.clone(), fixed.recorder.clone()),
-            arrived: vec![0; usize::from(fixed.recorder.backends)],
+            arrived: vec![0; usize::from(fixed.recorder.timed())],
             history: History::default(),
             slos: SloWatch::new(&fixed.recorder),
             fixed,

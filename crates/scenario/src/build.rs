@@ -83,7 +83,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         names::clients_are_registered(&views, &fleets, platform, provision.as_ref())?;
     }
     let registry = provision.as_ref().and_then(Option::as_ref);
-    let reads_back = read_back::read_back(root, &fleets, (backends.as_deref(), registry))?;
+    let reads_back = read_back::reads_back(root, &fleets, backends.as_deref(), registry)?;
     let monitor = monitor::monitor(root, platform.as_ref());
     let consumed = match all_surface(dialect, &fleets) {
         true => consuming(backends.as_deref()?),

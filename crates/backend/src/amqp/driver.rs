@@ -18,11 +18,11 @@ use tokio_rustls::TlsConnector;
 use super::command_sender::AmqpSender;
 use super::content::{Reply, Surfaces, body, media_type};
 use super::news::{Batch, Content, Delivered, Mode, NEWS_MAX, News, Reporter};
-use super::refusal::{Loss, TLS_KEYS};
 use super::sasl::Login;
 use super::target::Target;
 use super::worker::{Probe, Worker};
 use crate::consumers::{ConsumersError, ConsumersSpec, client_id};
+use crate::loss::{Loss, TLS_KEYS};
 use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 
 /// Pieces of news taken before orders and timers have their turn again.

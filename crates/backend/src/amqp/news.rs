@@ -8,8 +8,8 @@ use muster_model::{Delivery, Micros};
 use muster_net::Waker;
 use tokio::sync::mpsc;
 
-use super::refusal::Loss;
 use super::sending::Outgoing;
+use crate::loss::Loss;
 
 /// Pieces of news that wait for the loop: batches are bounded by their number in [`BATCHES`] a link.
 pub(super) const NEWS_MAX: usize = 1_024;

@@ -15,9 +15,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::news::{BATCH, BATCHES, Batch, Delivered, Mode, News, Reporter};
-use super::refusal::{Loss, of_link, of_recv};
+use super::refusal::{of_link, of_recv};
 use super::target::Target;
 use super::worker::LinkEnd;
+use crate::loss::Loss;
 
 /// Deliveries that share one reading of the clock.
 const PER_INSTANT: usize = 16;

@@ -7,7 +7,8 @@ use muster_conduct::Remedy;
 use muster_plan::{AmqpLogin, Secret};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::refusal::{LOGIN_KEYS, Loss, of_stream};
+use super::refusal::LOGIN_KEYS;
+use crate::loss::{Loss, of_stream};
 
 /// The header that asks for SASL.
 const HEADER: [u8; 8] = *b"AMQP\x03\x01\x00\x00";

@@ -14,8 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::news::{Mode, News, Reporter};
-use super::refusal::{Loss, of_detach, of_send};
+use super::refusal::{of_detach, of_send};
 use super::worker::{LinkEnd, Worker, finishing};
+use crate::loss::Loss;
 
 /// Commands that may wait for the library: without credit no more are issued.
 const QUEUE_MAX: usize = 16;

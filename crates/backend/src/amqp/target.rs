@@ -16,8 +16,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::refusal::{self, Loss, of_connect, of_tls};
+use super::refusal;
 use super::sasl::{Login, log_in};
+use crate::loss::{Loss, of_connect, of_tls};
 
 /// Milliseconds without a frame after which either side gives the other up.
 const IDLE_MS: u32 = 20_000;

@@ -15,9 +15,10 @@ use tokio::time::{sleep, timeout};
 
 use super::news::{Mode, News, Reporter};
 use super::receiving::Receiving;
-use super::refusal::{Loss, of_close};
+use super::refusal::of_close;
 use super::sending::Sending;
 use super::target::{Opened, Target};
+use crate::loss::Loss;
 
 /// Longest time from the first packet until every link is attached.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);

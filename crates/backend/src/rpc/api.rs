@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::connection::{Answer, Connection, Way};
-use crate::amqp::refusal::Loss;
+use crate::loss::Loss;
 
 /// Keys of the login.
 const LOGIN_KEYS: &str = "platform.backend.user and platform.backend.password";
@@ -249,7 +249,9 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::net::SocketAddr;
+
     use muster_model::Micros;
     use muster_net::Clock;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -300,28 +302,33 @@ mod tests {
         }
     }
 
+    /// An API at this address.
+    pub(in crate::rpc) fn api(address: SocketAddr) -> Api {
+        Api {
+            way: Way {
+                address,
+                host: "h".to_owned(),
+                tls: None,
+                hint: String::new(),
+                clock: Clock::start(),
+            },
+            prefix: String::new(),
+            login: Login {
+                username: "u".to_owned(),
+                password: "p".to_owned(),
+            },
+            is_old: false,
+            patience: Duration::from_secs(10),
+            state: State::default(),
+        }
+    }
+
     /// Issues two commands to a device against these answers; the last one's answer, and the requests.
     fn issued(answers: &'static [(u16, &str)]) -> (Result<Answer, Loss>, Vec<String>) {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-            let api = Api {
-                way: Way {
-                    address: listener.local_addr().expect("its address"),
-                    host: "h".to_owned(),
-                    tls: None,
-                    hint: String::new(),
-                    clock: Clock::start(),
-                },
-                prefix: String::new(),
-                login: Login {
-                    username: "u".to_owned(),
-                    password: "p".to_owned(),
-                },
-                is_old: false,
-                patience: Duration::from_secs(10),
-                state: State::default(),
-            };
+            let api = api(listener.local_addr().expect("its address"));
             let command = Command {
                 device: "a b".to_owned(),
                 is_two_way: true,

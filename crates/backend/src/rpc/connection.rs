@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::amqp::refusal::{Loss, of_connect, of_stream, of_tls};
+use crate::loss::{Loss, of_connect, of_stream, of_tls};
 
 /// Longest body of an answer: a reply of a device, or a failure.
 const BODY_MAX: u32 = 1 << 20;

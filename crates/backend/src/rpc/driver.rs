@@ -20,8 +20,8 @@ use tokio_rustls::TlsConnector;
 use super::api::{Api, Command, State};
 use super::connection::Way;
 use super::worker::{Called, News, Outgoing, Reporter, Worker};
-use crate::amqp::refusal::{Loss, TLS_KEYS};
 use crate::consumers::{ConsumersError, ConsumersSpec, client_id};
+use crate::loss::{Loss, TLS_KEYS};
 use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 
 /// Pieces of news taken before orders and timers have their turn again.

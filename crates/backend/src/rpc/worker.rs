@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::api::{Api, Command};
 use super::connection::Answer;
-use crate::amqp::refusal::Loss;
+use crate::loss::Loss;
 
 /// The wait before another login: short, since no command is issued meanwhile.
 const RETRY: Duration = Duration::from_millis(100);
@@ -68,16 +68,10 @@ impl Reporter {
 impl Worker {
     /// Works until the run is over; calls that are still open then are dropped.
     pub(super) async fn run(mut self) {
-        let mut failures = 0;
-        while let Err(loss) = self.api.log_in().await {
-            self.reporter.report(News::Down(loss)).await;
-            let wait = RETRY * (1 << failures.min(DOUBLINGS_MAX));
-            failures += 1;
-            select! {
-                () = sleep(wait) => {}
-                // No command is issued before the login, so that this is the end.
-                _ = self.commands.recv() => return,
-            }
+        select! {
+            () = log_in(&self.api, &self.reporter) => {}
+            // No command is issued before the login, so that this is the end.
+            _ = self.commands.recv() => return,
         }
         self.reporter.report(News::Up).await;
         let mut calls = JoinSet::new();
@@ -95,6 +89,16 @@ impl Worker {
     }
 }
 
+/// Logs in, and reports each failure before another try.
+async fn log_in(api: &Api, reporter: &Reporter) {
+    let mut failures = 0;
+    while let Err(loss) = api.log_in().await {
+        reporter.report(News::Down(loss)).await;
+        sleep(RETRY * (1 << failures.min(DOUBLINGS_MAX))).await;
+        failures += 1;
+    }
+}
+
 async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Reporter) {
     let called = Called {
         token,
@@ -102,4 +106,50 @@ async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Re
         answer: api.command(&command).await,
     };
     reporter.report(News::Called(called)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio::runtime;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::rpc::api::tests::api;
+
+    /// A server that never answers holds back no end of a run, however long an answer may take.
+    #[test]
+    fn the_end_of_a_run_ends_a_login() {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let (queue, commands) = mpsc::channel(1);
+            let (news, _reported) = mpsc::channel(1);
+            let worker = Worker {
+                api: Arc::new(Api {
+                    patience: Duration::from_secs(3_600),
+                    ..api(listener.local_addr().expect("its address"))
+                }),
+                commands,
+                reporter: Reporter {
+                    news,
+                    waker: Waker::new().expect("a waker"),
+                },
+            };
+            let ends = async {
+                let _link = listener.accept().await.expect("it logs in");
+                drop(queue);
+                std::future::pending::<()>().await;
+            };
+            let ended = async {
+                select! {
+                    () = worker.run() => {}
+                    () = ends => {}
+                }
+            };
+            timeout(Duration::from_secs(60), ended)
+                .await
+                .expect("it ends");
+        });
+    }
 }

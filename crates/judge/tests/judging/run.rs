@@ -85,6 +85,8 @@ pub(crate) struct Run {
     pub(crate) hints: Hints,
     pub(crate) promise: Promise,
     pub(crate) is_delivery_seen: bool,
+    /// True if the backend is a store that was read back.
+    pub(crate) is_store: bool,
 }
 
 impl Run {
@@ -133,6 +135,7 @@ impl Run {
             hints: Hints::default(),
             promise: Promise::Enqueued,
             is_delivery_seen: true,
+            is_store: false,
         }
     }
 
@@ -253,6 +256,7 @@ impl Run {
         let uplink = figures(self.messages.iter());
         let measured = figures(self.messages.iter().filter(|m| m.is_measured()));
         let backend = BackendLedger {
+            is_store: self.is_store,
             consumed: uplink.arrived,
             uplink,
             measured,

@@ -757,3 +757,47 @@ fn a_backend_without_a_name_of_its_own_is_just_the_backend() {
     let loss = rule(&verdict, "loss");
     assert_eq!(loss.evidence, "1 of 1,200 (0.083 %) at the backend");
 }
+
+/// Our consumers have no part in what a store keeps.
+#[test]
+fn what_a_store_lacks_fails_whatever_our_consumers_did() {
+    let mut run = Run::healthy(100, 10);
+    run.is_store = true;
+    run.messages[600].seen = None;
+    run.health.incidents.push(Incident {
+        kind: IncidentKind::ConsumerAway,
+        from: Micros::ZERO,
+        until: run.end(),
+        count: 1,
+        detail: "consumer 0".to_owned(),
+    });
+    let verdict = run.judged();
+    let loss = rule(&verdict, "loss");
+    assert_eq!(loss.outcome, RuleOutcome::Fail);
+    assert!(
+        loss.evidence.ends_with("accepted but not stored"),
+        "{}",
+        loss.evidence
+    );
+    assert_eq!(
+        verdict
+            .warnings
+            .iter()
+            .filter(|it| it.kind == WarningKind::LostMeanwhile)
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_store_that_was_not_read_to_its_end_fails_drain() {
+    let mut run = Run::healthy(100, 10);
+    run.is_store = true;
+    for message in run.messages.iter_mut().take(7) {
+        (message.seen, message.outstanding) = (None, true);
+    }
+    let verdict = run.judged();
+    assert_eq!(failed(&verdict), ["drain"]);
+    let words = "7 were accepted, and the store was not read to its end";
+    assert_eq!(rule(&verdict, "drain").evidence, words);
+}

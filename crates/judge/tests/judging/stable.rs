@@ -350,3 +350,33 @@ fn where_delivery_is_unknown_nothing_is_stable_and_an_overload_is_unstable_all_t
         "a backend looks"
     );
 }
+
+/// A store that stands still for a time and takes everything later has all of it when it is read.
+#[test]
+fn a_read_back_alone_shows_no_stability_and_hides_no_overload() {
+    let stored = |mut run: Run, promise| {
+        (run.promise, run.is_store) = (promise, true);
+        let verdict = run.judged();
+        assert_eq!(verdict.delivery_unknown, []);
+        rule(&verdict, "stable").outcome.clone()
+    };
+    let unseen = RuleOutcome::NotEvaluated(Unevaluated::NoTimes);
+    assert_eq!(stored(Run::healthy(200, 60), Promise::Enqueued), unseen);
+    assert_eq!(
+        stored(Run::healthy(200, 60), Promise::Stored),
+        RuleOutcome::Pass
+    );
+    let mut losing = Run::healthy(200, 60);
+    losing
+        .messages
+        .iter_mut()
+        .step_by(2)
+        .for_each(|message| message.seen = None);
+    assert_eq!(
+        stored(losing, Promise::Enqueued),
+        unseen,
+        "what is lost is no backlog"
+    );
+    let overloaded = queued(Run::healthy(200, 60), 5_250, u64::MAX);
+    assert_eq!(stored(overloaded, Promise::Enqueued), RuleOutcome::Fail);
+}

@@ -3,6 +3,9 @@
 use muster_model::DeviceId;
 
 use super::Recorder;
+use crate::Identity;
+use crate::copies::Seen;
+use crate::set_merge::{len, merge_runs};
 
 impl Recorder {
     /// Remembers how far each stream of each device has come, at `quiet` before the latest
@@ -24,6 +27,33 @@ impl Recorder {
             }
         }
         self.identity.mark_drain();
+    }
+
+    /// Number of a run's messages, accepted or unacknowledged, that the store does not have so far.
+    pub fn absent_at_store(&self, run: &Identity) -> u64 {
+        let Some(store) = self.identity.backends.get(usize::from(self.plan.timed())) else {
+            return 0;
+        };
+        let nothing = Seen::default();
+        let streams = self
+            .plan
+            .streams
+            .iter()
+            .zip(&run.streams)
+            .zip(&store.streams);
+        let devices = streams.flat_map(|((track, finals), seen)| {
+            (0..track.devices).filter_map(move |slot| {
+                let ended = finals.devices.get(slot)?;
+                Some((ended.sets(finals.primary), seen.get(slot)))
+            })
+        });
+        let absent = devices.flat_map(|(sets, seen)| {
+            let seen = seen.unwrap_or(&nothing);
+            let expected = sets.filter(|(state, _)| state.is_expected());
+            expected.flat_map(|(_, set)| merge_runs(set.runs(), seen.arrived.runs()))
+        });
+        let absent = absent.filter(|stretch| stretch.in_first && !stretch.in_second);
+        absent.map(|stretch| len(&stretch.range)).sum()
     }
 
     /// Records that all was read that the store keeps of a device: what is absent there will not come.

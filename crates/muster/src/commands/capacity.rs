@@ -25,7 +25,7 @@ use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Prepared};
 use crate::signing::SigningKey;
 use crate::steering::{Decider, Steered};
-use crate::{outcome, outputs, target};
+use crate::{outcome, outputs, read_back, target};
 
 /// Widest interval, as a part of its lower end.
 const WIDTH: f64 = 0.1;
@@ -44,6 +44,7 @@ pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
         outcome::remark(&format!("warning: {warning}"));
     }
     refuse_unjudged(&loaded.plan)?;
+    read_back::refuse(&loaded.plan)?;
     let find = Dimension::from(args.find);
     loaded
         .plan

@@ -38,7 +38,7 @@ use crate::scenario_file::{self, Loaded};
 use crate::searching::Prepared;
 use crate::signing::SigningKey;
 use crate::steering::{Decider, Steered};
-use crate::{outcome, outputs};
+use crate::{outcome, outputs, read_back};
 
 /// Widest interval of a capacity, as a part of its lower end.
 const WIDTH: f64 = 0.1;
@@ -57,6 +57,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<u8> {
             args.scenario.scenario.display()
         );
     };
+    read_back::refuse(&loaded.plan)?;
     match plan.policy {
         ScalePolicy::Muster => {
             refuse_unjudged(&loaded.plan)?;

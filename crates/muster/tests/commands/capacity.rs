@@ -101,6 +101,15 @@ fn what_no_step_can_judge_is_refused_before_any_load() {
     for rule in ["`duplicates`", "`connected`", "remove"] {
         assert!(said.err.contains(rule), "{said:?}");
     }
+    // What is stored is read behind the load.
+    let read_back = SCENARIO.replacen("kind: gateway", "kind: gateway, dialect: thingsboard", 1);
+    let folder = folder_with(&(read_back + "provision: { read-back: true }\n"));
+    let said = muster(
+        folder.path(),
+        &["capacity", "scenario.yaml", "--out", "out"],
+    );
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("provision.read-back=false"), "{said:?}");
     let folder = folder_with(SCENARIO);
     let said = muster(
         folder.path(),

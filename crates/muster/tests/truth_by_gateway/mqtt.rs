@@ -79,6 +79,7 @@ fn the_37_lost_are_37_lost_and_the_same_37() {
     assert_eq!(truth.cell("accepted", "absent"), 37);
     assert_eq!(truth.lost_ids(), lost);
     assert_eq!(truth.absent(), lost);
+    // Other tests may take the CPU from our consumer, which leaves this rule open.
     truth.is_judged(&["loss"], "37 lost");
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use muster_model::DeviceId;
+use muster_model::{DeviceId, Micros};
 use muster_plan::{Plan, ProvisionPlan, WebAddress};
 use muster_platform::board_rest::{
     Device, DeviceNameQuery, EntityType, FIND_DEVICE, Point, SERIES, SeriesQuery, SortOrder,
@@ -11,7 +11,7 @@ use muster_platform::board_rest::{
 use super::id_of;
 use super::records::records;
 use super::session::{Asked, Session};
-use crate::store::Store;
+use crate::store::{Store, Stored};
 use crate::threads::each;
 use crate::work::Work;
 use crate::{ProvisionError, Watch};
@@ -67,7 +67,7 @@ impl Store for Series {
         &self,
         plan: &Plan,
         span: &Range<i64>,
-        found: &(dyn Fn(DeviceId, Option<&str>) + Sync),
+        found: &(dyn Fn(DeviceId, Stored<'_>) + Sync),
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
         let devices = || records(plan).filter_map(|record| Some((record.device?, record.name)));
@@ -82,7 +82,8 @@ impl Store for Series {
                 loop {
                     let page = self.page(&id, &left, watch)?;
                     for point in &page {
-                        found(device, Some(point.value.as_str().unwrap_or_default()));
+                        let value = point.value.as_str().unwrap_or_default();
+                        found(device, Stored::Value(value));
                     }
                     match page.last() {
                         Some(last) if page.len() >= POINTS as usize => left.start = last.ts + 1,
@@ -90,10 +91,14 @@ impl Store for Series {
                     }
                 }
             }
-            found(device, None);
+            found(device, Stored::End);
             work.done(|_| ());
             Ok(())
         })
+    }
+
+    fn rest(&self, time: Micros) {
+        self.session.rest(time);
     }
 
     fn name(&self) -> &str {

@@ -1,20 +1,32 @@
 //! Read-back of what the platform has stored.
 
-use muster_plan::{BackendPlan, FleetPlan, ProvisionPlan, STORE};
-use muster_platform::Carrier;
+use muster_load::Payload;
+use muster_plan::{BackendPlan, FleetPlan, ProvisionPlan, STORE, StreamPlan};
+use muster_platform::{Carrier, field_before};
 
 use super::target;
 use crate::view::View;
 
-/// Returns true if what is stored is read back; checks that each stored message can be joined to the one that was sent.
-pub(super) fn read_back(
+/// The key of the value that names a message.
+const KEY: &str = "musterId";
+
+/// Returns true if what is stored is to be read back; checks that it can be.
+pub(super) fn reads_back(
     root: &View<'_>,
     fleets: &[FleetPlan],
-    (backends, provision): (Option<&[BackendPlan]>, Option<&ProvisionPlan>),
+    backends: Option<&[BackendPlan]>,
+    provision: Option<&ProvisionPlan>,
 ) -> Option<bool> {
-    if !provision.is_some_and(|it| it.board.read_back) {
-        return Some(false);
+    let is_wanted = provision.is_some_and(|it| it.board.read_back);
+    if is_wanted {
+        can_be_joined(root, fleets)?;
+        has_its_name(root, backends.unwrap_or_default())?;
     }
+    Some(is_wanted)
+}
+
+/// Checks that what is read back can be joined to the messages that were sent.
+fn can_be_joined(root: &View<'_>, fleets: &[FleetPlan]) -> Option<()> {
     let view = root.get("provision")?;
     let dialect = target::dialect(&root.get("platform")?);
     let streams = fleets.iter().flat_map(|fleet| {
@@ -27,30 +39,43 @@ pub(super) fn read_back(
             let what = format!("`read-back` finds no messages of {name}: they are not time series");
             return view.refuse_at("read-back", what, "remove the stream, or `read-back`");
         }
-        let carries = match &stream.carrier {
-            Carrier::Payload => true,
-            Carrier::Field(path) => path.ends_with("/musterId"),
-            Carrier::Property
-            | Carrier::ApplicationId
-            | Carrier::Blind(_)
-            | Carrier::Order
-            | Carrier::None => false,
-        };
-        if !carries {
+        if !is_stored_with_id(stream) {
             let what = format!(
-                "`read-back` cannot join what is stored to the messages of {name}: none carries its id as a value"
+                "`read-back` cannot join what is stored to the messages of {name}: none carries its id as the value \
+                 `{KEY}`"
             );
-            let help = "`carrier: payload`, with a payload that has `musterId` among its values";
+            let help = "`carrier: payload`, with `\"musterId\": \"${stamp}\"` among the values of the payload";
             return view.refuse_at("read-back", what, help);
         }
     }
-    if backends
-        .into_iter()
-        .flatten()
-        .any(|backend| backend.name == STORE)
-    {
-        let what = format!("a backend is named `{STORE}`, as is what is read back");
-        return view.refuse_at("read-back", what, "give the backend another name");
+    Some(())
+}
+
+/// Checks that no backend has the name of the store.
+fn has_its_name(root: &View<'_>, backends: &[BackendPlan]) -> Option<()> {
+    if backends.iter().all(|backend| backend.name != STORE) {
+        return Some(());
     }
-    Some(true)
+    let what = format!("a backend is named `{STORE}`, as is what is read back");
+    let view = root.get("provision")?;
+    view.refuse_at("read-back", what, "give the backend another name")
+}
+
+/// Returns true if the platform stores the id of a message as a value with our key.
+fn is_stored_with_id(stream: &StreamPlan) -> bool {
+    match &stream.carrier {
+        Carrier::Payload => {
+            let payload = Payload::compile(&stream.payload).ok();
+            let anchor = payload.as_ref().and_then(Payload::stamp_anchor);
+            anchor.is_some_and(|anchor| field_before(anchor) == KEY)
+        }
+        Carrier::Field(path) => {
+            *path == format!("/{KEY}") || path.ends_with(&format!("/values/{KEY}"))
+        }
+        Carrier::Property
+        | Carrier::ApplicationId
+        | Carrier::Blind(_)
+        | Carrier::Order
+        | Carrier::None => false,
+    }
 }

@@ -100,7 +100,7 @@ fn address(view: &View<'_>, provision: Option<&View<'_>>) -> Option<Endpoint> {
     Some(endpoint)
 }
 
-/// The login of the backend, else that of `provision`.
+/// The login of the backend, else that of `provision`, which is for its own address alone.
 fn login(
     backend: &View<'_>,
     provision: Option<&View<'_>>,
@@ -108,13 +108,17 @@ fn login(
 ) -> Option<(Secret, Secret<Vec<u8>>)> {
     let of = match backend.get("user").or_else(|| backend.get("password")) {
         Some(_) => Some(backend),
-        None => provision,
+        None => provision.filter(|it| {
+            view.get("url")
+                .is_none_or(|url| it.text_of("url") == url.text())
+        }),
     };
     let user = of.and_then(|of| of.get("user"));
     let password = of.and_then(|of| of.get("password"));
     let (Some(user), Some(password)) = (user, password) else {
         let what = "ThingsBoard takes no calls without a login";
-        let help = "add `user` and `password` of a tenant's administrator to the backend, or to `provision`";
+        let help = "add `user` and `password` of a tenant's administrator to the backend, or to `provision`, whose \
+                    login is only for its own `url`";
         return view.refuse(what, help);
     };
     Some((secret(&user)?, secret_bytes(&password)?))

@@ -46,7 +46,7 @@ const GATEWAY_RPC_SETTING: &str = "a setting of GATEWAY_RPC_ENABLED, which is of
 
 const EPHEMERAL: &str =
     "gateways that connect for one message; remove it, and see `connect: { lifetime: 15m }`";
-const RPC: &str = "Muster does not call ThingsBoard's REST API for commands; remove it, and see `platform.backend.commands`";
+const RPC: &str = "an import issues no commands; remove it, and add `platform.backend: { rpc: {}, commands: ... }`";
 const OTA: &str = "Muster plays no firmware updates; remove it";
 const BATCH: &str = "here a message of a gateway has the values of one device; remove it";
 const OWN_PROFILE: &str = "the devices' profile is that of gateways, too; remove it";
