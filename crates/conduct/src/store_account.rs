@@ -162,7 +162,8 @@ mod tests {
         // The check of the second one covers bytes that are not read.
         let values = [text(1, &[]), text(1, &[b"body"]), text(2, &[])];
         values.iter().for_each(|value| account.add(value));
-        ["", "17", &"!".repeat(STAMP_TEXT)].map(|value| account.add(value));
+        let strays = ["", "17", &"!".repeat(STAMP_TEXT)];
+        strays.iter().for_each(|value| account.add(value));
         assert_eq!(account.stored(), 2);
         let counted = account.account.backends.clone();
         assert_eq!((counted[0].consumed, counted[0].unstamped), (6, 3));

@@ -181,7 +181,7 @@ impl Machine {
             0.0
         };
         let together = cost.shards_us + cost.consumers_us + gateway_us;
-        let backends = plan.backends.len() as f64;
+        let backends = plan.accounts() as f64;
         let parts = [
             (GeneratorPart::Devices, self.shards * 1e6 / cost.shards_us),
             (GeneratorPart::Consumers, 1e6 / cost.consumer_us),

@@ -55,7 +55,8 @@ impl Plan {
         plan.management = ManagementUses::default();
         plan.monitor.clear();
         plan.platform = null_target(&self.platform, self.largest());
-        plan.backends.retain(|backend| backend.kafka().is_none());
+        let consumes = |it: &BackendPlan| it.kafka().is_none() && !it.kind().only_commands;
+        plan.backends.retain(consumes);
         plan.backends.iter_mut().for_each(simplify);
         let measure = Self::LEAD + Micros(TURN.0 * turns.len() as u64) + TAIL;
         plan.phases = Phases {
@@ -63,7 +64,7 @@ impl Plan {
             measure,
             settle: SETTLE,
         };
-        plan.rules = Rules::builder(!plan.backends.is_empty())
+        plan.rules = Rules::builder(plan.accounts() > 0)
             .validity(ValidityBounds {
                 max_lateness: measure + SETTLE.at_most,
                 ..ValidityBounds::default()

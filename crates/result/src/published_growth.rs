@@ -60,7 +60,7 @@ impl PublishedGrowth {
             seconds,
             open: BTreeMap::new(),
             first_open: 0,
-            has_backend: !plan.backends.is_empty(),
+            has_backend: plan.accounts() > 0,
             wall,
             unit: plan.added.map_or(1.0, |added| added.first / units),
             adds_devices: plan

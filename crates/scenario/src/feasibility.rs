@@ -181,7 +181,7 @@ pub fn needs(plan: &Plan) -> Needs {
         memory: MemoryNeed {
             generator: generator_bytes(plan),
             lists: plan.fleets.iter().map(lists_bytes).sum(),
-            thread: Recorder::window_bytes_most(plan.streams().count(), plan.backends.len()) as u64,
+            thread: Recorder::window_bytes_most(plan.streams().count(), plan.accounts()) as u64,
             kernel: sockets * KERNEL_BYTES_PER_SOCKET * ends,
         },
         messages: plan
@@ -197,7 +197,7 @@ pub fn needs(plan: &Plan) -> Needs {
 }
 
 fn generator_bytes(plan: &Plan) -> u64 {
-    let accounts = 1 + plan.backends.len() as u64;
+    let accounts = 1 + plan.accounts() as u64;
     let of_fleet = |fleet: &muster_plan::FleetPlan| {
         let link = USER_BYTES_PER_LINK + layers_bytes(&plan.platform, plan.scheme_of(fleet));
         let ledger = fleet.streams.len() as u64 * accounts * LEDGER_BYTES_PER_STREAM;

@@ -26,6 +26,19 @@ fn rig(scheme: &str, behaviour: Behaviour) -> Rig {
     Rig::of(Dialect::Thingsboard, scheme, config)
 }
 
+/// A gateway that refuses every message over HTTP with this code.
+fn rejecting(code: u16) -> Rig {
+    let reject = Some(Reject {
+        code,
+        amount: Amount::Share(1.0),
+    });
+    let behaviour = Behaviour {
+        reject,
+        ..Behaviour::default()
+    };
+    rig("http", behaviour)
+}
+
 /// A call of the device API over HTTP, and the answer to it: status, media type, and the text that its body has.
 struct Row {
     line: &'static str,
@@ -159,17 +172,7 @@ fn a_list_of_no_points_is_never_answered_over_http() {
 /// The row on limits of the tenant.
 #[test]
 fn a_refusal_is_an_empty_500_that_ends_the_connection() {
-    let reject = Some(Reject {
-        code: 0x97,
-        amount: Amount::Share(1.0),
-    });
-    let rig = rig(
-        "http",
-        Behaviour {
-            reject,
-            ..Behaviour::default()
-        },
-    );
+    let rig = rejecting(0x97);
     let mut device = Browser::new(rig.at);
     let answer = device.answer(TELEMETRY, &[], "{}");
     assert_eq!((answer.status, &answer.body[..]), (500, &b""[..]));
@@ -179,25 +182,16 @@ fn a_refusal_is_an_empty_500_that_ends_the_connection() {
     assert_eq!(rig.account().counts.rejected, 1);
 }
 
-/// The row on attributes beyond a device's limit: 503 after 31 s, while messages are refused at once.
+/// The row on attributes beyond a device's limit: no answer while messages are refused at once.
 #[test]
 fn a_question_for_attributes_beyond_a_limit_hangs() {
-    let reject = Some(Reject {
-        code: 0x83,
-        amount: Amount::Share(1.0),
-    });
-    let rig = rig(
-        "http",
-        Behaviour {
-            reject,
-            ..Behaviour::default()
-        },
-    );
+    let rig = rejecting(0x83);
     let mut asking = Browser::new(rig.at);
     asking.ask("GET /api/v1/T/attributes?clientKeys=a", &[], "");
     let give_up = CLOCK.now() + PATIENCE;
     while rig.gateway.account().counts.received < 1 {
         assert!(CLOCK.now() < give_up, "it is not read");
+        std::thread::yield_now();
     }
     assert_eq!(
         Browser::new(rig.at).answer(TELEMETRY, &[], "{}").status,
