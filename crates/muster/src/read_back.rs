@@ -189,7 +189,7 @@ impl Reading<'_> {
         let found = |device, stored: Stored<'_>| {
             let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
             match stored {
-                Stored::Value(id) => account.add(id),
+                Stored::Point(point) => account.add(point.id),
                 Stored::End => account.all_read(device),
             }
         };

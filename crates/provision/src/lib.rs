@@ -29,6 +29,6 @@ pub use error::ProvisionError;
 pub use journal::{JOURNAL, Journal};
 pub use provisioner::{Provisioner, Watch, distinct, provisioner};
 pub use registrar::{Registered, Registrar};
-pub use store::{Store, Stored, store};
+pub use store::{Store, Stored, StoredPoint, store};
 pub use summary::{Counts, Summary};
 pub use thingsboard::{NodeCounts, ServerCounter};

@@ -10,10 +10,19 @@ use crate::{ProvisionError, Watch, thingsboard};
 /// A finding about a device in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// A value of its series, in the order of instants.
-    Value(&'a str),
+    /// A point of its series, in the order of instants.
+    Point(StoredPoint<'a>),
     /// The end of its series.
     End,
+}
+
+/// A point of a device's series of message ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredPoint<'a> {
+    /// Its instant in milliseconds of the wall clock: the message's own, or else the platform's.
+    pub at: i64,
+    /// The text of the id of its message.
+    pub id: &'a str,
 }
 
 /// A platform's store of time series.

@@ -11,7 +11,7 @@ use muster_platform::board_rest::{
 use super::id_of;
 use super::records::records;
 use super::session::{Asked, Session};
-use crate::store::{Store, Stored};
+use crate::store::{Store, Stored, StoredPoint};
 use crate::threads::each;
 use crate::work::Work;
 use crate::{ProvisionError, Watch};
@@ -82,8 +82,11 @@ impl Store for Series {
                 loop {
                     let page = self.page(&id, &left, watch)?;
                     for point in &page {
-                        let value = point.value.as_str().unwrap_or_default();
-                        found(device, Stored::Value(value));
+                        let point = StoredPoint {
+                            at: point.ts,
+                            id: point.value.as_str().unwrap_or_default(),
+                        };
+                        found(device, Stored::Point(point));
                     }
                     match page.last() {
                         Some(last) if page.len() >= POINTS as usize => left.start = last.ts + 1,
