@@ -22,6 +22,7 @@ mod ceiling;
 mod commands;
 pub mod compare;
 mod completion;
+pub mod cycle;
 mod delivery;
 mod evidence;
 mod failures;

@@ -3,20 +3,15 @@
 //! The ups and downs within a cycle of collections, checkpoints or flushes are no trend. So time is cut into blocks of at
 //! least one cycle: the trend is that of their minima, and the level that meets the limit is that of their maxima.
 
+use crate::cycle;
 use crate::stability::{Point, Trend};
 
 /// Blocks at the most: more of them only make neighbours depend on each other.
 const BLOCKS_MAX: usize = 60;
 /// Blocks at the least: with fewer the interval of a slope is no interval.
 const BLOCKS_MIN: usize = 10;
-/// A cycle is taken for one if its autocorrelation is above this.
-const CYCLE_MIN: f64 = 0.3;
-/// Below this autocorrelation a value no longer depends on the one before, so that a later peak is a cycle.
-const APART_MAX: f64 = 0.1;
 /// Standard deviation of the middles of stretches, as a part of the extent of one, up to which each holds whole cycles.
 const EVEN_MAX: f64 = 0.1;
-/// Part of the highest autocorrelation that the first cycle reaches.
-const ALIKE: f64 = 0.8;
 
 /// Extremes of a resource in one stretch of time; all stretches of a series are equally long.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -189,12 +184,12 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn block_length(series: &[Extremes]) -> usize {
     let spread = series.len().div_ceil(BLOCKS_MAX);
     // The minimum of a cycle may lie at the border of two stretches.
-    let cycle = cycle(series).map_or(1, |cycle| cycle + 1);
+    let cycle = cycle_of(series).map_or(1, |cycle| cycle + 1);
     spread.max(cycle).max(1)
 }
 
 /// The length of the cycle of a series in stretches, if it has one that it shows at least three times.
-fn cycle(series: &[Extremes]) -> Option<usize> {
+fn cycle_of(series: &[Extremes]) -> Option<usize> {
     let points: Vec<Point> = series.iter().map(middle).collect();
     let slope = Trend::of(&points)?.slope;
     let rest: Vec<f64> = points.iter().map(|of| of.value - slope * of.t_s).collect();
@@ -207,22 +202,7 @@ fn cycle(series: &[Extremes]) -> Option<usize> {
     if (power / rest.len() as f64).sqrt() <= EVEN_MAX * extent {
         return None;
     }
-    let correlation = |lag: usize| -> f64 {
-        let products = rest[lag..].iter().zip(&rest).map(|(a, b)| a * b);
-        products.sum::<f64>() / power
-    };
-    let lags = (1..=rest.len() / 3).map(|lag| (lag, correlation(lag)));
-    let apart = lags.skip_while(|(_, correlated)| *correlated > APART_MAX);
-    let apart: Vec<(usize, f64)> = apart.collect();
-    let best = apart.iter().map(|(_, correlated)| *correlated);
-    let best = best
-        .max_by(f64::total_cmp)
-        .filter(|best| *best > CYCLE_MIN)?;
-    // Multiples of a cycle look like it, and the first of them is it.
-    let mut alike = apart
-        .iter()
-        .filter(|(_, correlated)| *correlated >= ALIKE * best);
-    alike.next().map(|(lag, _)| *lag)
+    cycle::length(&rest, power)
 }
 
 fn middle(of: &Extremes) -> Point {

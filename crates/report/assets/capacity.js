@@ -62,6 +62,13 @@ function answersOfSets() {
   return card("Answers", el("span", { class: "hint" }, "one for each set of SLOs, the worst one first"), table(["set", ["certified", "n"], ["interval", "n"], "first fails at", "end"], rows));
 }
 
+/// The noise that kept the search from stating a capacity, of each set of SLOs; nothing if it stated one.
+function noise() {
+  const rows = answers.flatMap((answer) => (answer.noise || []).map((of) => [answer.set || "", of.kind, of.steps.join(", "), of.seen, of.remedy]));
+  if (rows.length === 0) return null;
+  return card("Noise", el("span", { class: "hint" }, "kept the search from stating a capacity"), table(["set", "kind", "steps", "seen", "what helps"], rows));
+}
+
 /// The end of a search in words.
 function saidOf(answer) {
   const [end, interval] = [endOf(answer), intervalOf(answer)];
@@ -174,7 +181,7 @@ function searchSteps() {
 document.body.prepend(page);
 page.append(topBar());
 setTheme(preferredTheme(), false);
-for (const section of [answer, answersOfSets, responseCurve, searchSteps, words, foot]) {
+for (const section of [answer, noise, answersOfSets, responseCurve, searchSteps, words, foot]) {
   const made = section();
   if (made) page.append(made);
 }

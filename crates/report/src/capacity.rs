@@ -1,6 +1,7 @@
 //! The answer of a search for a capacity: as it is written, in words, and as a table of its steps.
 
 mod ceiling;
+mod noise;
 mod obstacle;
 mod saturation;
 mod step;
@@ -18,6 +19,7 @@ use crate::steps::table;
 use crate::text::reason;
 use crate::{Consequence, Report, RunResult};
 pub use ceiling::CapacityCeiling;
+pub use noise::{Noise, NoiseKind};
 use obstacle::Obstacle;
 pub use saturation::Saturation;
 pub use step::{CapacityStep, OutcomeOfSet};
@@ -75,6 +77,9 @@ pub struct SetAnswer {
     /// The resource of the target that was nearest to its limit there; left out if `monitor` watches none that rose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturated: Option<Saturation>,
+    /// The noise that kept the search from stating a capacity; left out if it stated one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noise: Vec<Noise>,
 }
 
 /// The sentence on steps that are longer than usual, for the messages that a percentile needs; none if none is.
@@ -93,11 +98,12 @@ pub fn lengths_in_words(limits: &SearchSpec, find: Dimension) -> Option<String> 
 
 impl CapacityReport {
     /// The same with what follows from its end, its steps and the report of the last run: the certified load, whether
-    /// the closed ledger refutes it, and the first failing step.
+    /// the closed ledger refutes it, the first failing step, and the noise that prevented an answer.
     #[must_use]
     pub fn concluded(self, report: &Report) -> Self {
         let mut concluded = self.concluded_by(report.verdict.has_residue());
         concluded.own.saturated = concluded.saturation(report);
+        concluded.own.noise = concluded.noise(report);
         concluded
     }
 
@@ -347,19 +353,7 @@ impl CapacityReport {
             .generator
             .as_ref()
             .map_or(String::new(), |generator| generator.line(self.find));
-        let unclear = self.steps.iter();
-        let unclear: Vec<&CapacityStep> = unclear
-            .filter(|step| step.outcome == Outcome::Unclear)
-            .collect();
-        if let Some(first) = unclear.first() {
-            let broken = first.why().unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "  {} unclear and repeated, such as step {}: {broken}",
-                figure::number_of(unclear.len() as u64, "step"),
-                first.number
-            );
-        }
+        text += &self.unclear_in_words();
         if let Some(lengths) = lengths_in_words(&self.limits, self.find) {
             let _ = writeln!(text, "  {lengths}");
         }
@@ -384,6 +378,7 @@ impl CapacityReport {
             self.name,
             self.end_in_words()
         );
+        text.extend(self.own.noise.iter().map(Noise::line));
         if let Some(step) = self.failing() {
             let load = self.find.in_words(step.load);
             let _ = writeln!(text, "  first fails at {load} (step {}):", step.number);
@@ -414,6 +409,26 @@ impl CapacityReport {
             );
         }
         text
+    }
+
+    /// The number of unclear steps in a line, unless they are named as noise.
+    fn unclear_in_words(&self) -> String {
+        let noise = std::iter::once(&self.own).chain(&self.others);
+        let mut noise = noise.flat_map(|answer| &answer.noise);
+        let is_unclear = |step: &&CapacityStep| step.outcome == Outcome::Unclear;
+        let mut unclear = self.steps.iter().filter(is_unclear);
+        let number = unclear.clone().count() as u64;
+        let first = unclear.next();
+        let Some(first) = first.filter(|_| noise.all(|noise| noise.kind != NoiseKind::Unclear))
+        else {
+            return String::new();
+        };
+        format!(
+            "  {} unclear and repeated, such as step {}: {}\n",
+            figure::number_of(number, "step"),
+            first.number,
+            first.why().unwrap_or_default()
+        )
     }
 
     /// The number of steps that the closed ledger judges otherwise, in a line.

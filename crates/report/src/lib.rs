@@ -43,8 +43,8 @@ mod window;
 
 pub use assemble::{Assembly, JudgedStep, Names};
 pub use capacity::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, OutcomeOfSet, Saturation,
-    SetAnswer, lengths_in_words, outcome_of,
+    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Noise, NoiseKind, OutcomeOfSet,
+    Saturation, SetAnswer, lengths_in_words, outcome_of,
 };
 pub use certificate::{
     CERTIFICATE_SCHEMA, Certificate, CertifiedFigures, ClockQuality, DeclaredRule, FileDigest,

@@ -284,6 +284,11 @@ impl Rule {
         format!("{} [{}]", self.rule, self.sets.place(&self.scope))
     }
 
+    /// Returns whether both are the same rule, of two steps or runs.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.rule == other.rule && self.scope == other.scope && self.sets == other.sets
+    }
+
     /// Observed figure, in words that differ from those of the bound where the two differ.
     pub fn seen(&self) -> Option<String> {
         let observed = figure::Figure::from(self.observed?);

@@ -1,47 +1,41 @@
 //! The reason why the time of a search did not suffice, and what to do.
 
-use muster_judge::capacity::{Interval, Outcome, Search, SearchSpec};
+use muster_judge::capacity::{Interval, Outcome, SearchSpec};
 use muster_model::{Dimension, Micros, figure};
 
 use super::CapacityStep;
+use super::noise::{Contradicting, minutes};
 
 /// Part of the steps at which unclear ones are the reason.
 const UNCLEAR_SHARE: f64 = 0.25;
 
 /// The reason why the time of a search did not suffice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Obstacle {
-    kind: Kind,
+pub(super) struct Obstacle<'a> {
+    kind: Kind<'a>,
     /// The budget that the search had.
     budget: Micros,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum Kind<'a> {
     /// Many steps said nothing of the target.
     Unclear { unclear: u64, steps: u64 },
     /// The load grew until the end.
     Ramp { steps: u64 },
     /// A load passed above one that failed.
-    Contradiction { passed: Held, failed: Held },
+    Contradiction(Contradicting<'a>),
     /// The interval is wider than a stated one may be.
     Wide { width: f64, most: f64 },
     /// The interval is narrow enough and was not confirmed.
     Unconfirmed { width: f64 },
 }
 
-/// A step by its number and its load.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Held {
-    number: u64,
-    load: f64,
-}
-
-impl Obstacle {
+impl<'a> Obstacle<'a> {
     /// The obstacle of a search that ended with this interval.
     pub(super) fn new(
         limits: &SearchSpec,
-        steps: &[CapacityStep],
+        steps: &'a [CapacityStep],
         known: Option<&Interval>,
     ) -> Self {
         Self {
@@ -52,8 +46,8 @@ impl Obstacle {
 
     /// The obstacle, and what to do.
     pub(super) fn in_words(self, find: Dimension) -> String {
-        let minutes = (self.budget + self.budget).get().div_ceil(60_000_000);
-        let resume = format!("go on with --resume and a longer --budget, such as {minutes}m");
+        let longer = minutes(self.budget + self.budget);
+        let resume = format!("go on with --resume and a longer --budget, such as {longer}");
         match self.kind {
             Kind::Unclear { unclear, steps } => format!(
                 "{unclear} of {} were unclear and took the time; see what broke in them, and give the generator more room",
@@ -63,7 +57,7 @@ impl Obstacle {
                 "the ramp alone took {}; begin nearer to the capacity with --from, or {resume}",
                 figure::number_of(steps, "step")
             ),
-            Kind::Contradiction { passed, failed } => format!(
+            Kind::Contradiction(Contradicting { passed, failed }) => format!(
                 "steps contradict each other: {} passed in step {}, and {} failed in step {}, so that noise moves the \
                  capacity by {}; find what disturbs the target, or {resume}",
                 find.in_words(passed.load),
@@ -85,8 +79,8 @@ impl Obstacle {
     }
 }
 
-impl Kind {
-    fn new(limits: &SearchSpec, steps: &[CapacityStep], known: Option<&Interval>) -> Self {
+impl<'a> Kind<'a> {
+    fn new(limits: &SearchSpec, steps: &'a [CapacityStep], known: Option<&Interval>) -> Self {
         let all = steps.len() as u64;
         let unclear = steps.iter().filter(|step| step.outcome == Outcome::Unclear);
         let unclear = unclear.count() as u64;
@@ -99,8 +93,8 @@ impl Kind {
         let Some(known) = known else {
             return Self::Ramp { steps: all };
         };
-        if let Some((passed, failed)) = contradiction(limits, steps) {
-            return Self::Contradiction { passed, failed };
+        if let Some(steps) = Contradicting::new(limits, steps) {
+            return Self::Contradiction(steps);
         }
         let (width, most) = (known.width(), limits.width);
         match width > most {
@@ -108,21 +102,4 @@ impl Kind {
             false => Self::Unconfirmed { width },
         }
     }
-}
-
-/// The steps that contradict each other, as the search has it.
-fn contradiction(limits: &SearchSpec, steps: &[CapacityStep]) -> Option<(Held, Held)> {
-    let mut search = Search::new(limits.clone()).ok()?;
-    CapacityStep::replay(steps, &mut search);
-    let rates = search.contradiction()?;
-    let step = |outcome, load| {
-        let of = |step: &&CapacityStep| step.outcome == outcome && step.load == load;
-        let held = steps.iter().rev().find(of);
-        held.map(|step| Held {
-            number: step.number,
-            load,
-        })
-    };
-    let passed = step(Outcome::Pass, rates.passed)?;
-    Some((passed, step(Outcome::Fail, rates.failed)?))
 }

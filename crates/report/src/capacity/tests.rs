@@ -9,7 +9,7 @@ use muster_model::ResourceUnit;
 use super::*;
 use crate::monitor::tests::series;
 use crate::verdict::tests::rule;
-use crate::{MonitoredSeries, RuleResult, Step};
+use crate::{Figure, InvalidReason, MonitoredSeries, Percentiles, Rule, RuleResult, Step, Window};
 
 const CAPACITY: f64 = 2_000.0;
 
@@ -350,4 +350,128 @@ fn a_search_out_of_time_names_what_took_it_and_what_to_do() {
             "{said}"
         );
     }
+}
+
+/// A rule on p99 with what a step showed.
+fn p99(seconds: f64) -> Rule {
+    let (result, consequence) = match seconds > 1.0 {
+        true => (RuleResult::Fail, Consequence::Fails),
+        false => (RuleResult::Pass, Consequence::None),
+    };
+    Rule {
+        observed: Some(Figure::time((seconds * 1e6) as u64)),
+        bound: Some(Figure::time(1_000_000)),
+        ..rule("response p99", result, consequence)
+    }
+}
+
+/// A search whose time is up, with a step of 100 s of each load and p99. An unclear step is one of no p99.
+fn noisy(steps: &[(f64, Option<f64>)]) -> CapacityReport {
+    let mut answer = found();
+    let of = |(at, (load, seconds)): (usize, &(f64, Option<f64>))| {
+        let late = Rule {
+            invalid: InvalidReason {
+                reason: Some("generator-late".to_owned()),
+                remedy: Some("lower the rate".to_owned()),
+            },
+            ..rule("shape", RuleResult::Fail, Consequence::Invalidates)
+        };
+        let outcome = match seconds {
+            Some(..=1.0) => Outcome::Pass,
+            Some(_) => Outcome::Fail,
+            None => Outcome::Unclear,
+        };
+        CapacityStep {
+            number: at as u64 + 1,
+            load: *load,
+            hold: answer.limits.long,
+            outcome,
+            took_s: 100.0,
+            figures: Step {
+                from_s: 110.0 * at as f64,
+                until_s: 110.0 * at as f64 + 100.0,
+                rules: vec![seconds.map_or(late, p99)],
+                ..Step::default()
+            },
+            ..answer.steps[0].clone()
+        }
+    };
+    answer.steps = steps.iter().enumerate().map(of).collect();
+    answer.own.end = Some(SearchEnd::OutOfBudget {
+        known: answer.own.known,
+        passed: Some(1_821.0),
+    });
+    answer
+}
+
+/// The windows of a run of 600 s, each of 2 s, with a collection each 42 s if it has any, and a rise of microseconds each
+/// 14 s.
+fn windows(has_collections: bool) -> Report {
+    let window = |at: u64| {
+        let is_slow = has_collections && at.is_multiple_of(21);
+        let p99_us = if is_slow { 1_400_000 } else { 200_000 + at % 7 };
+        Window {
+            t_s: 2.0 * at as f64,
+            for_s: 2.0,
+            response: Percentiles {
+                p99_us: Some(p99_us),
+                ..Percentiles::default()
+            },
+            ..Window::default()
+        }
+    };
+    let mut report = Report {
+        windows: (0..300).map(window).collect(),
+        ..Report::default()
+    };
+    report.latency.response = Some(crate::LatencyFigures::default());
+    report
+}
+
+#[test]
+fn noise_that_prevents_an_answer_is_named_with_what_would_help() {
+    let steps = [
+        (1_400.0, Some(0.2)),
+        (1_575.0, Some(1.4)),
+        (1_821.0, Some(0.2)),
+        (1_700.0, None),
+        (1_650.0, None),
+    ];
+    let answer = noisy(&steps).concluded(&windows(true));
+    let noise = &answer.own.noise;
+    let kinds: Vec<NoiseKind> = noise.iter().map(|noise| noise.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            NoiseKind::Contradiction,
+            NoiseKind::Period,
+            NoiseKind::Unclear
+        ]
+    );
+    assert_eq!(
+        [&noise[0].steps, &noise[2].steps],
+        [&vec![2, 3], &vec![4, 5]]
+    );
+    let period_s = noise[1].period_s.expect("a period");
+    assert!((period_s - 42.0).abs() < 0.5, "{period_s}");
+    let text = answer.text();
+    for words in [
+        "noise: response p99 [run] 1.4 s at 1,575/s failed in step 2, 200 ms at 1,821/s passed in step 3; find what",
+        "noise: response p99 rises about every 42 s; steadier collections",
+        "noise: 2 steps unclear, such as step 4: shape [run]; lower the rate",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("unclear and repeated"), "{text}");
+    let read = CapacityReport::from_json(&answer.to_json()).expect("an answer");
+    assert_eq!(read, answer);
+}
+
+#[test]
+fn a_search_without_noise_names_none() {
+    let even = [(1_400.0, Some(0.2)), (1_821.0, Some(1.4))];
+    let answer = noisy(&even).concluded(&windows(false));
+    assert_eq!(answer.own.noise, []);
+    // What is found is stated, whatever noise there was.
+    assert_eq!(found().concluded(&windows(true)).own.noise, []);
 }
