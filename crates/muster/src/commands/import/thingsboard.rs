@@ -1,5 +1,6 @@
 //! ThingsBoard's performance tests: their environment variables, of both generations, as a scenario.
 
+mod rpc;
 mod variables;
 
 use std::fmt::Write;
@@ -75,6 +76,7 @@ impl<'a> Load<'a> {
 
     fn scenario(&self) -> Result<String> {
         let gateways = self.gateways()?;
+        let backend = self.backend()?;
         let mut text = self.header();
         text += "name: thingsboard\n";
         if let Some(seed) = self.pod.whole("SEED") {
@@ -82,7 +84,7 @@ impl<'a> Load<'a> {
         }
         let _ = writeln!(
             text,
-            "platform: {{ kind: thingsboard, devices: [ \"{}\" ] }}",
+            "platform: {{ kind: thingsboard, devices: [ \"{}\" ]{backend} }}",
             self.address()
         );
         text += &self.provision()?;
@@ -108,6 +110,9 @@ impl<'a> Load<'a> {
                     "That test succeeds with PUBACK or 2xx, as `accepted` does; its counts are those of the server",
                 );
             }
+            Generation::Later if self.is_rpc() => {
+                rpc::DIFFERENCES.iter().for_each(|line| note(line));
+            }
             Generation::Later if self.is_http() => {}
             Generation::Later => {
                 note(
@@ -115,7 +120,7 @@ impl<'a> Load<'a> {
                 );
             }
         }
-        if !self.is_first() {
+        if !self.is_first() && !self.is_rpc() {
             if self.per_second() % self.devices != 0 {
                 note(
                     "That test sends the messages of a second at its begin; here they are spread over it. Other instants: `shape: { replay: FILE }`",
@@ -133,7 +138,7 @@ impl<'a> Load<'a> {
         {
             note(&format!("Set {name} where muster is started"));
         }
-        for (why, names) in by_reason(self.pod.idle()) {
+        for (why, names) in by_reason(self.pod.idle().chain(self.idle_by_mode())) {
             note(&format!(
                 "Without a meaning here: {} ({why})",
                 names.join(", ")
@@ -201,7 +206,8 @@ impl<'a> Load<'a> {
             let _ = writeln!(text, "  pending: {pending}");
         }
         text += &self.customers()?;
-        if self.is_first() || pod.truth("UPDATE_ROOT_RULE_CHAIN") == Some(true) {
+        let counts = pod.truth("UPDATE_ROOT_RULE_CHAIN") == Some(true) && !self.is_rpc();
+        if self.is_first() || counts {
             text += "  count: true\n";
         }
         Ok(text)
@@ -288,6 +294,10 @@ impl<'a> Load<'a> {
             text += "    client: { version: \"3.1.1\" }\n";
         }
         let _ = writeln!(text, "    connect: {{ {} }}", self.connect());
+        if self.is_rpc() {
+            text += rpc::STREAMS;
+            return text;
+        }
         let _ = writeln!(
             text,
             "    streams:\n      - name: {}\n        {}",
@@ -371,7 +381,8 @@ impl<'a> Load<'a> {
         let start = pod.whole("ALARM_STORM_START_SECOND").unwrap_or(0);
         let end = pod.whole("ALARM_STORM_END_SECOND").unwrap_or(999_999);
         let end = end.min(seconds);
-        if self.is_first() || rate < 1 || start >= end || self.payload_type() == "INDUSTRIAL_PLC" {
+        let sends = !self.is_first() && !self.is_rpc();
+        if !sends || rate < 1 || start >= end || self.payload_type() == "INDUSTRIAL_PLC" {
             return None;
         }
         let warm_up = i64::from(self.warms_up());
@@ -394,7 +405,7 @@ impl<'a> Load<'a> {
     }
 
     fn warms_up(&self) -> bool {
-        self.pod.truth("WARMUP_ENABLED").unwrap_or(true)
+        !self.is_rpc() && self.pod.truth("WARMUP_ENABLED").unwrap_or(true)
     }
 
     /// The lengths of the warm-up, in which each device sends a message, and of the load.
@@ -472,10 +483,11 @@ mod tests {
     const GATEWAY: &str = "SEED=7\nTEST_API=gateway\n";
     const HTTP: &str = "SEED=7\nDEVICE_API=HTTP\n";
     const PLC: &str = "SEED=7\nTEST_PAYLOAD_TYPE=INDUSTRIAL_PLC\n";
+    const CALLS: &str = "SEED=7\nTEST_API=rpc\n";
     const PART: &str = "SEED=7\nUSE_INSTANCE_IDX=true\n";
 
     /// Each variable, with others, and the text that it alone makes or, with `-`, takes away.
-    const CASES: [(&str, &str, &str, &str); 40] = [
+    const CASES: [(&str, &str, &str, &str); 44] = [
         (
             "REST_URL",
             "https://tb:443",
@@ -594,6 +606,15 @@ mod tests {
         ("ALARM_STORM_END_SECOND", "9", LATER, "from: 1s, until: 10s"),
         ("UPDATE_ROOT_RULE_CHAIN", "true", LATER, "count: true"),
         ("SEED", "5", HTTP, "seed: 5"),
+        (
+            "TEST_API",
+            "rpc",
+            LATER,
+            "backend: { rpc: { pending: 16 }, commands: { rate: 1000/s, mode: one-way } }",
+        ),
+        ("RPC_TWO_WAY", "true", CALLS, "mode: two-way"),
+        ("MESSAGES_PER_SECOND", "50", CALLS, "rate: 50/s, mode"),
+        ("RPC_TWO_WAY", "true", LATER, "here: RPC_TWO_WAY (a setting of TEST_API=rpc)"),
         ("DEVICE_API", "MQTT", LATER, ""),
         ("MESSAGES_PER_SECOND", "300", LATER, "rate: 300/s"),
     ];
@@ -666,6 +687,14 @@ mod tests {
                 "DEVICE_END_IDX is behind the last device",
             ),
             ("TEST_API=gateway\nDEVICE_API=HTTP", "gateways speak MQTT"),
+            (
+                "TEST_API=rpc\nDEVICE_API=HTTP",
+                "devices take calls over MQTT; give DEVICE_API=MQTT",
+            ),
+            (
+                "TEST_API=rpc\nREST_CONNECT_SERVER=false",
+                "calls need the REST API; give REST_CONNECT_SERVER=true",
+            ),
             (
                 "TEST_API=gateway\nGATEWAY_END_IDX=7\nDEVICE_END_IDX=10",
                 "10 devices cannot be divided evenly among 7 gateways",

@@ -46,7 +46,8 @@ const GATEWAY_RPC_SETTING: &str = "a setting of GATEWAY_RPC_ENABLED, which is of
 
 const EPHEMERAL: &str =
     "gateways that connect for one message; remove it, and see `connect: { lifetime: 15m }`";
-const RPC: &str = "an import issues no commands; remove it, and add `platform.backend: { rpc: {}, commands: ... }`";
+const GATEWAY_RPC: &str = "that test answers calls to devices of gateways, and issues none; remove it, and see `scenarios/thingsboard-commands.yaml`";
+const METHOD: &str = "the method of a call is always setGpio; remove it";
 const OTA: &str = "Muster plays no firmware updates; remove it";
 const BATCH: &str = "here a message of a gateway has the values of one device; remove it";
 const OWN_PROFILE: &str = "the devices' profile is that of gateways, too; remove it";
@@ -82,7 +83,7 @@ pub(super) static TEST: Test<Generation> = Test {
         mapped("USE_INSTANCE_IDX", LATER, Truth),
         mapped("INSTANCE_IDX", LATER, Whole(0, 99_999)),
         mapped("DEVICE_PROFILE", LATER, Plain(".-_ ")),
-        mapped("TEST_API", LATER, Word(&["device", "gateway"])),
+        mapped("TEST_API", LATER, Word(&["device", "gateway", "rpc"])),
         mapped("GATEWAY_START_IDX", LATER, INDEX),
         mapped("GATEWAY_END_IDX", LATER, INDEX),
         mapped("GATEWAY_COUNT", LATER, NUMBER),
@@ -103,6 +104,7 @@ pub(super) static TEST: Test<Generation> = Test {
         mapped("ALARMS_PER_SECOND", LATER, Whole(0, 10_000_000)),
         mapped("ALARM_STORM_START_SECOND", LATER, Whole(0, 99_999_999)),
         mapped("ALARM_STORM_END_SECOND", LATER, Whole(0, 99_999_999)),
+        mapped("RPC_TWO_WAY", LATER, Truth),
         mapped("UPDATE_ROOT_RULE_CHAIN", LATER, Truth),
         mapped("SEED", LATER, Whole(0, i64::MAX)),
         idle("REVERT_ROOT_RULE_CHAIN", REVERT),
@@ -147,13 +149,12 @@ pub(super) static TEST: Test<Generation> = Test {
         refused("GATEWAY_PROFILE", "", OWN_PROFILE),
         refused("GATEWAY_OVERWRITE_ACTIVITY_TIME", "false", ACTIVITY),
         refused("GATEWAY_BATCH", "false", BATCH),
-        refused("GATEWAY_RPC_ENABLED", "false", RPC),
+        refused("GATEWAY_RPC_ENABLED", "false", GATEWAY_RPC),
         idle("GATEWAY_RPC_TOPIC", GATEWAY_RPC_SETTING),
         idle("GATEWAY_RPC_RESPOND", GATEWAY_RPC_SETTING),
         idle("GATEWAY_RPC_RESPONSE_TEMPLATE", GATEWAY_RPC_SETTING),
         idle("GATEWAY_RPC_SEND_TS_PATH", GATEWAY_RPC_SETTING),
-        refused("RPC_TWO_WAY", "", RPC),
-        refused("RPC_METHOD", "", RPC),
+        refused("RPC_METHOD", "setGpio", METHOD),
         refused("OTA_FIRMWARE_TITLE", "", OTA),
         refused("OTA_FIRMWARE_VERSION", "", OTA),
         refused("OTA_FIRMWARE_SIZE", "", OTA),
@@ -199,5 +200,6 @@ pub(super) static TEST: Test<Generation> = Test {
         "EPHEMERAL_",
         "LWM2M_",
         "OTA_",
+        "RPC_",
     ],
 };
