@@ -188,7 +188,7 @@ pub fn needs(plan: &Plan) -> Needs {
             .uplinks()
             .map(|(_, stream)| messages(&stream.schedule))
             .sum(),
-        commands: plan.streams().map(|(_, stream)| commands(stream)).sum(),
+        commands: commands(plan),
         peak: Rate::per_second(peaks(plan).map(|(_, peak)| peak).sum()).unwrap_or(Rate::ZERO),
         peak_bytes: plan.uplinks().map(|(_, stream)| bytes(stream)).sum(),
         connect: connect(plan),
@@ -324,11 +324,15 @@ pub(crate) fn largest(payload: &PayloadSpec) -> u32 {
     }
 }
 
-/// Commands of a schedule, or where they follow queries the queries.
-fn commands(stream: &StreamPlan) -> u64 {
-    match stream.kind {
-        StreamKind::Command { .. } | StreamKind::CommandQuery { .. } => messages(&stream.schedule),
-        StreamKind::Telemetry | StreamKind::Event | StreamKind::Receive | StreamKind::Connect => 0,
+/// Commands of the schedule; where they follow queries, the queries.
+fn commands(plan: &Plan) -> u64 {
+    let of = |is_it: fn(&StreamKind) -> bool| -> u64 {
+        let streams = plan.streams().filter(|(_, stream)| is_it(&stream.kind));
+        streams.map(|(_, stream)| messages(&stream.schedule)).sum()
+    };
+    match of(|kind| matches!(kind, StreamKind::Command { .. })) {
+        0 => of(|kind| matches!(kind, StreamKind::CommandQuery { .. })),
+        scheduled => scheduled,
     }
 }
 

@@ -614,7 +614,12 @@ mod tests {
         ),
         ("RPC_TWO_WAY", "true", CALLS, "mode: two-way"),
         ("MESSAGES_PER_SECOND", "50", CALLS, "rate: 50/s, mode"),
-        ("RPC_TWO_WAY", "true", LATER, "here: RPC_TWO_WAY (a setting of TEST_API=rpc)"),
+        (
+            "RPC_TWO_WAY",
+            "true",
+            LATER,
+            "here: RPC_TWO_WAY (a setting of TEST_API=rpc)",
+        ),
         ("DEVICE_API", "MQTT", LATER, ""),
         ("MESSAGES_PER_SECOND", "300", LATER, "rate: 300/s"),
     ];
