@@ -9,7 +9,7 @@ use muster_model::Reason;
 use muster_model::percent::Part;
 use muster_platform::board_rest::{
     AUTHORIZATION, Call, Device, FIND_DEVICE, LOGIN, Login, NoQuery, OLD_RPC_ONE_WAY,
-    OLD_RPC_TWO_WAY, REFRESH, RPC_ONE_WAY, RPC_TWO_WAY, Refresh, RpcRequest, Tokens,
+    OLD_RPC_TWO_WAY, REFRESH, RPC_ONE_WAY, RPC_TWO_WAY, RpcRequest, Session, Tokens,
 };
 use muster_protocol::http::{InvalidField, Request, write_field};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub(super) struct Api {
 pub(super) struct State {
     /// Connections without a request.
     idle: Mutex<Vec<Connection>>,
-    tokens: tokio::sync::Mutex<Option<Tokens>>,
+    session: tokio::sync::Mutex<Option<Session>>,
     /// Ids of devices by their names.
     ids: Mutex<HashMap<String, String>>,
 }
@@ -122,19 +122,21 @@ impl Api {
         self.exchange(asked, Some(&token)).await
     }
 
+    /// Ends the session, so that the next call logs in.
+    pub(super) async fn forget(&self) {
+        self.state.session.lock().await.take();
+    }
+
     /// The token of the session: another one than `stale`, which the platform has refused.
     async fn token(&self, stale: Option<&str>) -> Result<String, Loss> {
-        let mut held = self.state.tokens.lock().await;
-        if let Some(tokens) = held.as_ref().filter(|it| Some(&it.token[..]) != stale) {
-            return Ok(tokens.token.clone());
+        let mut held = self.state.session.lock().await;
+        let now = self.way.clock.now();
+        let is_valid = |it: &&Session| it.is_fresh(now) && Some(it.token()) != stale;
+        if let Some(session) = held.as_ref().filter(is_valid) {
+            return Ok(session.token().to_owned());
         }
         let renewed = match held.take() {
-            Some(old) => {
-                let refresh_token = old.refresh_token;
-                self.tokens(&REFRESH, &Refresh { refresh_token })
-                    .await?
-                    .ok()
-            }
+            Some(old) => self.tokens(&REFRESH, &old.into_refresh()).await?.ok(),
             None => None,
         };
         let tokens = match renewed {
@@ -144,7 +146,8 @@ impl Api {
                 .await?
                 .map_err(|no| refused(&no))?,
         };
-        Ok(held.insert(tokens).token.clone())
+        let session = held.insert(Session::new(tokens, now));
+        Ok(session.token().to_owned())
     }
 
     /// Asks for tokens; the answer if the platform gives none.
@@ -260,12 +263,15 @@ pub(super) mod tests {
 
     use super::*;
 
-    const OLD: &str = r#"{"token":"old","refreshToken":"r"}"#;
+    pub(in crate::rpc) const OLD: &str = r#"{"token":"old","refreshToken":"r"}"#;
     const NEW: &str = r#"{"token":"new","refreshToken":"r"}"#;
     const DEVICE: &str = r#"{"id":{"entityType":"DEVICE","id":"7"},"name":"a b","type":"default"}"#;
 
-    /// Answers requests of one connection in this order; returns their start lines, each with its token.
-    async fn serve(listener: TcpListener, answers: &[(u16, &str)]) -> Vec<String> {
+    /// Answers requests of one connection in this order, and closes it; returns their start lines, each with its token.
+    pub(in crate::rpc) async fn serve(
+        listener: &TcpListener,
+        answers: &[(u16, &str)],
+    ) -> Vec<String> {
         let (mut stream, _) = listener.accept().await.expect("the client connects");
         let mut seen = Vec::new();
         for (status, body) in answers {
@@ -340,7 +346,7 @@ pub(super) mod tests {
                     last => last,
                 }
             };
-            tokio::join!(issue, serve(listener, answers))
+            tokio::join!(issue, serve(&listener, answers))
         })
     }
 

@@ -21,7 +21,7 @@ use super::api::{Api, Command, State};
 use super::connection::Way;
 use super::worker::{Called, News, Outgoing, Reporter, Worker};
 use crate::consumers::{ConsumersError, ConsumersSpec, client_id};
-use crate::loss::{Loss, TLS_KEYS};
+use crate::loss::TLS_KEYS;
 use crate::northbound::{ConsumerLoop, Context, Core, Northbound};
 
 /// Pieces of news taken before orders and timers have their turn again.
@@ -45,8 +45,6 @@ pub struct RpcConsumer {
     name: String,
     thread: Option<Thread>,
     sender: RpcSender,
-    /// True once a call without an answer was reported.
-    has_failed: bool,
 }
 
 /// The thread of calls, and the way from it.
@@ -114,7 +112,6 @@ pub fn rpc_loop(
             under_way: 0,
             scratch: CommandScratch::default(),
         },
-        has_failed: false,
     };
     let consumer_loop = ConsumerLoop::new(spec, rpc, core, mailbox);
     Ok(consumer_loop.start(spec, &LoopConfig::default(), Some(CALL_THREADS))?)
@@ -196,7 +193,17 @@ impl RpcConsumer {
                     let now = cx.io.now();
                     cx.core.consumer(AT).up(now);
                 }
-                News::Down(loss) => cx.core.consumer(AT).refused(&loss.cause, loss.is_final),
+                News::Down(loss) => {
+                    let consumer = cx.core.consumer(AT);
+                    if loss.cause.kind == RefusalKind::Refused || !consumer.was_up() {
+                        consumer.refused(&loss.cause, loss.is_final);
+                    }
+                }
+                News::Lost(loss) => {
+                    self.sender.is_up = false;
+                    let now = cx.io.now();
+                    cx.core.consumer(AT).lost(now, &loss.cause.to_string());
+                }
                 News::Called(called) => self.called(cx, &called),
             }
         }
@@ -221,19 +228,7 @@ impl RpcConsumer {
             }
             commander.learn(called.token, delivery, now, sink);
         });
-        if let Err(loss) = &called.answer
-            && !std::mem::replace(&mut self.has_failed, true)
-        {
-            report(cx, loss);
-        }
     }
-}
-
-/// Reports the first call without an answer.
-fn report(cx: &mut Context<'_>, loss: &Loss) {
-    let mut cause = loss.cause.clone();
-    cause.kind = RefusalKind::Commands;
-    cx.core.consumer(AT).report_refusal(cause);
 }
 
 impl Thread {

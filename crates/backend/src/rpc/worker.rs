@@ -39,6 +39,8 @@ pub(super) enum News {
     Up,
     /// The platform has not let us in, for this reason.
     Down(Loss),
+    /// A call was not answered, for this reason: another login comes before further commands.
+    Lost(Loss),
     Called(Called),
 }
 
@@ -65,47 +67,63 @@ impl Reporter {
     }
 }
 
+/// The end of a task.
+enum Done {
+    LoggedIn,
+    Answered,
+    Lost(Loss),
+}
+
 impl Worker {
-    /// Works until the run is over; calls that are still open then are dropped.
+    /// Works until the run is over; tasks that are still open then are dropped.
     pub(super) async fn run(mut self) {
-        select! {
-            () = log_in(&self.api, &self.reporter) => {}
-            // No command is issued before the login, so that this is the end.
-            _ = self.commands.recv() => return,
-        }
-        self.reporter.report(News::Up).await;
-        let mut calls = JoinSet::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(log_in(Arc::clone(&self.api), self.reporter.clone()));
+        let mut is_up = false;
         loop {
             select! {
                 command = self.commands.recv() => match command {
                     Some(command) => {
-                        calls.spawn(call(Arc::clone(&self.api), command, self.reporter.clone()));
+                        tasks.spawn(call(Arc::clone(&self.api), command, self.reporter.clone()));
                     }
                     None => return,
                 },
-                Some(_) = calls.join_next() => {}
+                Some(done) = tasks.join_next() => match done {
+                    Ok(Done::LoggedIn) => is_up = true,
+                    Ok(Done::Lost(loss)) if std::mem::take(&mut is_up) => {
+                        self.reporter.report(News::Lost(loss)).await;
+                        self.api.forget().await;
+                        tasks.spawn(log_in(Arc::clone(&self.api), self.reporter.clone()));
+                    }
+                    Ok(Done::Answered | Done::Lost(_)) | Err(_) => {}
+                },
             }
         }
     }
 }
 
 /// Logs in, and reports each failure before another try.
-async fn log_in(api: &Api, reporter: &Reporter) {
+async fn log_in(api: Arc<Api>, reporter: Reporter) -> Done {
     let mut failures = 0;
     while let Err(loss) = api.log_in().await {
         reporter.report(News::Down(loss)).await;
         sleep(RETRY * (1 << failures.min(DOUBLINGS_MAX))).await;
         failures += 1;
     }
+    reporter.report(News::Up).await;
+    Done::LoggedIn
 }
 
-async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Reporter) {
+async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Reporter) -> Done {
+    let answer = api.command(&command).await;
+    let loss = answer.as_ref().err().cloned();
     let called = Called {
         token,
         is_two_way: command.is_two_way,
-        answer: api.command(&command).await,
+        answer,
     };
     reporter.report(News::Called(called)).await;
+    loss.map_or(Done::Answered, Done::Lost)
 }
 
 #[cfg(test)]
@@ -115,7 +133,57 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::rpc::api::tests::api;
+    use crate::rpc::api::tests::{OLD, api, serve};
+
+    /// A worker for calls of a server, the way of commands to it, and its news.
+    fn worker(api: Api) -> (Worker, mpsc::Sender<Outgoing>, mpsc::Receiver<News>) {
+        let (queue, commands) = mpsc::channel(1);
+        let (news, reported) = mpsc::channel(8);
+        let waker = Waker::new().expect("a waker");
+        let worker = Worker {
+            api: Arc::new(api),
+            commands,
+            reporter: Reporter { news, waker },
+        };
+        (worker, queue, reported)
+    }
+
+    /// A server that is gone while it is called has lost us, and we are back when it lets us in again.
+    #[test]
+    fn a_server_that_goes_is_lost_until_it_is_back() {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("its address");
+            let (worker, queue, mut news) = worker(api(address));
+            let server = async {
+                // It hangs up when it is asked for the device, and has not started whole when we log in again.
+                let connections: [&[(u16, &str)]; 4] =
+                    [&[(200, OLD)], &[], &[(503, "")], &[(200, OLD)]];
+                for answers in connections {
+                    serve(&listener, answers).await;
+                }
+            };
+            let issued = async {
+                let mut next = async || news.recv().await.expect("news");
+                assert!(matches!(next().await, News::Up));
+                let command = Command {
+                    device: "a".to_owned(),
+                    is_two_way: false,
+                    body: b"{}".to_vec(),
+                };
+                let token = CommandToken(0);
+                let sent = queue.send(Outgoing { token, command }).await;
+                sent.expect("the worker takes it");
+                assert!(matches!(next().await, News::Called(called) if called.answer.is_err()));
+                assert!(matches!(next().await, News::Lost(_)));
+                assert!(matches!(next().await, News::Down(_)));
+                assert!(matches!(next().await, News::Up));
+                drop(queue);
+            };
+            tokio::join!(worker.run(), server, issued);
+        });
+    }
 
     /// A server that never answers holds back no end of a run, however long an answer may take.
     #[test]
@@ -123,19 +191,10 @@ mod tests {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-            let (queue, commands) = mpsc::channel(1);
-            let (news, _reported) = mpsc::channel(1);
-            let worker = Worker {
-                api: Arc::new(Api {
-                    patience: Duration::from_secs(3_600),
-                    ..api(listener.local_addr().expect("its address"))
-                }),
-                commands,
-                reporter: Reporter {
-                    news,
-                    waker: Waker::new().expect("a waker"),
-                },
-            };
+            let (worker, queue, _news) = worker(Api {
+                patience: Duration::from_secs(3_600),
+                ..api(listener.local_addr().expect("its address"))
+            });
             let ends = async {
                 let _link = listener.accept().await.expect("it logs in");
                 drop(queue);

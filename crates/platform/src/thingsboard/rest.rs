@@ -32,7 +32,7 @@ pub use rule_chains::{
     RuleChainData, RuleChainImported, RuleChainMetadata, RuleNode,
 };
 pub use series::{Aggregation, Point, Series, SeriesQuery, SortOrder};
-pub use session::{AUTHORIZATION, Authority, Login, Refresh, Tokens, User};
+pub use session::{AUTHORIZATION, Authority, Login, Refresh, Session, Tokens, User};
 
 /// Logs in by name and password.
 pub const LOGIN: Call<0, NoQuery, Login, Tokens> = Call::post("/api/auth/login");

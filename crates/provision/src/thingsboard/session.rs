@@ -2,15 +2,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use muster_model::Micros;
 use muster_net::Clock;
 use muster_plan::{ApiCredential, ProvisionPlan, Secret, WebAddress};
 use muster_platform::board_rest::{
-    Authority, Call, LOGIN, Login, NoQuery, REFRESH, Refresh, Tokens, USER, User,
+    self, Authority, Call, LOGIN, Login, NoQuery, REFRESH, Refresh, Tokens, USER, User,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::failures::{is_expired, refused};
@@ -24,8 +23,6 @@ const UNAUTHORIZED: u16 = 401;
 /// Longest time for which a call is repeated that the platform refuses for its rate: limits count in windows of
 /// a minute at the most, unless somebody has set others.
 const LIMITED_MAX: Micros = Micros(150_000_000);
-/// Time before its end at which a token is renewed, or the tenth part of its life if that is shorter.
-const MARGIN: Micros = Micros(60_000_000);
 
 /// Parameters of the path, query and body of a call.
 pub(super) struct Asked<'a, const N: usize, Q, B> {
@@ -39,22 +36,7 @@ pub(super) struct Session {
     rest: Rest,
     credential: Option<ApiCredential>,
     clock: Clock,
-    held: Mutex<Option<Held>>,
-}
-
-#[derive(Debug)]
-struct Held {
-    token: Secret,
-    refresh: Secret,
-    /// None if the token does not say how long it lives.
-    renew_at: Option<Micros>,
-}
-
-/// The instants in a token (RFC 7519 section 4.1), in seconds of the server's clock.
-#[derive(Debug, Deserialize)]
-struct Claims {
-    iat: u64,
-    exp: u64,
+    held: Mutex<Option<board_rest::Session>>,
 }
 
 impl<'a, const N: usize> Asked<'a, N, NoQuery, ()> {
@@ -225,10 +207,10 @@ impl Session {
         let mut held = self.held();
         let now = self.clock.now();
         if let Some(held) = held.as_ref().filter(|held| held.is_fresh(now)) {
-            return Ok(Some(held.token.clone()));
+            return Ok(Some(secret(held)));
         }
         let renewed = match held.take() {
-            Some(old) => self.renewed(&old.refresh, watch)?,
+            Some(old) => self.renewed(old.into_refresh(), watch)?,
             None => None,
         };
         let tokens = match renewed {
@@ -241,19 +223,17 @@ impl Session {
                 read_secret(&self.exchange(&LOGIN, &login, None, watch)?)?
             }
         };
-        let token = held.insert(Held::new(tokens, now)).token.clone();
-        Ok(Some(token))
+        let held = held.insert(board_rest::Session::new(tokens, now));
+        Ok(Some(secret(held)))
     }
 
     /// New tokens for a refresh token; none if that has expired too.
     fn renewed(
         &self,
-        refresh: &Secret,
+        refresh: Refresh,
         watch: &dyn Watch,
     ) -> Result<Option<Tokens>, ProvisionError> {
-        let refresh = Asked::body(Refresh {
-            refresh_token: refresh.expose().clone(),
-        });
+        let refresh = Asked::body(refresh);
         let answer = self.exchange(&REFRESH, &refresh, None, watch)?;
         match answer.status {
             UNAUTHORIZED => Ok(None),
@@ -264,39 +244,18 @@ impl Session {
     /// Drops a token that the platform no longer takes, unless another thread has renewed it.
     fn forget(&self, token: Option<&Secret>) {
         let mut held = self.held();
-        if held.as_ref().map(|held| &held.token) == token {
+        if held.as_ref().map(secret).as_ref() == token {
             *held = None;
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+    fn held(&self) -> MutexGuard<'_, Option<board_rest::Session>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
-    fn new(tokens: Tokens, now: Micros) -> Self {
-        Self {
-            renew_at: lifetime(&tokens.token).map(|life| {
-                let margin = Micros(life.get() / 10).min(MARGIN);
-                now + Micros(life.get() - margin.get())
-            }),
-            token: Secret::new(tokens.token),
-            refresh: Secret::new(tokens.refresh_token),
-        }
-    }
-
-    fn is_fresh(&self, now: Micros) -> bool {
-        self.renew_at.is_none_or(|at| now < at)
-    }
-}
-
-/// The time for which a token is valid, whatever the server's clock shows.
-fn lifetime(token: &str) -> Option<Micros> {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?);
-    let claims: Claims = serde_json::from_slice(&claims.ok()?).ok()?;
-    let life_s = claims.exp.checked_sub(claims.iat)?;
-    Some(Micros(life_s.saturating_mul(1_000_000)))
+fn secret(held: &board_rest::Session) -> Secret {
+    Secret::new(held.token().to_owned())
 }
 
 /// A query as pairs; members without a value are left out.
@@ -345,30 +304,9 @@ fn parsed<A: DeserializeOwned>(
 mod tests {
     use super::*;
 
-    fn token(claims: &str) -> String {
-        let claims = BASE64_URL_SAFE_NO_PAD.encode(claims);
-        format!("e30.{claims}.sig")
-    }
-
-    #[test]
-    fn a_token_is_renewed_before_its_end() {
-        let held = |claims: &str| {
-            let tokens = Tokens {
-                token: token(claims),
-                refresh_token: "r".to_owned(),
-            };
-            Held::new(tokens, Micros(5)).renew_at
-        };
-        let long = held(r#"{"iat":1764000000,"exp":1764009000,"sub":"x"}"#);
-        assert_eq!(long, Some(Micros(8_940_000_005)));
-        assert_eq!(held(r#"{"iat":10,"exp":20}"#), Some(Micros(9_000_005)));
-        assert_eq!(held(r#"{"iat":10}"#), None);
-        assert_eq!(lifetime("opaque"), None);
-    }
-
     #[test]
     fn a_query_is_its_members_that_have_values() {
-        let query = muster_platform::board_rest::PageQuery {
+        let query = board_rest::PageQuery {
             page_size: 10,
             page: 0,
             text_search: Some("a b".to_owned()),
