@@ -10,7 +10,7 @@ use muster_net::Clock;
 use muster_plan::{Plan, WebAddress};
 use muster_platform::Counters;
 use muster_report::Event;
-use muster_result::{COUNTERS_UNREAD, Counted, NotedCounter};
+use muster_result::{COUNTERS_UNREAD, NotedCounter};
 
 /// The counts of a page by type and status, of this run's tenants.
 type Counts = BTreeMap<(String, String), u64>;
@@ -21,6 +21,14 @@ pub(crate) struct CounterWatch {
     pages: Vec<Page>,
     /// A part of a run would count what the others sent.
     is_part: bool,
+}
+
+/// The platform's own counters after a run.
+pub(crate) struct CountersEnd {
+    /// Their growth.
+    pub(crate) counters: Vec<NotedCounter>,
+    /// An event for each reason why their growth is not known.
+    pub(crate) unread: Vec<Event>,
 }
 
 /// The metrics and tenants that are counted.
@@ -59,7 +67,7 @@ impl CounterWatch {
     }
 
     /// Reads all of it again, once settling has ended.
-    pub(crate) fn end(self, clock: Clock) -> Counted {
+    pub(crate) fn end(self, clock: Clock) -> CountersEnd {
         let reading = &self.reading;
         let grown = self.pages.iter().map(|page| {
             let grown = page.before.clone();
@@ -144,7 +152,7 @@ fn growth(before: &Counts, after: &Counts) -> Result<Counts, String> {
 }
 
 /// The sums over all pages, which are known only where each is.
-fn summed(grown: &[Result<Counts, String>], t_s: f64) -> Counted {
+fn summed(grown: &[Result<Counts, String>], t_s: f64) -> CountersEnd {
     let unread: Vec<Event> = grown
         .iter()
         .filter_map(|page| page.as_ref().err())
@@ -163,7 +171,7 @@ fn summed(grown: &[Result<Counts, String>], t_s: f64) -> Counted {
         status,
         grown: unread.is_empty().then_some(sum),
     });
-    Counted {
+    CountersEnd {
         counters: counters.collect(),
         unread,
     }

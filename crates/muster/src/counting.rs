@@ -6,12 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use muster_net::Clock;
 use muster_plan::{Plan, PlatformKind, ProvisionMode};
-use muster_provision::{JOURNAL, Journal, ProvisionError, ServerCounter, Summary, Watch};
-use muster_report::Event;
+use muster_provision::{
+    JOURNAL, Journal, NodeCounts, ProvisionError, ServerCounter, Summary, Watch,
+};
+use muster_report::{Event, NodeCount};
+use muster_result::Counted;
 
+use crate::counters::CounterWatch;
 use crate::outcome;
 use crate::outputs::result_folder;
-use crate::provisioned::Watcher;
+use crate::provisioned::{Provisioned, Watcher};
 use crate::wall_clock;
 
 /// The platform's rule chain that counts, until it is put back.
@@ -61,24 +65,25 @@ impl Counting {
         Ok(Some(counting))
     }
 
-    /// Reads the counts and puts the rule chain back; what was found and done, as events.
-    pub(crate) fn end(mut self, clock: Clock) -> Vec<Event> {
+    /// Reads the counts and puts the rule chain back.
+    pub(crate) fn end(mut self, clock: Clock) -> CountingEnd {
         let never = AtomicBool::new(false);
         let counts = self
             .counter
             .last_counts(self.from_ms, &Watcher::new(&never, true));
         let now = clock.now().as_secs_f64();
-        let mut events: Vec<Event> = match counts {
-            Ok(nodes) => nodes
-                .iter()
-                .map(|node| Event::new(now, "server-count", node.to_string()))
-                .collect(),
-            Err(error) => vec![Event::new(now, "not-counted", error.to_string())],
-        };
+        let mut end = CountingEnd::default();
+        match counts {
+            Ok(nodes) => end.counted.nodes = Some(nodes.iter().map(figures).collect()),
+            Err(error) => end
+                .events
+                .push(Event::new(now, "not-counted", error.to_string())),
+        }
         let restored = self.restore();
         let now = clock.now().as_secs_f64();
-        events.extend(restored.map(|(kind, detail)| Event::new(now, kind, detail)));
-        events
+        end.events
+            .extend(restored.map(|(kind, detail)| Event::new(now, kind, detail)));
+        end
     }
 
     /// Once at the most; says itself what went wrong.
@@ -104,11 +109,44 @@ impl Counting {
     }
 }
 
+/// Counts that the platform made itself, and events of what was done.
+#[derive(Debug, Default)]
+pub(crate) struct CountingEnd {
+    pub(crate) counted: Counted,
+    pub(crate) events: Vec<Event>,
+}
+
+fn figures(of: &NodeCounts) -> NodeCount {
+    NodeCount {
+        node: of.node.clone(),
+        messages: of.total(),
+        intervals: of.intervals(),
+        interval_s: of.interval_s(),
+        rate: of.rate(),
+        average: of.published_average(),
+    }
+}
+
 /// A run that fails to begin puts the chain back, too.
 impl Drop for Counting {
     fn drop(&mut self) {
         let _ = self.restore();
     }
+}
+
+/// Reads the platform's own counts, then removes what was created there.
+pub(crate) fn end(
+    counters: Option<CounterWatch>,
+    provisioned: Option<Provisioned>,
+    clock: Clock,
+) -> CountingEnd {
+    let counters = counters.map(|counters| counters.end(clock));
+    let mut end = provisioned.map(|it| it.after(clock)).unwrap_or_default();
+    if let Some(read) = counters {
+        end.counted.counters = Some(read.counters);
+        end.events.extend(read.unread);
+    }
+    end
 }
 
 /// Puts the rule chain back that a killed run has left root.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use muster_agent::FactsLog;
 use muster_plan::Plan;
-use muster_report::{Report, certificate_html, html, monitor_csv, steps_csv, text};
+use muster_report::{Report, certificate_html, counts_csv, html, monitor_csv, steps_csv, text};
 use muster_result::certificate::{CERTIFICATE, CERTIFICATE_PAGE, SIGNATURE, certify};
 
 use crate::args::RunArgs;
@@ -98,6 +98,9 @@ pub(crate) fn write_result(
     }
     if let Some(samples) = monitor_csv(report) {
         folder.write("monitor.csv", &samples);
+    }
+    if let Some(counts) = counts_csv(report) {
+        folder.write("counts.csv", &counts);
     }
     if let Some(account) = gateway_account {
         folder.write("gateway.json", account);

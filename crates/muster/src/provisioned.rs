@@ -12,7 +12,7 @@ use muster_provision::{
 };
 use muster_report::Event;
 
-use crate::counting::Counting;
+use crate::counting::{Counting, CountingEnd};
 use crate::outcome;
 
 /// The reports of progress by share of the work.
@@ -217,10 +217,11 @@ impl Provisioned {
         self.registrar.clone()
     }
 
-    /// Removes what was created, if the scenario wants it; what was done, as events.
+    /// Reads the counts and removes what was created, if the scenario wants it; what was done, as events.
     /// Instants count from the run's T0: what came before it is negative.
-    pub(crate) fn after(mut self, clock: Clock) -> Vec<Event> {
-        let counted = self.counting.take().map(|counting| counting.end(clock));
+    pub(crate) fn after(mut self, clock: Clock) -> CountingEnd {
+        let counting = self.counting.take();
+        let mut end = counting.map_or_else(CountingEnd::default, |counting| counting.end(clock));
         let at_s = clock.now().as_secs_f64() - self.at.now().as_secs_f64();
         let created = match self.registrar.take() {
             Some(registrar) => registered(&registrar.end(), clock.now().as_secs_f64()),
@@ -229,8 +230,9 @@ impl Provisioned {
         let removed = self.remove();
         let now = clock.now().as_secs_f64();
         let removed = removed.map(|(kind, detail)| Event::new(now, kind, detail));
-        let around = [Some(created), removed].into_iter().flatten();
-        around.chain(counted.into_iter().flatten()).collect()
+        end.events
+            .extend([Some(created), removed].into_iter().flatten());
+        end
     }
 
     /// Once at the most.

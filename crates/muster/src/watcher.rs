@@ -87,6 +87,7 @@ impl Watcher {
             | Note::Refusal(_)
             | Note::PushesRefused(_)
             | Note::Counters(_)
+            | Note::Counted(_)
             | Note::Hold(_)
             | Note::Search(_)
             | Note::Judged(_) => None,

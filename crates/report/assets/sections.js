@@ -229,7 +229,7 @@ function stepTable() {
 }
 
 function twoColumns() {
-  return el("div", { class: "grid" }, links(), generator(), report.windows.some((w) => w.generator) ? health() : null, target());
+  return el("div", { class: "grid" }, links(), generator(), report.windows.some((w) => w.generator) ? health() : null, target(), counted());
 }
 
 const list = (rows) => el("dl", {}, rows.filter(Boolean).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -271,6 +271,15 @@ function target() {
   const names = [...new Set([cpu, memory].flatMap((map) => Object.keys(map || {})))];
   const rows = names.map((name) => [name, { text: seconds(cpu?.[name]), n: true }, { text: bytes(memory?.[name]), n: true }]);
   return names.length === 0 ? null : card("The target", null, table(["process", ["CPU", "n"], ["largest resident set", "n"]], rows));
+}
+
+function counted() {
+  const own = report.target.counted;
+  if (!own) return null;
+  const row = (name, of) => [name, { text: count(of.messages), n: true }, { text: rate(of.rate), n: true }, { text: rate(of.average), n: true }];
+  const hint = `accepted ${count(own.accepted)}, difference ${own.difference}; messages of others count too`;
+  return card("Counts of the rule engine", el("span", { class: "hint" }, hint),
+    table(["node", ["messages", "n"], ["/s", "n"], ["average of the counts", "n"]], [...own.nodes.map((of) => row(of.node, of)), row("total", own)]));
 }
 
 /// Indented like YAML, which is how scenarios are written.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::{LatencyFigures, Percentiles};
 use serde::{Deserialize, Serialize};
 
+use crate::ServerCount;
 use crate::number::latency;
 
 /// A phase as it ran, in seconds since T0.
@@ -106,6 +107,8 @@ pub struct TargetUse {
     pub memory: Option<BTreeMap<String, u64>>,
     /// Growth of the platform's own counters; null if the scenario names none.
     pub counters: Option<Vec<CounterGrowth>>,
+    /// Messages counted in the platform's rule engine; null without `provision.count`.
+    pub counted: Option<ServerCount>,
 }
 
 /// Growth of one of the platform's own counters, from before the first link until settling has ended.

@@ -9,6 +9,7 @@ use crate::number::{bytes, count, known, per_second, seconds};
 use crate::{BackendAccount, Latencies, Ledgers, Report, Rule, RuleKind, RuleResult};
 
 mod answers;
+mod counted;
 mod counters;
 mod downlink;
 mod happened;
@@ -46,6 +47,7 @@ pub fn text(report: &Report, width: usize) -> String {
     screen.latency(report);
     screen.steps(report);
     screen.links(report);
+    screen.counted(report.target.counted.as_ref());
     screen.counters(&report.target);
     screen.monitor(&report.monitor);
     screen.happened(&report.events);

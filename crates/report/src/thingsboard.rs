@@ -2,33 +2,56 @@
 
 use std::fmt::Write as _;
 
-use crate::{MonitoredSeries, Report};
+use crate::{MonitoredSeries, Report, ServerCount};
 
-/// The event that has the counts of a node of the server.
-const COUNT: &str = "server-count";
 const MB: f64 = 1e6;
 
 /// The result in the tables of the published tests; none if nothing was watched and nothing counted on the server.
 pub fn thingsboard(report: &Report) -> Option<String> {
-    let counts = report.events.iter().filter(|event| event.kind == COUNT);
-    let counts: Vec<&str> = counts.map(|event| event.detail.as_str()).collect();
+    let counted = report.target.counted.as_ref();
     let tables = entries(&report.monitor).into_iter().filter_map(|name| {
         let series = report.monitor.iter().filter(|of| of.name == name);
         table(name, &series.collect::<Vec<_>>())
     });
     let tables: Vec<String> = tables.collect();
-    if tables.is_empty() && counts.is_empty() {
+    if tables.is_empty() && counted.is_none() {
         return None;
     }
     let mut text = format!("# {}\n{}", report.name, tables.concat());
     text += "\n## Counts of the server\n\n";
-    for count in &counts {
-        let _ = writeln!(text, "- {count}");
-    }
-    if counts.is_empty() {
-        text += "Not counted: add `provision: { count: true }`.\n";
-    }
+    text += &counted.map_or_else(
+        || "Not counted: add `provision: { count: true }`.\n".to_owned(),
+        counts,
+    );
     Some(text)
+}
+
+/// The lines of the published tool; a node with fewer than two counts has none, as there. The rates by the stored
+/// instants follow.
+fn counts(of: &ServerCount) -> String {
+    let mut text = String::new();
+    let mut line = |node: &str, average: Option<f64>, interval_s: Option<f64>| {
+        if let Some((average, interval_s)) = average.zip(interval_s) {
+            let _ = writeln!(
+                text,
+                "{node} AVG is {average:.2} per {interval_s:.0} second"
+            );
+        }
+    };
+    for node in &of.nodes {
+        let name = format!("Node [{}]", node.node);
+        line(&name, node.average, node.interval_s);
+    }
+    let last = of.nodes.iter().rev().find_map(|node| node.interval_s);
+    line("Total", of.average, last);
+    let rate = of.rate.map_or("-".to_owned(), |rate| format!("{rate:.2}"));
+    let (messages, accepted, difference) = (of.messages, of.accepted, of.difference);
+    let _ = writeln!(
+        text,
+        "\nBy the stored instants: {rate} messages per second. Counted {messages}, accepted {accepted}, difference \
+         {difference}."
+    );
+    text
 }
 
 /// The entries of `monitor`, each once, in their order.
@@ -120,8 +143,8 @@ mod tests {
     use muster_model::ResourceUnit;
 
     use super::*;
-    use crate::Event;
     use crate::monitor::tests::series;
+    use crate::server_count::tests::counted;
 
     fn with(mut of: MonitoredSeries, limit: Option<f64>, values: [f64; 3]) -> MonitoredSeries {
         [of.average, of.min, of.max] = values.map(Some);
@@ -159,8 +182,7 @@ mod tests {
                 [498.0, 12.0, 611.0],
             ),
         ];
-        let detail = "node tb-1: 470 messages, 100.00/s by the stored instants, 117.50 per count by the published formula";
-        report.events = vec![Event::new(9.0, COUNT, detail.to_owned())];
+        report.target.counted = Some(counted(477));
         insta::assert_snapshot!(thingsboard(&report).expect("it has figures"));
     }
 

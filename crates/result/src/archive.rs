@@ -8,7 +8,7 @@ use muster_judge::{GeneratorHealth, Stop};
 use muster_load::AddedHold;
 use muster_measure::{Account, Identity, Record, Records, Timeline, WindowDelta};
 use muster_model::{Listening, Micros};
-use muster_report::{Event, HookRun};
+use muster_report::{Event, HookRun, NodeCount};
 use serde::{Deserialize, Serialize};
 
 use sha2::{Digest, Sha256};
@@ -50,6 +50,8 @@ pub enum Note {
     Usage(UsageNote),
     /// A hook that ended.
     Hook(HookRun),
+    /// The counts of the platform's rule engine.
+    Counted(Vec<NodeCount>),
 }
 
 /// The last record: all that is known at the end.
@@ -90,8 +92,8 @@ pub struct Archive {
     pub events: Vec<Event>,
     pub(crate) refusals: Vec<ConsumerRefusal>,
     pub(crate) pushes_refused: Vec<PushRefusal>,
-    /// None where nobody read any.
-    pub counters: Option<Vec<NotedCounter>>,
+    /// Counts that the platform made itself.
+    pub counted: Counted,
     pub(crate) samples: SampleSeries,
     pub(crate) usage: UsageLog,
     pub(crate) footer: Option<Footer>,
@@ -115,7 +117,7 @@ impl Archive {
             events: Vec::new(),
             refusals: Vec::new(),
             pushes_refused: Vec::new(),
-            counters: None,
+            counted: Counted::default(),
             samples: SampleSeries::default(),
             usage: UsageLog::default(),
             footer: None,
@@ -144,7 +146,7 @@ impl Archive {
             events,
             refusals: events::refusals(&data.incidents),
             pushes_refused: events::pushes_refused(&data.incidents),
-            counters: None,
+            counted: Counted::default(),
             samples: SampleSeries::default(),
             usage,
             records: 0,
@@ -163,22 +165,16 @@ impl Archive {
         }
     }
 
-    /// Adds what the platform's own counters said, if they were read.
-    pub fn add_counted(&mut self, counted: Option<Counted>) {
-        if let Some(counted) = counted {
-            self.counters = Some(counted.counters);
-            self.events.extend(counted.unread);
-        }
-    }
-
     /// The records that follow the windows at the end of a run.
     pub fn last_records(&self) -> Vec<Record> {
         let events = self.events.iter().cloned().map(Note::Event);
         let refusals = self.refusals.iter().cloned().map(Note::Refusal);
         let pushes = self.pushes_refused.iter().cloned();
         let pushes = pushes.map(Note::PushesRefused);
-        let counters = self.counters.clone().map(Note::Counters);
-        let notes = events.chain(refusals).chain(pushes).chain(counters);
+        let counters = self.counted.counters.clone().map(Note::Counters);
+        let counted = self.counted.nodes.clone().map(Note::Counted);
+        let notes = events.chain(refusals).chain(pushes);
+        let notes = notes.chain(counters).chain(counted);
         let notes = notes.chain([Note::Timeline(self.timeline)]);
         let mut records: Vec<Record> = notes.map(|note| Record::Event(encoded(&note))).collect();
         let identity = self.identity.clone().map(Box::new);
@@ -319,7 +315,8 @@ impl Archive {
                 Note::Refusal(refusal) => self.refusals.push(refusal),
                 Note::PushesRefused(refusal) => self.pushes_refused.push(refusal),
                 Note::Hold(hold) => self.header.plan.add_hold(&hold),
-                Note::Counters(counters) => self.counters = Some(counters),
+                Note::Counters(counters) => self.counted.counters = Some(counters),
+                Note::Counted(nodes) => self.counted.nodes = Some(nodes),
                 Note::Usage(note) => self.usage.add(note),
                 Note::Hook(hook) => self.usage.add_hook(hook),
                 Note::Search(_) | Note::Judged(_) => {}
@@ -352,12 +349,13 @@ impl Footer {
     }
 }
 
-/// The platform's own counters after a run.
+/// Counts that the platform made itself during a run.
+#[derive(Debug, Clone, Default)]
 pub struct Counted {
-    /// Their growth.
-    pub counters: Vec<NotedCounter>,
-    /// An event for each reason why their growth is not known.
-    pub unread: Vec<Event>,
+    /// Growth of the platform's counters; none if nobody read any.
+    pub counters: Option<Vec<NotedCounter>>,
+    /// Counts of its rule engine by node; none if it did not count.
+    pub nodes: Option<Vec<NodeCount>>,
 }
 
 /// SHA-256 in hexadecimal.

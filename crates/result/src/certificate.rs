@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use muster_report::{
-    CERTIFICATE_SCHEMA, Certificate, FileDigest, Report, certificate_html, html, steps_csv,
+    CERTIFICATE_SCHEMA, Certificate, FileDigest, Report, certificate_html, counts_csv, html,
+    steps_csv,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -153,6 +154,7 @@ fn figure_faults(report: &Report, stated: &Value, files: &Files) -> Vec<String> 
         ("result.json", Some(report.to_json())),
         ("report.html", Some(html(report))),
         ("steps.csv", steps_csv(report)),
+        ("counts.csv", counts_csv(report)),
         (CERTIFICATE_PAGE, Some(certificate_html(&certificate))),
         (CERTIFICATE, Some(certificate.to_json())),
     ];

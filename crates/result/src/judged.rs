@@ -16,8 +16,8 @@ use muster_model::{ConnectFailure, DeviceId, Listening, Micros, figure};
 use muster_plan::{Plan, Policy, Problem, StepPlan, StreamKind, StreamPlan};
 use muster_platform::Carrier;
 use muster_report::{
-    Assembly, CounterGrowth, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report,
-    ResourceTrend, SEARCHED, Step, TargetUse, Unfinished,
+    Assembly, GeneratorUse, JudgedStep, MonitoredSeries, Names, Report, ResourceTrend, SEARCHED,
+    Step, TargetUse, Unfinished,
 };
 
 use crate::archive::Archive;
@@ -26,6 +26,7 @@ use crate::events::{self, CLOCKS_APART};
 use crate::hints::{Findings, hints};
 use crate::live::HealthLog;
 use crate::published::published;
+use crate::server_count;
 
 /// Ranges of lost ids listed for each backend; beyond it they are counted only.
 const LOST_RANGES_MAX: usize = 1_000;
@@ -47,16 +48,15 @@ impl Archive {
         let health = self.health();
         let backends = plan.account_names();
         let is_read = |noted: &[NotedCounter]| noted.iter().any(|it| it.grown.is_some());
-        let is_counted = self.counters.as_deref().is_some_and(is_read);
+        let is_counted = self.counted.counters.as_deref().is_some_and(is_read);
         let streams = stream_evidence(plan, &schedules, self.timeline, is_counted);
         let ending = self.ending(&summary);
-        let counters = self.counters.as_deref();
-        let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
-        let counters = counters.map(|noted| counters::compared(plan, noted, &of_streams));
+        let target = self.target(&summary);
         let mut found: Vec<Warning> = plan.warnings.iter().map(of_scenario).collect();
         found.extend(events::warnings(&self.events));
         found.extend(events::hook_warnings(self.usage.hooks()));
-        found.extend(counters.iter().flatten().filter_map(counters::differing));
+        let counters = target.counters.iter().flatten();
+        found.extend(counters.filter_map(counters::differing));
         let fleets = plan.fleets.iter().map(|fleet| fleet.name.clone());
         let fleets: Vec<String> = fleets.collect();
         let reason_strings = events::reason_strings(&self.events);
@@ -93,7 +93,7 @@ impl Archive {
         let facts = Report {
             published,
             steps,
-            target: self.target(counters),
+            target,
             monitor: self.monitored(&resources),
             ..self.facts(&summary)?
         };
@@ -377,13 +377,19 @@ impl Archive {
         }
     }
 
-    fn target(&self, counters: Option<Vec<CounterGrowth>>) -> TargetUse {
+    /// CPU and memory of the target, and its counts, each with those of the ledgers.
+    fn target(&self, summary: &Summary) -> TargetUse {
+        let plan = &self.header.plan;
+        let of_streams: Vec<&Ledger> = summary.streams.iter().map(|it| &it.uplink).collect();
+        let counters = self.counted.counters.as_deref();
+        let counted = self.counted.nodes.as_deref();
         let noted = self.footer.as_ref().map(|footer| &footer.target);
         let noted = noted.filter(|noted| !noted.cpu_s.is_empty());
         TargetUse {
             cpu: noted.map(|noted| noted.cpu_s.clone()),
             memory: noted.map(|noted| noted.memory_bytes.clone()),
-            counters,
+            counters: counters.map(|noted| counters::compared(plan, noted, &of_streams)),
+            counted: counted.map(|nodes| server_count::compared(plan, nodes, &of_streams)),
         }
     }
 }

@@ -19,6 +19,7 @@ mod published;
 mod published_growth;
 mod replay;
 pub mod series;
+mod server_count;
 mod so_far;
 mod usage;
 

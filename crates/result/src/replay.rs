@@ -56,6 +56,7 @@ pub fn replay(bytes: &[u8], earlier: &[CapacityStep]) -> Result<Replayed> {
                 | Note::Refusal(_)
                 | Note::PushesRefused(_)
                 | Note::Counters(_)
+                | Note::Counted(_)
                 | Note::Usage(_)
                 | Note::Hook(_)
                 | Note::Search(_) => {}

@@ -121,8 +121,21 @@ fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
         let event = events.iter().find(|event| event["kind"] == kind);
         event.unwrap_or_else(|| panic!("no {kind}: {events:?}"))["detail"].to_string()
     };
-    let counted = detail("server-count");
-    assert!(counted.contains(": 200 messages, "), "{counted}");
+    let counted = &result["target"]["counted"];
+    assert_eq!([&counted["messages"], &counted["accepted"]], [200, 200]);
+    assert!(counted["rate"].as_f64() > Some(0.0), "{counted}");
+    assert_eq!(counted["nodes"][0]["messages"], 200);
+    let table = board.muster(&["report", "out", "--format", "thingsboard"]);
+    assert!(
+        table.out.contains("Node [") && table.out.contains("\nTotal AVG is "),
+        "{table:?}"
+    );
+    assert!(
+        table
+            .out
+            .contains("Counted 200, accepted 200, difference 0."),
+        "{table:?}"
+    );
     assert!(detail("rule-chain-restored").contains("root rule chain: 1 put back"));
     assert!(detail("deprovisioned").contains("20 removed"));
     let ended = events.iter().filter_map(|event| event["t_s"].as_f64());

@@ -1,7 +1,5 @@
 //! Counts of the rule engine, and the rates that follow from them.
 
-use std::fmt;
-
 use muster_platform::board_rest::Point;
 
 /// Counts of one node of the platform, by the instants at which they were stored.
@@ -43,6 +41,18 @@ impl NodeCounts {
         self.points.iter().map(|(_, count)| count).sum()
     }
 
+    /// Counts that were stored, from the first message to the last.
+    pub fn intervals(&self) -> u64 {
+        self.points.len() as u64
+    }
+
+    /// Mean time in seconds between two counts; none with fewer than two points.
+    pub fn interval_s(&self) -> Option<f64> {
+        let ((first, _), (last, _)) = (self.points.first()?, self.points.last()?);
+        let between = self.points.len() - 1;
+        (between > 0).then(|| (last - first) as f64 / 1_000.0 / between as f64)
+    }
+
     /// The published formula: the average of the points, whatever the time between them; none with fewer than two
     /// points.
     pub fn published_average(&self) -> Option<f64> {
@@ -55,19 +65,6 @@ impl NodeCounts {
         let ((first, before), (last, _)) = (self.points.first()?, self.points.last()?);
         let passed_s = (last - first) as f64 / 1_000.0;
         (passed_s > 0.0).then(|| (self.total() - before) as f64 / passed_s)
-    }
-}
-
-impl fmt::Display for NodeCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}: {} messages", self.node, self.total())?;
-        if let (Some(average), Some(rate)) = (self.published_average(), self.rate()) {
-            write!(
-                f,
-                ", {rate:.2}/s by the stored instants, {average:.2} per count by the published formula"
-            )?;
-        }
-        Ok(())
     }
 }
 
@@ -95,8 +92,7 @@ mod tests {
         assert_eq!(late.total(), 470);
         assert_eq!(late.rate(), Some(100.0));
         assert_eq!(late.published_average(), Some(117.5));
-        let text = "node tb-1: 470 messages, 100.00/s by the stored instants, 117.50 per count by the published formula";
-        assert_eq!(late.to_string(), text);
+        assert_eq!((late.intervals(), late.interval_s()), (4, Some(4.0 / 3.0)));
     }
 
     #[test]
@@ -112,7 +108,10 @@ mod tests {
     #[test]
     fn one_count_has_no_rate() {
         let one = node(&[(5, 7)]);
+        assert_eq!(
+            (one.total(), one.intervals(), one.interval_s()),
+            (7, 1, None)
+        );
         assert_eq!((one.rate(), one.published_average()), (None, None));
-        assert_eq!(one.to_string(), "node tb-1: 7 messages");
     }
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use muster_judge::SetNames;
 use muster_measure::{CommandLedger, Equation, PresenceRow, ReceptionLedger, TargetCounts};
 use muster_report::{
-    CommandAccount, CounterGrowth, DrainAccount, Figure, LatencyFigures, Percentiles, QueriesDue,
-    ReceiveAccount, Report, SubscriberRow, csv,
+    CommandAccount, CounterGrowth, DrainAccount, Figure, LatencyFigures, NodeCount, Percentiles,
+    QueriesDue, ReceiveAccount, Report, ServerCount, SubscriberRow, TargetUse, csv,
 };
 use serde_json::Value;
 use syn::visit::Visit as _;
@@ -128,7 +128,7 @@ impl Types {
             "Option" => format!("{}, or null", of()),
             "Vec" => format!("list of {}", of()),
             "BTreeMap" => format!("map of {}", of()),
-            "u64" | "u32" | "u16" | "u8" | "i32" => "integer".to_owned(),
+            "u64" | "u32" | "u16" | "u8" | "i64" | "i32" => "integer".to_owned(),
             "f64" => "number".to_owned(),
             "bool" => "boolean".to_owned(),
             "String" => "text".to_owned(),
@@ -446,7 +446,16 @@ fn full() -> Report {
     report.ledger.uplink.equations.push(equation);
     let at = "192.0.2.1:8080".to_owned();
     report.links.targets = BTreeMap::from([(at, TargetCounts::default())]);
-    report.target.counters = Some(vec![CounterGrowth {
+    report.target = TargetUse {
+        counters: Some(vec![counter_growth()]),
+        counted: Some(server_count()),
+        ..report.target
+    };
+    report
+}
+
+fn counter_growth() -> CounterGrowth {
+    CounterGrowth {
         platform: "hono".to_owned(),
         kind: "telemetry".to_owned(),
         status: "forwarded".to_owned(),
@@ -454,8 +463,25 @@ fn full() -> Report {
         ledger: 1,
         unanswered: 0,
         agrees: Some(true),
-    }]);
-    report
+    }
+}
+
+fn server_count() -> ServerCount {
+    ServerCount {
+        messages: 1,
+        accepted: 1,
+        difference: 0,
+        rate: Some(1.0),
+        average: Some(1.0),
+        nodes: vec![NodeCount {
+            node: "tb-1".to_owned(),
+            messages: 1,
+            intervals: 1,
+            interval_s: Some(1.0),
+            rate: Some(1.0),
+            average: Some(1.0),
+        }],
+    }
 }
 
 fn page() -> (PathBuf, String) {

@@ -409,7 +409,7 @@ impl Run {
             target: TargetUse {
                 cpu: Some(BTreeMap::from([("gateway".to_owned(), 71.4)])),
                 memory: Some(BTreeMap::from([("gateway".to_owned(), 61_200_000)])),
-                counters: None,
+                ..TargetUse::default()
             },
             events: Vec::new(),
             windows: series::windows(self, end as u64 + 4),
