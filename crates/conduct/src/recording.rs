@@ -95,7 +95,7 @@ impl RecordingSink {
             streams: Vec::new(),
             fleets: Vec::new(),
             backends: 0,
-            has_store: false,
+            store: None,
             cold: Cold::Nothing,
             groups: Vec::new(),
             published: PublishedPlan::Nothing,

@@ -126,7 +126,7 @@ fn read(text: &str) -> Option<(MessageId, Integrity)> {
 #[cfg(test)]
 mod tests {
     use muster_measure::{Cold, PublishedPlan};
-    use muster_model::StreamId;
+    use muster_model::{DeviceSample, StreamId};
 
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
             fleets: Vec::new(),
             groups: Vec::new(),
             backends: 1,
-            has_store: true,
+            store: Some(DeviceSample::all(1)),
             cold: Cold::Nothing,
             published: PublishedPlan::Nothing,
         };

@@ -60,7 +60,10 @@ pub fn recorder_plan(plan: &Plan, run: RunId, schedules: &[Arc<StreamSchedule>])
             })
             .collect(),
         backends: plan.accounts() as u8,
-        has_store: plan.store().is_some(),
+        store: plan
+            .management
+            .reads_back
+            .filter(|_| plan.store().is_some()),
         groups: plan.rules.groups(&placed),
         cold: plan.cold,
         published: match plan.platform.dialect().published_figures {

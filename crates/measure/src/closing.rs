@@ -1,6 +1,6 @@
 //! Closes the account: from merged windows, sets and accounts to ledgers and their residue.
 
-use muster_model::{BackendId, Listening, Micros, StreamId};
+use muster_model::{BackendId, DeviceSample, Listening, Micros, StreamId};
 
 use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
@@ -108,7 +108,7 @@ impl<'a> Closing<'a> {
             end: self.end,
             listening: self.listening,
             quiet: self.quiet,
-            timed: usize::from(self.plan.timed()),
+            plan: self.plan,
             lost_ranges_most: self.lost_ranges_most,
         })
     }
@@ -296,8 +296,10 @@ impl<'a> Closing<'a> {
         equations: &mut Equations,
     ) -> BackendLedger {
         let counted = copies(self.windows, backend, |_| true);
+        let read_of = self.plan.read_of(backend.index());
         let mut ledger = BackendLedger {
-            is_store: self.plan.is_store(backend.index()),
+            is_store: read_of.is_some(),
+            sample: read_of.filter(DeviceSample::is_part),
             consumed: counted.consumed,
             foreign: counted.foreign,
             unstamped: counted.unstamped,

@@ -168,7 +168,7 @@ impl Equations {
         for state in State::SENT {
             let row = figures.of(state);
             arrived += row.arrived;
-            let name = format!("{} = arrived + absent + outstanding", state.name());
+            let name = format!("{} = sum of its row", state.name());
             self.counts(&name, sizes[state.index()], row.total());
         }
         let difference = figures.arrived.abs_diff(arrived).saturating_sub(altered);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_model::{DeviceId, ShedCause, StreamId};
+use muster_model::{DeviceId, DeviceSample, ShedCause, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::merge::merge_fields;
@@ -117,6 +117,9 @@ pub struct TableRow {
     pub absent: u64,
     /// Not arrived, and may still arrive.
     pub outstanding: u64,
+    /// Messages of devices outside the sample of a store: nobody looked for them.
+    #[serde(default)]
+    pub outside_sample: u64,
 }
 
 /// Final states against arrival, at one backend.
@@ -150,6 +153,8 @@ pub struct ArrivalFigures {
 pub struct BackendLedger {
     /// True if it is the platform's store, which was read back.
     pub is_store: bool,
+    /// Devices that were read of a store, if not all were.
+    pub sample: Option<DeviceSample>,
     /// Every copy, counted before decoding.
     pub consumed: u64,
     /// Copies that name no message of this run.
@@ -223,7 +228,7 @@ impl TableRow {
 
     /// All messages of the state.
     pub fn total(&self) -> u64 {
-        self.arrived + self.absent + self.outstanding
+        self.arrived + self.absent + self.outstanding + self.outside_sample
     }
 }
 
@@ -248,9 +253,15 @@ impl ArrivalFigures {
         self.lost() + self.lost_unacknowledged()
     }
 
-    /// Accepted or unacknowledged: what every backend is to get.
+    /// Accepted or unacknowledged: what every backend is to get, without that of devices that nobody looked for.
     pub fn expected(&self) -> u64 {
-        self.of(State::Accepted).total() + self.of(State::Unacknowledged).total()
+        let all = self.of(State::Accepted).total() + self.of(State::Unacknowledged).total();
+        all - self.outside_sample()
+    }
+
+    /// Accepted or unacknowledged messages of devices outside the sample of a store.
+    pub fn outside_sample(&self) -> u64 {
+        self.of(State::Accepted).outside_sample + self.of(State::Unacknowledged).outside_sample
     }
 
     /// The row of a state; zeros for shed messages, which have none.
@@ -307,7 +318,7 @@ merge_fields! {
         reordered, corrupted, foreign, unstamped, rejected_but_arrived, timed_out_but_arrived,
         broken_but_arrived,
     }
-    TableRow { arrived, absent, outstanding }
+    TableRow { arrived, absent, outstanding, outside_sample }
     Table { rows }
     ArrivalFigures { copies, arrived, late, duplicates, duplicate_own, reordered, table }
     LostIds { lost, truncated }

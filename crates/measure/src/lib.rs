@@ -28,7 +28,7 @@
 //!     }],
 //!     fleets: vec![],
 //!     backends: 0,
-//!     has_store: false,
+//!     store: None,
 //!     cold: Cold::Nothing,
 //!     groups: Vec::new(),
 //!     published: PublishedPlan::Nothing,

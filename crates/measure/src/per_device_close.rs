@@ -14,8 +14,8 @@ use crate::order::Known;
 use crate::set_merge::{clip, count, merge_runs};
 use crate::steps::step_at;
 use crate::{
-    ArrivalFigures, Calendar, Cold, Distribution, Identity, LostIds, Phase, SeqSet, State,
-    StreamTrack, Table,
+    ArrivalFigures, Calendar, Cold, Distribution, Identity, LostIds, Phase, RecorderPlan, SeqSet,
+    State, StreamTrack, Table,
 };
 
 /// Inputs of the close that the sets do not hold.
@@ -35,8 +35,8 @@ pub(crate) struct CloseInputs<'a> {
     pub(crate) listening: Listening,
     /// Time for which a backend must have been quiet for what is absent to be lost.
     pub(crate) quiet: Micros,
-    /// Number of backends without the store, which is the last one.
-    pub(crate) timed: usize,
+    /// Plan of what was recorded.
+    pub(crate) plan: &'a RecorderPlan,
     /// Number of ranges of lost ids kept for each backend, at most.
     pub(crate) lost_ranges_most: usize,
     /// The seconds in which the steps of the run begin, ascending; empty if it has none.
@@ -130,6 +130,11 @@ impl StreamSums {
                 warm_up,
             };
             for (at, backend) in sums.backends.iter_mut().enumerate() {
+                let read_of = inputs.plan.read_of(at);
+                if read_of.is_some_and(|sample| !sample.holds(device)) {
+                    backend.add_outside_sample(&own);
+                    continue;
+                }
                 let seen = inputs.identity.backends[at].streams[stream.index()].get(slot);
                 if union.is_empty() && seen.is_none_or(|seen| seen.arrived.is_empty()) {
                     continue;
@@ -171,7 +176,7 @@ impl CloseInputs<'_> {
     /// that has delivered nothing has been quiet since the last message was due, not for ever. A store keeps
     /// what it keeps once all of a device was read.
     fn border(&self, backend: usize, seen: &Seen) -> u32 {
-        if backend >= self.timed {
+        if self.plan.is_store(backend) {
             return seen.drained;
         }
         let last = self.identity.backends[backend].last_arrival;
@@ -240,6 +245,18 @@ impl BackendSums {
             let table = &mut self.figures.of_mut(cohort).table;
             if let Some(row) = table.rows.get_mut(state.index()) {
                 row.arrived += len_in(seqs, cohort, warm_up);
+            }
+        }
+    }
+
+    fn add_outside_sample(&mut self, own: &DeviceSets<'_>) {
+        for (state, set) in own.finals.sets(own.primary) {
+            for cohort in Cohort::BOTH {
+                let table = &mut self.figures.of_mut(cohort).table;
+                if let Some(row) = table.rows.get_mut(state.index()) {
+                    let runs = clip(set.runs(), first_of(cohort, own.warm_up)..u32::MAX);
+                    row.outside_sample += count(runs);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Knowledge of the run that a recorder needs before the first fact.
 
-use muster_model::{DeviceId, FleetId, LinkId, MessageId, Micros, RunId, StreamId};
+use muster_model::{DeviceId, DeviceSample, FleetId, LinkId, MessageId, Micros, RunId, StreamId};
 use serde::{Deserialize, Serialize};
 
 use crate::{Latency, Leg};
@@ -23,9 +23,9 @@ pub struct RecorderPlan {
     pub groups: Vec<Vec<StreamId>>,
     /// Number of backends that keep an account of arrivals.
     pub backends: u8,
-    /// True if the last of these is a store, which is read back when the load has ended: what it keeps has no instant
-    /// of arrival.
-    pub has_store: bool,
+    /// Devices that are read of the last of these if it is a store, which is read back when the load has ended: what it
+    /// keeps has no instant of arrival. None if it is no store.
+    pub store: Option<DeviceSample>,
     /// Messages that are kept apart as cold.
     pub cold: Cold,
     /// Records kept for the figures of a published test.
@@ -269,12 +269,17 @@ impl Bounds {
 impl RecorderPlan {
     /// Number of backends without the store: their arrivals have an instant.
     pub fn timed(&self) -> u8 {
-        self.backends - u8::from(self.has_store)
+        self.backends - u8::from(self.store.is_some())
     }
 
     /// Returns whether a backend is the store.
     pub(crate) fn is_store(&self, backend: usize) -> bool {
-        backend >= usize::from(self.timed())
+        self.read_of(backend).is_some()
+    }
+
+    /// Devices that are read of a backend if it is the store; none if it is not.
+    pub(crate) fn read_of(&self, backend: usize) -> Option<DeviceSample> {
+        self.store.filter(|_| backend >= usize::from(self.timed()))
     }
 
     /// Plan of a stream's recording; none if the plan has no such stream.

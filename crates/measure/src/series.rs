@@ -105,6 +105,11 @@ impl Closing<'_> {
     fn add_missing(&self, stream: &StreamClosed, rows: &mut BTreeMap<(u32, Phase), Making>) {
         let Some(sums) = &stream.sums else { return };
         for (at, backend) in (0..self.plan.backends).zip(&sums.backends) {
+            // Of a sample nobody knows how much of a second it had.
+            let read_of = self.plan.read_of(usize::from(at));
+            if read_of.is_some_and(|sample| sample.is_part()) {
+                continue;
+            }
             let is_draining = backend.figures.uplink.outstanding() > 0;
             let mut arrived: BTreeMap<(u32, Phase), u64> = BTreeMap::new();
             for (key, window) in self.windows.arrivals_of(BackendId(at), stream.stream) {

@@ -5,9 +5,9 @@ use muster_measure::{
     PublishedPlan, Recorder, RecorderPlan, Role, State, StreamTrack, Summary, WindowDelta,
 };
 use muster_model::{
-    Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, FleetId, Integrity,
-    LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason, RunId, ShedCause,
-    StreamId,
+    Arrival, Attempt, BackendId, Cause, ConnectFailure, ConsumerId, DeviceId, DeviceSample,
+    FleetId, Integrity, LinkEvent, LinkFact, LinkId, Listening, MessageId, Micros, Outcome, Reason,
+    RunId, ShedCause, StreamId,
 };
 
 const STREAM: StreamId = StreamId(0);
@@ -75,7 +75,7 @@ fn plan_of(by_order: bool) -> RecorderPlan {
             devices_per_link: 1,
         }],
         backends: 1,
-        has_store: false,
+        store: None,
         cold: Cold::Nothing,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,
@@ -791,7 +791,7 @@ fn tries_that_timed_out_by_our_own_delay_are_counted_apart() {
 fn what_a_store_lacks_is_lost_once_all_of_its_device_was_read() {
     let close = |is_read: bool| {
         let mut line = Line::of(RecorderPlan {
-            has_store: true,
+            store: Some(DeviceSample::all(1)),
             ..plan()
         });
         accept_all(&mut line, 30);
@@ -821,12 +821,43 @@ fn what_a_store_lacks_is_lost_once_all_of_its_device_was_read() {
     }
 }
 
+/// Law: accepted = stored + not stored + outside the sample. Nobody looks for what is outside of it.
+#[test]
+fn messages_outside_the_sample_of_a_store_are_neither_lost_nor_outstanding() {
+    let samples = (0..).map(|seed| DeviceSample::new(1, 2, seed));
+    let is_outside = |sample: &DeviceSample| !sample.holds(DeviceId(0));
+    let outside = samples.clone().find(is_outside).unwrap();
+    let within = samples.clone().find(|sample| !is_outside(sample)).unwrap();
+    for (sample, lost, outside) in [(outside, 0, 30), (within, 30, 0)] {
+        let mut line = Line::of(RecorderPlan {
+            store: Some(sample),
+            ..plan()
+        });
+        accept_all(&mut line, 30);
+        line.recorder.all_read(DeviceId(0));
+        let summary = line.close(20, Micros::from_secs(9));
+        let store = &summary.backends[0];
+        let figures = &store.uplink;
+        assert_eq!(
+            (
+                figures.lost(),
+                figures.outstanding(),
+                figures.outside_sample()
+            ),
+            (lost, 0, outside)
+        );
+        assert_eq!(figures.expected(), lost);
+        assert_eq!(figures.of(State::Accepted).total(), 30);
+        assert_eq!((store.sample, summary.residue), (Some(sample), Some(0)));
+    }
+}
+
 /// Messages 3 and 4 are absent, and of these nobody accepted 4.
 #[test]
 fn absent_at_a_store_is_what_was_accepted_and_is_not_there() {
     let with_store = || {
         Line::of(RecorderPlan {
-            has_store: true,
+            store: Some(DeviceSample::all(1)),
             ..plan()
         })
     };

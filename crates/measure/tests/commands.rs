@@ -115,7 +115,7 @@ fn plan() -> RecorderPlan {
         streams: roles.map(track).to_vec(),
         fleets: vec![],
         backends: 0,
-        has_store: false,
+        store: None,
         cold: Cold::Nothing,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

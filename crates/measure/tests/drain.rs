@@ -51,7 +51,7 @@ fn plan(per_link: u32) -> RecorderPlan {
         ],
         fleets: vec![fleet(0, 1, 1), fleet(1, SUBSCRIBERS, per_link)],
         backends: 0,
-        has_store: false,
+        store: None,
         cold: Cold::Nothing,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

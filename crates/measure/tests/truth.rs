@@ -106,7 +106,7 @@ fn plan(cold: Cold) -> RecorderPlan {
             },
         ],
         backends: BACKENDS,
-        has_store: false,
+        store: None,
         cold,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

@@ -13,6 +13,7 @@
 pub mod behaviour;
 mod code;
 mod command;
+mod device_sample;
 mod dimension;
 mod fact;
 pub mod figure;
@@ -33,6 +34,7 @@ pub use command::{
     ABSENT, Answer, Answering, Command, CommandTarget, Delivery, Issue, Met, Presence, Query,
     QueryOutcome, Receipt, Reply,
 };
+pub use device_sample::DeviceSample;
 pub use dimension::Dimension;
 pub use fact::{Arrival, Attempt, Fact, Integrity, LinkEvent, LinkFact};
 pub use id::{BackendId, ConsumerId, DeviceId, FleetId, LinkId, MessageId, RunId, StreamId};

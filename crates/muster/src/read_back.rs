@@ -9,7 +9,7 @@ use muster_cluster::Observer;
 use muster_conduct::{RunData, StoreAccount, recorder_plan};
 use muster_load::StreamSchedule;
 use muster_measure::{RecorderPlan, Timeline, WindowDelta};
-use muster_model::{BackendId, Micros, RunId};
+use muster_model::{BackendId, DeviceSample, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
 use muster_provision::{ProvisionError, Store, Stored, store};
@@ -28,7 +28,7 @@ const APART_MS: i64 = 3_600_000;
 
 /// Refuses a search whose steps are judged while the load goes on: the store is read behind it.
 pub(crate) fn refuse(plan: &Plan) -> Result<()> {
-    if plan.management.reads_back {
+    if plan.management.reads_back.is_some() {
         bail!(
             "search with `provision.read-back`: the store is read when the load has ended, and no step could be judged by \
              it; use --set provision.read-back=false, and read back in a run at the capacity"
@@ -159,10 +159,15 @@ impl Reading<'_> {
             account.settle();
         }
         let took = (self.clock.now() - began).as_secs_f64();
+        let sample = self.plan.management.reads_back;
+        let sample = sample
+            .filter(DeviceSample::is_part)
+            .map(|sample| format!(", of {} of {} devices", sample.devices(), sample.of()));
         let text = format!(
-            "{} messages of {} in {took:.1} s",
+            "{} messages of {} in {took:.1} s{}",
             account.stored(),
-            self.store.name()
+            self.store.name(),
+            sample.unwrap_or_default()
         );
         let (kind, text) = match end {
             End::Settled => ("read-back", text),

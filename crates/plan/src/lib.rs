@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use muster_judge::Rules;
 use muster_measure::Cold;
-use muster_model::{BackendId, DeviceId, LinkId, Micros, StreamId};
+use muster_model::{BackendId, DeviceId, DeviceSample, LinkId, Micros, StreamId};
 use muster_platform::{Dialect, Protocol};
 use serde::{Deserialize, Serialize};
 
@@ -126,8 +126,8 @@ pub struct ManagementUses {
     /// True if devices that the platform refuses by their credentials are registered meanwhile, so that no such
     /// refusal is final.
     pub registers_refused: bool,
-    /// True if what the platform has stored is read back when the load has ended.
-    pub reads_back: bool,
+    /// Devices whose stored messages are read back when the load has ended; none if the store is not read.
+    pub reads_back: Option<DeviceSample>,
 }
 
 impl Plan {
@@ -194,7 +194,7 @@ impl Plan {
     /// The account of what was read back from the platform's store, which is the last one; none where nothing is.
     pub fn store(&self) -> Option<BackendId> {
         let last = self.accounts().checked_sub(1)?;
-        self.management.reads_back.then_some(BackendId(last as u8))
+        self.management.reads_back.map(|_| BackendId(last as u8))
     }
 
     /// The names of the accounts of arrivals, in their order.
@@ -202,7 +202,7 @@ impl Plan {
         let backends = self.backends.iter();
         let backends = backends.filter(|backend| !backend.kind().only_commands);
         let backends = backends.map(|backend| backend.name.clone());
-        let store = self.management.reads_back.then(|| STORE.to_owned());
+        let store = self.management.reads_back.map(|_| STORE.to_owned());
         backends.chain(store).collect()
     }
 

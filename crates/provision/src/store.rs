@@ -27,8 +27,8 @@ pub struct StoredPoint<'a> {
 
 /// A platform's store of time series.
 pub trait Store: Send + Sync {
-    /// Reads the series of message ids of each device of a plan, page by page, without the points outside of `span`, in
-    /// milliseconds of the wall clock. Several threads call `found`.
+    /// Reads the series of message ids of each device that a plan reads back (`plan.management.reads_back`), page by page,
+    /// without the points outside of `span`, in milliseconds of the wall clock. Several threads call `found`.
     ///
     /// # Errors
     /// [`ProvisionError`]; devices whose end was not seen are not known.
@@ -55,7 +55,7 @@ pub fn store(plan: &Plan) -> Result<Option<Box<dyn Store>>, ProvisionError> {
     let Some(provision) = plan
         .provision
         .as_ref()
-        .filter(|_| plan.management.reads_back)
+        .filter(|_| plan.management.reads_back.is_some())
     else {
         return Ok(None);
     };

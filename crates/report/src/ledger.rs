@@ -62,6 +62,19 @@ pub struct BackendAccount {
     pub split: Option<u64>,
     /// Ids of lost messages.
     pub lost_ids: LostIds,
+    /// The devices that were read of a store; null if all were.
+    pub sample: Option<SampleAccount>,
+}
+
+/// A sample of devices, which alone were read of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SampleAccount {
+    /// Number of its devices, spread evenly over the fleets.
+    pub devices: u32,
+    /// Number of devices of all fleets.
+    pub of: u32,
+    /// Messages of the other devices, accepted or unacknowledged: nobody looked for them.
+    pub outside: u64,
 }
 
 /// Ids of messages as ranges of sequence numbers.

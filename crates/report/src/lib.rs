@@ -65,7 +65,7 @@ pub use hono::{HonoClasses, HonoFigures, SlotFigures, hono_simulator};
 pub use hook::HookRun;
 pub use html::{capacity_html, certificate_html, compare_html, html, scale_html};
 pub use junit::junit;
-pub use ledger::{BackendAccount, Ledgers, LostIds, StreamAccount};
+pub use ledger::{BackendAccount, Ledgers, LostIds, SampleAccount, StreamAccount};
 pub use monitor::{MonitoredSeries, ResourceTrend, Sustainability, monitor_csv};
 pub use muster_judge::{Consequence, RuleKind, RunResult};
 pub use muster_measure::{LatencyFigures, LinkLedger, Percentiles, Rates};

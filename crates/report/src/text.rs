@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use muster_measure::{Arrivals, Ledger};
+use muster_measure::Ledger;
 use muster_model::figure::percent;
 
 use crate::number::{bytes, count, known, per_second, seconds};
 use crate::{BackendAccount, Latencies, Ledgers, Report, Rule, RuleKind, RuleResult};
 
 mod answers;
+mod arrivals;
 mod counted;
 mod counters;
 mod downlink;
@@ -204,22 +205,18 @@ impl Screen {
         let mut all: Vec<(&String, &BackendAccount)> = ledgers.by_backend.iter().collect();
         all.sort_by_key(|(_, account)| account.number);
         if all.len() < 2 {
-            let arrivals = &ledgers.uplink.arrivals;
-            let nothing = vec!["none: arrived and lost are not known".to_owned()];
             let only = all.first().map(|(_, only)| *only);
+            let uplink = &ledgers.uplink.arrivals;
+            let known = only.filter(|_| uplink.arrived.is_some());
+            let nothing = vec!["none: arrived and lost are not known".to_owned()];
+            let parts = known.map_or(nothing, |only| arrivals::parts(uplink, only));
             let is_store = only.is_some_and(|only| only.is_store);
-            let words = Words::of(is_store);
-            let mut parts = arrivals
-                .arrived
-                .map_or(nothing, |_| arrived(arrivals, words));
-            parts.extend(only.and_then(split));
             let label = if is_store { "  store" } else { "  backend" };
             return self.row(label, &parts);
         }
         for (at, (name, account)) in all.iter().take(BACKENDS).enumerate() {
             let mut parts = vec![format!("{name}:")];
-            parts.extend(arrived(&account.arrivals, Words::of(account.is_store)));
-            parts.extend(split(account));
+            parts.extend(arrivals::parts(&account.arrivals, account));
             self.row(if at == 0 { "  backends" } else { "" }, &parts);
         }
         if all.len() > BACKENDS {
@@ -364,47 +361,6 @@ fn outcomes(ledger: &Ledger) -> Vec<String> {
     )
 }
 
-fn arrived(arrivals: &Arrivals, words: Words) -> Vec<String> {
-    let all = [
-        (arrivals.lost, words.lost, true),
-        (arrivals.lost_unacknowledged, "lost unacknowledged", false),
-        (arrivals.outstanding, words.outstanding, true),
-        (arrivals.late, "late", false),
-        (arrivals.duplicates, "duplicates", true),
-        (arrivals.duplicate_own, "own duplicates", false),
-        (arrivals.reordered, "reordered", false),
-        (arrivals.corrupted, "corrupted", false),
-        (arrivals.foreign, "foreign", false),
-        (arrivals.unstamped, "unstamped", false),
-    ];
-    listed(first_copies(arrivals, words), &all)
-}
-
-/// The words for the figures of an account.
-#[derive(Debug, Clone, Copy)]
-struct Words {
-    arrived: &'static str,
-    lost: &'static str,
-    outstanding: &'static str,
-}
-
-impl Words {
-    const fn of(is_store: bool) -> Self {
-        match is_store {
-            true => Self {
-                arrived: "stored",
-                lost: "accepted but not stored",
-                outstanding: "not read",
-            },
-            false => Self {
-                arrived: "arrived",
-                lost: "lost",
-                outstanding: "outstanding",
-            },
-        }
-    }
-}
-
 /// A first part, and the counts behind it that are not 0 or always shown. Counts that a killed run does
 /// not know are no 0.
 fn listed<N: Into<Option<u64>> + Copy>(first: String, parts: &[(N, &str, bool)]) -> Vec<String> {
@@ -414,29 +370,6 @@ fn listed<N: Into<Option<u64>> + Copy>(first: String, parts: &[(N, &str, bool)])
         is_shown.then(|| format!("{} {name}", known(number)))
     });
     std::iter::once(first).chain(counts).collect()
-}
-
-/// Arrived messages, and how many of them the device's side saw rejected or timed out.
-fn first_copies(arrivals: &Arrivals, words: Words) -> String {
-    let against: Vec<String> = [
-        (arrivals.rejected_but_arrived, "rejected"),
-        (arrivals.timed_out_but_arrived, "timed out"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| number.is_some_and(|n| n > 0))
-    .map(|(number, state)| format!("{} of these though {state}", known(number)))
-    .collect();
-    let arrived = known(arrivals.arrived);
-    if against.is_empty() {
-        return format!("{arrived} {}", words.arrived);
-    }
-    format!("{arrived} {} ({})", words.arrived, against.join(", "))
-}
-
-/// Messages that reached consumers of two processes, so that the windows of both count a first copy.
-fn split(account: &BackendAccount) -> Option<String> {
-    let twice = account.split.filter(|split| *split > 0)?;
-    Some(format!("{} first at two consumers", count(twice)))
 }
 
 /// The three largest of the causes or codes, in brackets.

@@ -74,7 +74,7 @@ fn with_cold(cold: Cold) -> RecorderPlan {
             devices_per_link: 1,
         }],
         backends: 1,
-        has_store: false,
+        store: None,
         cold,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

@@ -94,7 +94,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
         dialect,
         is_watched: monitor::has_counters(monitor.as_deref()),
         backends: consumed,
-        reads_back,
+        reads_back: reads_back.is_some(),
         phases: &phases,
     };
     let rules = rules::rules(root, &judged);

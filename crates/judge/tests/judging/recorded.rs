@@ -101,7 +101,7 @@ fn plan(run: &Run) -> RecorderPlan {
             devices_per_link: 1,
         }],
         backends: 1,
-        has_store: false,
+        store: None,
         cold: Cold::Nothing,
         groups: Vec::new(),
         published: PublishedPlan::Nothing,

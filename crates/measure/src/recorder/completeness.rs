@@ -29,9 +29,11 @@ impl Recorder {
         self.identity.mark_drain();
     }
 
-    /// Number of a run's messages, accepted or unacknowledged, that the store does not have so far.
+    /// Number of a run's messages, accepted or unacknowledged, of the devices that are read, that the store does not have
+    /// so far.
     pub fn absent_at_store(&self, run: &Identity) -> u64 {
-        let Some(store) = self.identity.backends.get(usize::from(self.plan.timed())) else {
+        let store = self.identity.backends.get(usize::from(self.plan.timed()));
+        let Some((sample, store)) = self.plan.store.zip(store) else {
             return 0;
         };
         let nothing = Seen::default();
@@ -42,7 +44,8 @@ impl Recorder {
             .zip(&run.streams)
             .zip(&store.streams);
         let devices = streams.flat_map(|((track, finals), seen)| {
-            (0..track.devices).filter_map(move |slot| {
+            let is_read = move |slot: &u32| sample.holds(DeviceId(track.first_device.0 + slot));
+            (0..track.devices).filter(is_read).filter_map(move |slot| {
                 let ended = finals.devices.get(slot)?;
                 Some((ended.sets(finals.primary), seen.get(slot)))
             })

@@ -374,7 +374,7 @@ fn check_part(args: &RunArgs, plan: &Plan) -> Result<()> {
              provision.count=false here"
         );
     }
-    if plan.management.reads_back {
+    if plan.management.reads_back.is_some() {
         bail!(
             "carry --part: each part would read back what the others stored; use --set \
              provision.read-back=false here"

@@ -1,5 +1,10 @@
 //! ThingsBoard: messages surface under the names of their devices, and every carrier finds them.
 
+use std::collections::BTreeSet;
+
+use muster_model::{DeviceId, DeviceSample};
+use serde_json::json;
+
 use crate::truth::{MESSAGES, Truth, count};
 
 const SCENARIO: &str = r#"
@@ -113,6 +118,31 @@ fn the_53_that_were_accepted_and_not_stored_are_the_same_53() {
     assert_eq!(at_store(&truth, "lost"), 53);
     assert_eq!(truth.lost_ids_at("store"), not_stored);
     truth.is_judged(&["loss"], "53 are not stored");
+}
+
+/// Law: accepted = stored + not stored + outside the sample.
+#[test]
+fn of_a_sample_of_devices_the_messages_that_are_not_stored_are_known() {
+    let scenario = READ_BACK.replace("read-back: true", "read-back: { share: 20% }");
+    let truth = Truth::run(&scenario.replace("BEHAVIOUR", "lose-stored: 53"));
+    truth.agrees();
+    let truth = truth.named_by_stamps(r#"{"musterId":""#, r#"","n":1}"#);
+    let sample = DeviceSample::new(10, 50, 7);
+    let not_stored = truth.befell("lose-stored", 53).into_iter();
+    let not_stored: BTreeSet<_> = not_stored
+        .filter(|(device, _)| sample.holds(DeviceId(*device)))
+        .collect();
+    let lost = not_stored.len() as u64;
+    assert_eq!(truth.lost_ids_at("store"), not_stored);
+    assert_eq!(at_store(&truth, "arrived"), 120 - lost);
+    assert_eq!(at_store(&truth, "outstanding"), 0);
+    let of_sample = &truth.result["ledger"]["by_backend"]["store"]["sample"];
+    assert_eq!(
+        *of_sample,
+        json!({ "devices": 10, "of": 50, "outside": MESSAGES - 120 })
+    );
+    let broken: &[&str] = if lost > 0 { &["loss"] } else { &[] };
+    truth.is_judged(broken, "nobody looked for the others");
 }
 
 /// Nothing is stored while the load lasts and long after it, and all is accepted.

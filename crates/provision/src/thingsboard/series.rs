@@ -70,9 +70,14 @@ impl Store for Series {
         found: &(dyn Fn(DeviceId, Stored<'_>) + Sync),
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
-        let devices = || records(plan).filter_map(|record| Some((record.device?, record.name)));
-        let work = Work::new(watch, plan.devices().into());
-        each(devices(), self.pending, |(device, name)| {
+        let Some(sample) = plan.management.reads_back else {
+            return Ok(());
+        };
+        let devices = records(plan)
+            .filter_map(|record| Some((record.device?, record.name)))
+            .filter(|(device, _)| sample.holds(*device));
+        let work = Work::new(watch, sample.devices().into());
+        each(devices, self.pending, |(device, name)| {
             let query = DeviceNameQuery { device_name: name };
             let query = Asked::query(query);
             let known: Option<Device> = self.session.find(&FIND_DEVICE, &query, watch)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_measure::{ArrivalFigures, Arrivals, BackendLedger, State, Summary, TableRow};
 use muster_model::{DeviceId, StreamId};
 
-use crate::{BackendAccount, LostIds, Names};
+use crate::{BackendAccount, LostIds, Names, SampleAccount};
 
 /// One backend's account. Of a run that was killed only counts by event are known: it has no identity
 /// sets.
@@ -37,7 +37,17 @@ pub(super) fn backend(
         table: table(&of.uplink),
         split: Some(of.split),
         lost_ids: lost_ids(&of.lost_ids, names),
+        sample: sample(of),
     }
+}
+
+fn sample(of: &BackendLedger) -> Option<SampleAccount> {
+    let sample = of.sample?;
+    Some(SampleAccount {
+        devices: sample.devices(),
+        of: sample.of(),
+        outside: of.uplink.outside_sample(),
+    })
 }
 
 fn with_identities(figures: &ArrivalFigures, has_deadline: bool, counted: Arrivals) -> Arrivals {

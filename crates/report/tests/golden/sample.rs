@@ -508,6 +508,7 @@ impl Run {
             arrived: self.count(|m| m.state == state && m.seen.is_some()),
             absent: self.count(|m| m.state == state && m.seen.is_none()),
             outstanding: 0,
+            outside_sample: 0,
         };
         let table = [
             ("accepted", row(State::Accepted)),
@@ -543,6 +544,7 @@ impl Run {
                 ranges,
                 truncated: false,
             },
+            sample: None,
         }
     }
 

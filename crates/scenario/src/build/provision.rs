@@ -2,6 +2,7 @@
 
 mod login;
 
+use muster_model::DeviceSample;
 use muster_plan::{
     BoardProvision, ManagementUses, PasswordHash, PemFile, PlatformKind, PlatformPlan,
     ProvisionMode, ProvisionPlan, RegistryApi, WebAddress,
@@ -9,6 +10,7 @@ use muster_plan::{
 use muster_platform::{Dialect, ManagementApi};
 
 use self::login::login;
+use super::read_back;
 use super::secret::secret;
 use super::transport;
 use crate::view::View;
@@ -140,7 +142,10 @@ fn has_store(
 }
 
 /// Returns the uses of the management API after the run has begun.
-pub(super) fn uses(provision: Option<&ProvisionPlan>, reads_back: bool) -> ManagementUses {
+pub(super) fn uses(
+    provision: Option<&ProvisionPlan>,
+    reads_back: Option<DeviceSample>,
+) -> ManagementUses {
     ManagementUses {
         registers_refused: provision.is_some_and(|it| it.mode == ProvisionMode::OnRefusal),
         reads_back,
@@ -195,8 +200,9 @@ fn password_hash(view: &View<'_>, mode: ProvisionMode) -> Option<PasswordHash> {
 
 /// Reads the settings of ThingsBoard.
 fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
-    let truth = |key| Some(view.optional(key, |_| view.truth(key))?.unwrap_or(false));
-    let (count, read_back) = (truth("count")?, truth("read-back")?);
+    let count = view.optional("count", |_| view.truth("count"))?;
+    let count = count.unwrap_or(false);
+    let read_back = read_back::is_wanted(view)?;
     let asked = [("count", count), ("read-back", read_back)];
     let idle = asked.into_iter().find(|(_, is_asked)| *is_asked);
     if let (Some((key, _)), ProvisionMode::None) = (idle, mode) {

@@ -1,6 +1,8 @@
 //! Read-back of what the platform has stored.
 
+use muster_judge::Share;
 use muster_load::Payload;
+use muster_model::DeviceSample;
 use muster_plan::{BackendPlan, FleetPlan, ProvisionPlan, STORE, StreamPlan};
 use muster_platform::{Carrier, field_before};
 
@@ -10,19 +12,65 @@ use crate::view::View;
 /// The key of the value that names a message.
 const KEY: &str = "musterId";
 
-/// Returns true if what is stored is to be read back; checks that it can be.
+/// Returns true if `provision` wants to have read back what is stored, of all devices or of a sample.
+pub(super) fn is_wanted(provision: &View<'_>) -> Option<bool> {
+    let wanted = provision.optional("read-back", |view| match view.is_map() {
+        true => Some(true),
+        false => provision.truth("read-back"),
+    })?;
+    Some(wanted.unwrap_or(false))
+}
+
+/// Returns the devices whose stored messages are to be read back, if any are; checks that they can be.
 pub(super) fn reads_back(
     root: &View<'_>,
     fleets: &[FleetPlan],
     backends: Option<&[BackendPlan]>,
     provision: Option<&ProvisionPlan>,
-) -> Option<bool> {
-    let is_wanted = provision.is_some_and(|it| it.board.read_back);
-    if is_wanted {
-        can_be_joined(root, fleets)?;
-        has_its_name(root, backends.unwrap_or_default())?;
+) -> Option<Option<DeviceSample>> {
+    if !provision.is_some_and(|it| it.board.read_back) {
+        return Some(None);
     }
-    Some(is_wanted)
+    can_be_joined(root, fleets)?;
+    has_its_name(root, backends.unwrap_or_default())?;
+    let of = fleets.iter().map(|fleet| fleet.devices).sum();
+    sample(
+        &root.get("provision")?.get("read-back")?,
+        of,
+        root.whole("seed")?,
+    )
+    .map(Some)
+}
+
+/// Reads the number or the share of the devices that are to be read; all where none is given.
+fn sample(view: &View<'_>, of: u32, seed: u64) -> Option<DeviceSample> {
+    let devices = view.optional("devices", |_| view.whole::<u32>("devices"))?;
+    let share = view.optional("share", |_| view.share("share"))?;
+    match (devices, share) {
+        (Some(_), Some(_)) => {
+            let what = "both `devices` and `share` give the size of the sample";
+            view.refuse_at("share", what, "keep one of both")
+        }
+        (Some(devices), None) if devices > of => {
+            let what = format!("a sample of {devices} devices, and the fleets have {of}");
+            view.refuse_at(
+                "devices",
+                what,
+                "fewer devices, or `read-back: true` for all of them",
+            )
+        }
+        (Some(devices), None) => Some(DeviceSample::new(devices, of, seed)),
+        (None, Some(Share::ZERO)) => view.refuse_at(
+            "share",
+            "a sample of no devices: nothing would be read",
+            "such as 10%",
+        ),
+        (None, Some(share)) => {
+            let devices = (share.as_fraction() * f64::from(of)).round();
+            Some(DeviceSample::new(devices as u32, of, seed))
+        }
+        (None, None) => Some(DeviceSample::all(of)),
+    }
 }
 
 /// Checks that what is read back can be joined to the messages that were sent.

@@ -21,7 +21,8 @@ pub(super) fn leave_out(root: &mut Node, dialect: Dialect) {
         Value::Map(_) | Value::Scalar { .. } => consumes(&it),
     });
     let provision = root.get("provision");
-    let reads_back = provision.and_then(|it| it.get("read-back")?.text()) == Some("true");
+    let read_back = provision.and_then(|it| it.get("read-back"));
+    let reads_back = read_back.is_some_and(|it| it.text().is_none_or(|text| text == "true"));
     let is_looked_for = is_consumed || reads_back || (is_embedded(root) && backend.is_none());
     if surfaces && is_looked_for {
         return;

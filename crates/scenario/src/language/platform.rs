@@ -3,7 +3,9 @@
 use muster_plan::{BackendKind, BoardProvision, PasswordHash, ProvisionPlan, RpcNorthbound};
 use muster_platform::{Dialect, ManagementApi, Protocol};
 
-use super::Scalar::{Bool, File, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole};
+use super::Scalar::{
+    Bool, File, Percent, Quantity, Rate, Reference, Secret, Size, Text, Time, Web, Whole,
+};
 use super::{
     Key, Kind, Owner, STREAMED, Urls, Word, behaviour, fleet, key, later, map, one, refused_word,
     word, work,
@@ -265,7 +267,7 @@ object! { pub(super) PROVISION:
     key("count", one(Bool),
         "Counts messages in ThingsBoard's rule engine: during the run the root rule chain is a copy with a count node; by default false")
         .of(&[BOARD]),
-    key("read-back", one(Bool),
+    key("read-back", Kind::Either(&[one(Bool), map(&READ_BACK)]),
         "Reads the stored time series when the load has ended, and counts what was accepted but is not stored; by default false")
         .of(&[BOARD]),
     key("rate", one(Rate), "Most calls of the management API a second").or("100/s"),
@@ -273,6 +275,12 @@ object! { pub(super) PROVISION:
         "Most calls without an answer").or("8"),
     key("timeout", one(Time), "Time-out of one call").or("30s")
         .above_zero("no call can be answered in no time", "such as 30s"),
+}
+
+object! { READ_BACK:
+    key("devices", one(Whole(1, u32::MAX as u64)),
+        "Number of devices that are read, spread evenly over the fleets; by default all"),
+    key("share", one(Percent), "Share of the devices that are read, in place of their number"),
 }
 
 object! { PROVISION_TLS:
