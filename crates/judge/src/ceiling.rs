@@ -139,6 +139,20 @@ impl Ceiling {
         Self::new(parts.collect())
     }
 
+    /// The ceiling of a load beside messages at this rate, by the ceiling of these. It is scaled such that
+    /// [`GENERATOR_SHARE_MAX`] of it, with the messages, uses that share of a part; 0 if the messages use it alone.
+    #[must_use]
+    pub fn beside(mut self, rate: f64, messages: &Self) -> Self {
+        for of in &mut self.by_part {
+            let mut parts = messages.by_part.iter();
+            let part = parts.find(|it| it.part == of.part);
+            let used = part.map_or(0.0, |part| rate / part.rate);
+            of.rate *= (GENERATOR_SHARE_MAX - used).max(0.0) / GENERATOR_SHARE_MAX;
+        }
+        self.rate = self.least().map_or(0.0, |least| least.rate);
+        self
+    }
+
     /// The ceiling that these parts make; none without a part.
     pub fn new(by_part: Vec<PartCeiling>) -> Option<Self> {
         let least = least(&by_part)?;
@@ -236,6 +250,26 @@ mod tests {
         let bound = ceiling.bottleneck(30_000.0).expect("above 70 %");
         assert_eq!((bound.part, bound.share), (GeneratorPart::Consumers, 0.75));
         assert!(bound.to_string().starts_with("generator-bound: 75 % of 40"));
+    }
+
+    #[test]
+    fn a_load_beside_messages_has_what_they_leave_of_each_part() {
+        let messages = ceiling(&[
+            (GeneratorPart::Devices, 10_000.0),
+            (GeneratorPart::Consumers, 50_000.0),
+        ]);
+        let commands = ceiling(&[
+            (GeneratorPart::Devices, 8_000.0),
+            (GeneratorPart::Consumers, 4_000.0),
+            (GeneratorPart::Cores, 7_000.0),
+        ]);
+        // 3,500/s use 35 % of the devices and 7 % of the consumers.
+        let beside = commands.clone().beside(3_500.0, &messages);
+        let rates: Vec<f64> = beside.by_part.iter().map(|of| of.rate.round()).collect();
+        assert_eq!(rates, [4_000.0, 3_600.0, 7_000.0]);
+        assert_eq!(beside.rate.round(), 3_600.0);
+        assert_eq!(commands.clone().beside(0.0, &messages), commands);
+        assert_eq!(commands.beside(9_000.0, &messages).rate, 0.0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use muster_judge::{Ceiling, Cost, GeneratorPart, PartCeiling};
-use muster_model::{StreamId, figure};
+use muster_model::{Dimension, StreamId, figure};
 use muster_plan::{Plan, PlatformKind};
 use muster_scenario::peaks;
 use serde::{Deserialize, Serialize};
@@ -36,33 +36,47 @@ struct Measured {
 /// Share of a second in which the shard waits for a CPU, above which a machine is busy.
 const WAITED_MAX: f64 = 0.5;
 
-/// The cost of a stream's messages.
+/// The cost of a stream's messages, commands or connection attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct StreamCost {
     stream: StreamId,
     cost: Cost,
-    /// Bytes of the protocol for one message, without those of TLS and below.
+    /// Bytes of the protocol for one message, without those of TLS and below; 0 if they are not counted.
     bytes: f64,
 }
 
 /// The ceiling of a scenario, and what it does not cover.
 pub(crate) struct Calibration {
     pub(crate) ceiling: Ceiling,
+    /// The load that it is of: [`Dimension::Commands`], [`Dimension::Connects`], or messages.
+    load: Dimension,
     reached: f64,
     waited: f64,
     uncovered: Vec<&'static str>,
 }
 
 impl Calibration {
-    /// Measures the ceiling of a plan, or reads it from the cache; none where nothing is sent.
+    /// Measures the ceiling of a load of a plan, or reads it from the cache; none if the plan has none of that load.
     pub(crate) fn find(
         plan: &Plan,
+        load: Dimension,
         addresses: &Addresses,
         args: &CalibrationArgs,
     ) -> Result<Option<Self>> {
-        let rates: Vec<(StreamId, f64)> = peaks(plan).filter(|(_, rate)| *rate > 0.0).collect();
+        let attempting = match load {
+            Dimension::Connects => plan.attempting(),
+            Dimension::Rate | Dimension::Devices | Dimension::Payload | Dimension::Commands => None,
+        };
+        if load == Dimension::Connects && attempting.is_none() {
+            return Ok(None);
+        }
+        let plan = attempting.as_ref().unwrap_or(plan);
+        let rates = rates(plan, load);
         let turns = turns(&rates);
         if turns.is_empty() {
+            return Ok(None);
+        }
+        if load == Dimension::Commands && issues_elsewhere(plan) {
             return Ok(None);
         }
         let null = plan.saturating(&turns);
@@ -74,6 +88,7 @@ impl Calibration {
             .ceiling(plan, &measured.average(&rates))
             .map(|ceiling| Self {
                 ceiling,
+                load,
                 reached: measured.reached,
                 waited: measured.waited,
                 uncovered: uncovered(plan, addresses, &machine),
@@ -85,9 +100,14 @@ impl Calibration {
         let Ceiling { rate, by_part } = &self.ceiling;
         let parts = by_part.iter();
         let parts = parts.map(|it| format!("{} {}/s", it.part, figure::rate(it.rate)));
+        let (of, can, did) = match self.load {
+            Dimension::Commands => (" of commands", "issue", "took"),
+            Dimension::Connects => (" of connects", "make", "made"),
+            Dimension::Rate | Dimension::Devices | Dimension::Payload => ("", "send", "sent"),
+        };
         let mut text = format!(
-            "ceiling: at most {}/s is {} of {}/s, which the generator can send here ({}); one shard \
-             sent {}/s to a null target",
+            "ceiling{of}: at most {}/s is {} of {}/s, which the generator can {can} here ({}); one shard \
+             {did} {}/s to a null target",
             figure::rate(peak),
             figure::percent(self.ceiling.share_of(peak)),
             figure::rate(*rate),
@@ -191,13 +211,29 @@ impl Machine {
                 self.interface.messages(*bytes, backends),
             ),
         ];
-        let known = parts.into_iter().filter(|(_, rate)| rate.is_finite());
+        let is_known = |(part, rate): &(GeneratorPart, f64)| {
+            rate.is_finite() && (*part != GeneratorPart::Interface || *bytes > 0.0)
+        };
+        let known = parts.into_iter().filter(is_known);
         Ceiling::new(
             known
                 .map(|(part, rate)| PartCeiling { part, rate })
                 .collect(),
         )
     }
+}
+
+/// The highest rate of each stream of a load.
+fn rates(plan: &Plan, load: Dimension) -> Vec<(StreamId, f64)> {
+    let of_commands = plan.streams().filter(|(_, stream)| stream.is_command());
+    let of_commands = of_commands.map(|(_, stream)| (stream.id, stream.schedule.rate.get()));
+    let rates: Vec<(StreamId, f64)> = match load {
+        Dimension::Commands => of_commands.collect(),
+        Dimension::Rate | Dimension::Devices | Dimension::Payload | Dimension::Connects => {
+            peaks(plan).collect()
+        }
+    };
+    rates.into_iter().filter(|(_, rate)| *rate > 0.0).collect()
 }
 
 /// The streams with the highest rates, in their order.
@@ -208,6 +244,12 @@ fn turns(rates: &[(StreamId, f64)]) -> Vec<StreamId> {
     rates.into_iter().map(|(stream, _)| stream).collect()
 }
 
+/// Returns whether commands are issued by a backend that a null target has not.
+fn issues_elsewhere(plan: &Plan) -> bool {
+    let mut issuers = plan.backends.iter().filter(|it| it.issues_commands);
+    issuers.any(|it| it.kafka().is_some() || it.kind().only_commands)
+}
+
 fn uncovered(plan: &Plan, addresses: &Addresses, machine: &Machine) -> Vec<&'static str> {
     let is_embedded = machine.is_embedded;
     let all = [
@@ -216,8 +258,8 @@ fn uncovered(plan: &Plan, addresses: &Addresses, machine: &Machine) -> Vec<&'sta
             "consumers of Kafka",
         ),
         (
-            plan.streams().any(|(_, stream)| stream.is_command()),
-            "commands",
+            issues_elsewhere(plan),
+            "commands over Kafka or by a REST API",
         ),
         (
             !is_embedded && addresses.is_co_located(),

@@ -34,6 +34,12 @@ impl Plan {
         }
     }
 
+    /// The same plan with connection attempts alone; none if some device cannot connect again and again.
+    pub fn attempting(&self) -> Option<Self> {
+        let can_attempt = self.fleets.iter().all(|fleet| why_not(fleet).is_none());
+        can_attempt.then(|| self.clone().only_attempts())
+    }
+
     /// The same plan, but each fleet has one stream of connection attempts, and nothing else. No backend consumes, and
     /// rules about messages are left out.
     #[must_use]

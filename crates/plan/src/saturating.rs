@@ -18,6 +18,8 @@ const SECURED_LINKS_MAX: u32 = 250;
 const DEVICES_MAX: u32 = 10_000;
 /// Nominal rate that no shard reaches, so that a message of each device is always due.
 const ALWAYS_DUE: f64 = 1_000_000.0;
+/// The same of commands, which are issued by their schedule alone: those that are not issued are withheld at the end.
+const COMMANDS_DUE: f64 = 50_000.0;
 /// New links a second: no wait between them.
 const CONNECT_RATE: f64 = 1_000_000.0;
 /// Handshakes under way at once.
@@ -36,8 +38,8 @@ const SETTLE: Settle = Settle {
 
 impl Plan {
     /// This plan for a null target on this machine: after [`Plan::LEAD`] each of these streams has
-    /// a turn of a second, in which each of its devices sends as soon as its last message is final. The
-    /// first stream sends during the lead too. Addresses, rates, rules and secrets of the target do not remain,
+    /// a turn of a second, in which each of its devices sends as soon as its last message is final, or commands are issued as
+    /// fast as the backend takes them. The first stream sends during the lead too. Addresses, rates, rules and secrets of the target do not remain,
     /// so that scenarios of one shape become one plan.
     #[must_use]
     pub fn saturating(&self, turns: &[StreamId]) -> Self {
@@ -80,7 +82,7 @@ impl Plan {
             for stream in &mut fleet.streams {
                 let turn = turns.iter().position(|id| *id == stream.id);
                 rest(stream, measure);
-                if let Some(turn) = turn.filter(|_| stream.is_uplink()) {
+                if let Some(turn) = turn.filter(|_| stream.is_uplink() || stream.is_command()) {
                     send_in(turn, turn + 1 == turns.len(), stream);
                 }
             }
@@ -194,9 +196,15 @@ fn send_in(turn: usize, is_last: bool, stream: &mut StreamPlan) {
     let lasts = begin(turn + 1) - from;
     let waits = (turn > 0).then(|| stage(0.0, from));
     let rests = (!is_last).then(|| stage(0.0, TURN));
-    let stages = waits.into_iter().chain([stage(ALWAYS_DUE, lasts)]);
+    let due = match stream.is_command() {
+        true => COMMANDS_DUE,
+        false => ALWAYS_DUE,
+    };
+    let stages = waits.into_iter().chain([stage(due, lasts)]);
     stream.schedule.shape = Shape::Stages(stages.chain(rests).collect());
-    stream.policy = Policy::Closed;
+    if !stream.is_command() {
+        stream.policy = Policy::Closed;
+    }
 }
 
 fn rate(per_second: f64) -> Rate {

@@ -2,7 +2,7 @@
 
 use muster_load::{Schedule, StreamSchedule};
 use muster_model::{Micros, StreamId};
-use muster_plan::Plan;
+use muster_plan::{Plan, StreamKind};
 use muster_scenario::{NoFiles, Overrides, Source, parse, peaks};
 
 fn plan(text: &str) -> Plan {
@@ -57,6 +57,35 @@ fn each_stream_has_a_second_in_which_it_alone_sends() {
     assert_eq!(is_due(2), [false, true]);
     assert_eq!(is_due(3), [false, true]);
     assert_eq!(plan.phases.measure, Micros::from_millis(3_500));
+}
+
+const COMMANDED: &str = r#"
+name: commanded
+platform: { kind: gateway, backend: { commands: { rate: 20/s, mode: two-way } } }
+fleet: [ { name: pumps, count: 50, streams: [ { name: readings, rate: 50/s }, { kind: command } ] } ]
+phases: { measure: 1s }
+"#;
+
+#[test]
+fn commands_have_a_turn_in_which_devices_send_nothing() {
+    let plan = plan(COMMANDED).saturating(&[StreamId(1)]);
+    let due = plan.streams().map(|(_, stream)| {
+        let schedule = StreamSchedule::new(stream.schedule.clone()).expect("a schedule");
+        schedule.count()
+    });
+    let due: Vec<u64> = due.collect();
+    assert_eq!(due[0], 0);
+    assert!(due[1] > 0, "{due:?}");
+    assert!(plan.backends.iter().any(|backend| backend.issues_commands));
+}
+
+#[test]
+fn a_plan_of_attempts_alone_is_one_of_devices_that_can_connect_again() {
+    let attempting = plan(COMMANDED).attempting().expect("they can");
+    let kinds: Vec<_> = attempting.streams().map(|(_, of)| of.kind).collect();
+    assert_eq!(kinds, [StreamKind::Connect]);
+    let ends = COMMANDED.replace("count: 50", "count: 50, connect: { lifetime: 10s }");
+    assert_eq!(plan(&ends).attempting(), None);
 }
 
 #[test]

@@ -25,7 +25,7 @@ const BUFFERS: u32 = 16_384;
 /// Farthest end of a sample of CPU from the end of the second that it stands for.
 const SAMPLE_OFF_MAX: Micros = Micros::from_millis(400);
 
-/// Carries out the plan of a calibration, with one shard, and derives the cost of a message of each stream.
+/// Carries out the plan of a calibration, with one shard, and derives the cost of a message, command or attempt of each stream.
 pub(super) fn measure(mut plan: Plan, turns: &[StreamId]) -> Result<Measured> {
     for backend in plan.backends.iter_mut().filter(|it| it.kind().listens) {
         backend.endpoint.port = free_port().context("find a port for the webhook")?;
@@ -84,28 +84,28 @@ fn free_port() -> std::io::Result<u16> {
 fn derive(data: &RunData, turns: &[StreamId], gateway_s: f64) -> Result<Measured> {
     let first = (data.timeline.measure + Plan::LEAD).second();
     let windows = &data.unkept;
-    let all: u64 = windows
-        .uplinks
-        .values()
-        .map(|window| window.flow.sent)
-        .sum();
+    let messages = windows.uplinks.values().map(|window| window.flow.sent);
+    let received = windows.commands.values().map(|of| of.counts.received);
+    let all: u64 = messages.chain(received).sum();
     let gateway_us = gateway_s * 1e6 / all.max(1) as f64;
     let (mut streams, mut reached, mut waited) = (Vec::new(), 0_f64, 0_f64);
     for (second, &stream) in (first..).zip(turns) {
-        let sent = sent(windows, stream, second);
+        let commands = commands(windows, stream, second);
+        let sent = commands + sent(windows, stream, second);
         let share = |role, of| shares(data, role, second, of);
         let shards = share(ThreadRole::Shard, |window| window.cpu);
         let waits = share(ThreadRole::Shard, |window| window.waiting.unwrap_or(0.0));
         waited = waits.into_iter().fold(waited, f64::max);
         if sent == 0 || shards.is_empty() {
             bail!(
-                "measure against the null target: stream {} sent {sent} messages in its second",
+                "measure against the null target: stream {} had {sent} messages in its second",
                 stream.index()
             );
         }
         reached = reached.max(sent as f64);
         let consumers = share(ThreadRole::Consumer, |window| window.cpu);
-        let arrived = arrived(windows, second).unwrap_or(sent as f64);
+        let arrived = arrived(windows, second).filter(|_| commands == 0);
+        let arrived = arrived.unwrap_or(sent as f64);
         let sum = |cpu: &[f64]| cpu.iter().sum::<f64>() * 1e6;
         let busiest = consumers.iter().copied().fold(0.0, f64::max) * 1e6;
         streams.push(StreamCost {
@@ -130,6 +130,13 @@ fn sent(windows: &WindowDelta, stream: StreamId, second: u32) -> u64 {
     let windows = windows.uplinks_of(stream);
     let in_second = windows.filter(|(key, _)| key.second == second);
     in_second.map(|(_, window)| window.flow.sent).sum()
+}
+
+/// Commands of a stream that devices received in a second; they wait for nothing else.
+fn commands(windows: &WindowDelta, stream: StreamId, second: u32) -> u64 {
+    let in_second = windows.commands.iter();
+    let in_second = in_second.filter(|((of, key), _)| *of == stream && key.second == second);
+    in_second.map(|(_, window)| window.counts.received).sum()
 }
 
 /// Messages of a second that surfaced, on the average of the backends; none if none did.

@@ -1,31 +1,32 @@
 //! `muster capacity`.
 
+mod ceiling;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use muster_conduct::Part;
 use muster_judge::capacity::{SearchEnd, SearchSpec};
-use muster_judge::{Ceiling, Latency, Rules, SizedCeiling, Slo, SloBound, is_judged_in_steps};
+use muster_judge::{Latency, Rules, Slo, SloBound, is_judged_in_steps};
 use muster_load::MAX_PAYLOAD;
 use muster_model::{Dimension, Micros, figure};
 use muster_plan::{AddedLoad, Plan};
 use muster_report::{
-    CAPACITY_SCHEMA, CapacityCeiling, CapacityReport, CapacityStep, Report, RunResult, SetAnswer,
-    capacity_html, lengths_in_words,
+    CAPACITY_SCHEMA, CapacityReport, CapacityStep, Report, RunResult, SetAnswer, capacity_html,
+    lengths_in_words,
 };
 use muster_result::certificate::Files;
 use muster_result::{Header, Replayed, SearchBegun, SetStanding, search_length, standing_after};
 
-use crate::args::{CalibrationArgs, CapacityArgs, Load, RunArgs};
-use crate::calibration::Calibration;
+pub(super) use self::ceiling::{ceiling, judgeable};
+use crate::args::{CapacityArgs, Load, RunArgs};
 use crate::commands::run::{Done, once, stop_by_signal};
 use crate::folder::{reserve, write_whole};
 use crate::scenario_file::{self, Loaded};
 use crate::searching::{self, Prepared};
 use crate::signing::SigningKey;
 use crate::steering::{Decider, Steered};
-use crate::{outcome, outputs, read_back, target};
+use crate::{outcome, outputs, read_back};
 
 /// Widest interval, as a part of its lower end.
 const WIDTH: f64 = 0.1;
@@ -34,8 +35,6 @@ const FROM: f64 = 0.1;
 const TO: f64 = 100.0;
 /// The budget without `--budget`.
 const BUDGET: Micros = Micros::from_secs(600);
-/// Sizes of messages that measure the generator's ceiling of a payload, in bytes: their costs differ clearly.
-const SIZES: [u32; 2] = [1_024, 16_384];
 
 /// Searches the capacity; the exit code says how the search ended.
 pub(crate) fn capacity(args: &CapacityArgs) -> Result<u8> {
@@ -200,83 +199,6 @@ fn range(args: &CapacityArgs, find: Dimension, plan: &Plan, lowest: f64) -> Resu
         );
     }
     Ok((first, most))
-}
-
-/// The most of a range of loads that the generator can judge here.
-///
-/// # Errors
-/// The reason, with the generator's own remedy, if it cannot judge the first one.
-pub(super) fn judgeable(
-    find: Dimension,
-    (first, most): (f64, f64),
-    ceiling: Option<&CapacityCeiling>,
-) -> Result<f64> {
-    let Some((can, part)) = ceiling.and_then(CapacityCeiling::most) else {
-        return Ok(most);
-    };
-    if first > can {
-        bail!(
-            "search from {}: the generator judges at most {} here, bound by {part}; {}",
-            find.in_words(first),
-            find.in_words(can),
-            part.remedy()
-        );
-    }
-    Ok(most.min(can))
-}
-
-/// The generator's own ceiling. One that cannot be measured bounds nothing.
-pub(super) fn ceiling(
-    args: &CalibrationArgs,
-    plan: &Plan,
-    find: Dimension,
-) -> Option<CapacityCeiling> {
-    match find {
-        Dimension::Rate | Dimension::Devices => {
-            let rate_per_load = plan.stated_rate() / plan.stated_load(find);
-            measured_ceiling(args, plan).map(|found| CapacityCeiling::new(found, rate_per_load))
-        }
-        Dimension::Payload => {
-            payload_ceiling(args, plan).map(|found| CapacityCeiling::new(found, 1.0))
-        }
-        // What a command or a connect costs is not measured.
-        Dimension::Commands | Dimension::Connects => None,
-    }
-}
-
-/// The ceiling in bytes of a message at the rate of the scenario.
-fn payload_ceiling(args: &CalibrationArgs, plan: &Plan) -> Option<Ceiling> {
-    let sized = |bytes: u32| {
-        let ceiling = measured_ceiling(args, &plan.clone().with_size(bytes))?;
-        Some(SizedCeiling {
-            bytes: f64::from(bytes),
-            ceiling,
-        })
-    };
-    let [small, large] = SIZES.map(sized);
-    Ceiling::of_payload(plan.stated_rate(), &small?, &large?)
-}
-
-/// The ceiling of a plan in messages a second; none with a warning if it cannot be measured.
-fn measured_ceiling(args: &CalibrationArgs, plan: &Plan) -> Option<Ceiling> {
-    let found = target::resolve(plan, Part::WHOLE)
-        .and_then(|addresses| Calibration::find(plan, &addresses, args));
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => {
-            outcome::remark(&format!(
-                "warning: the generator's ceiling is not measured, and bounds no step: failed to {error:#}"
-            ));
-            return None;
-        }
-    };
-    let found = found?;
-    if let Some(busy) = found.busy_in_words() {
-        outcome::remark(&format!(
-            "warning: the generator's ceiling was measured {busy}"
-        ));
-    }
-    Some(found.ceiling)
 }
 
 fn unmultiplied(why: &str) -> anyhow::Error {

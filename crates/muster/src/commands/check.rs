@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use muster_agent::{check_consumers, link_drivers};
 use muster_backend::{Look, look};
 use muster_conduct::{Part, Slice};
-use muster_model::{BackendId, LinkId, Rate, RunId};
+use muster_model::{BackendId, Dimension, LinkId, Rate, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{FleetPlan, Plan, PlatformKind, ProvisionMode};
@@ -28,6 +28,9 @@ use crate::{outcome, scenario_file, sockets, target};
 /// The reason why no link is tried.
 const EMBEDDED: &str =
     "the links: the run starts the embedded gateway, so that it is not there yet; try --loop";
+
+/// Connects a second that are not compared with a ceiling: up to the default of `connect.rate`.
+const CONNECTS_SURE: f64 = 500.0;
 
 /// Works out whether a scenario can run here, and whether the target answers, without load.
 pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
@@ -58,7 +61,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     }
     if args.offline {
         let addresses = Addresses::with_devices(targets);
-        let code = ceiling(args, plan, &addresses, needs.peak);
+        let code = ceilings(args, plan, &addresses, needs.peak);
         outcome::say("target not tried");
         return Ok(code);
     }
@@ -66,7 +69,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8> {
     if code != outcome::PASS {
         return Ok(code);
     }
-    let code = ceiling(args, plan, &target::resolve(plan, Part::WHOLE)?, needs.peak);
+    let code = ceilings(args, plan, &target::resolve(plan, Part::WHOLE)?, needs.peak);
     if code == outcome::PASS && args.whole_loop {
         return whole_loop::go(args, &loaded);
     }
@@ -78,10 +81,32 @@ fn infeasible() -> u8 {
     outcome::INVALID
 }
 
-/// Compares the highest rate with the generator's own ceiling. A ceiling that cannot be measured decides nothing.
-fn ceiling(args: &CheckArgs, plan: &Plan, addresses: &Addresses, peak: Rate) -> u8 {
-    let peak = peak.get();
-    let calibration = match Calibration::find(plan, addresses, &args.calibration) {
+/// Compares the highest rates of messages, commands and connects with the generator's own ceilings.
+fn ceilings(args: &CheckArgs, plan: &Plan, addresses: &Addresses, peak: Rate) -> u8 {
+    let commands = plan.stated_load(Dimension::Commands);
+    let connects = plan.stated_load(Dimension::Connects);
+    let loads = [
+        (Dimension::Rate, peak.get()),
+        (Dimension::Commands, commands),
+        (Dimension::Connects, connects),
+    ];
+    let wanted = loads.into_iter().filter(|(load, rate)| {
+        let is_sure = *load == Dimension::Connects && *rate <= CONNECTS_SURE;
+        *rate > 0.0 && !is_sure
+    });
+    let codes = wanted.map(|(load, rate)| {
+        let found = Calibration::find(plan, load, addresses, &args.calibration);
+        ceiling(found, rate)
+    });
+    match codes.max().unwrap_or(outcome::PASS) {
+        outcome::PASS => outcome::PASS,
+        _ => infeasible(),
+    }
+}
+
+/// Compares a rate with a ceiling of the generator. One that cannot be measured decides nothing.
+fn ceiling(found: Result<Option<Calibration>>, peak: f64) -> u8 {
+    let calibration = match found {
         Ok(Some(calibration)) => calibration,
         Ok(None) => return outcome::PASS,
         Err(error) => {
@@ -98,7 +123,11 @@ fn ceiling(args: &CheckArgs, plan: &Plan, addresses: &Addresses, peak: Rate) -> 
     if let Some(bottleneck) = calibration.ceiling.bottleneck(peak) {
         print("note", &bottleneck.to_string());
     }
-    if is_met { outcome::PASS } else { infeasible() }
+    if is_met {
+        outcome::PASS
+    } else {
+        outcome::INVALID
+    }
 }
 
 fn print(mark: &str, text: &str) {

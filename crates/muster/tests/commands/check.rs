@@ -458,6 +458,33 @@ fn a_rate_above_the_ceiling_is_infeasible_and_the_part_that_ends_it_has_a_remedy
 }
 
 #[test]
+fn commands_and_connects_have_ceilings_of_their_own() {
+    let commanded = EMBEDDED.replace(
+        "fleet: [ { name: meters, count: 50, streams: [",
+        "platform: { kind: gateway, backend: { commands: { rate: 20/s, mode: two-way } } }\nfleet: [ { name: meters, \
+         count: 50, connect: { rate: 600/s }, streams: [ { kind: command }, ",
+    );
+    let (folder, cache) = (folder_with(&commanded), folder_with(""));
+    let (code, _, text) = ceiling(folder.path(), cache.path(), &[]);
+    assert_eq!(code, 0, "{text}");
+    for (begin, parts) in [
+        (
+            "ok      ceiling of commands: at most 20/s is ",
+            "consumers ",
+        ),
+        ("ok      ceiling of connects: at most 600/s is ", "devices "),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(begin));
+        assert!(line.is_some_and(|line| line.contains(parts)), "{text}");
+    }
+    // Above what any machine makes.
+    let connects = ["--set", "fleet.connect.rate=1000000/s"];
+    let (code, _, text) = ceiling(folder.path(), cache.path(), &connects);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("short   ceiling of connects: "), "{text}");
+}
+
+#[test]
 fn a_run_that_would_need_more_than_there_is_does_not_begin() {
     // Nobody is asked: an address of the documentation (RFC 5737) that no machine has.
     let scenario = SCENARIO

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The generator's own ceiling for the scenario of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CapacityCeiling {
-    /// The ceiling: messages a second, or bytes of a message if payloads are searched.
+    /// The ceiling: messages, commands or connects a second, or bytes of a message if payloads are searched.
     pub ceiling: Ceiling,
-    /// The part of the ceiling that one unit of the load is: 1 of a rate and of bytes, messages a second of a device.
+    /// The part of the ceiling that one unit of the load is: messages a second of a device, else 1.
     pub rate_per_load: f64,
     /// Share of it at the certified load; null without one.
     pub share: Option<f64>,
