@@ -137,6 +137,10 @@ fn altered_values_are_not_verified(folder: &Path) {
             _ => {
                 let (head, line) = text.split_once('\n').expect("a first line");
                 let (line, rest) = line.split_once('\n').expect("a line");
+                let (most, more) = ("\"most\":3", "\"most\":4");
+                assert!(head.contains(most), "{head}");
+                let altered = format!("{}\n{line}\n{rest}", head.replace(most, more));
+                is_altered(&altered, "the first line");
                 for (place, altered) in alterations(line, PLACES) {
                     is_altered(&format!("{head}\n{altered}\n{rest}"), &place);
                 }

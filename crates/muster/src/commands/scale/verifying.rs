@@ -8,6 +8,7 @@ use muster_model::Micros;
 use muster_plan::Plan;
 use muster_report::{CapacityReport, Report};
 use muster_scale::{End, Next, Outcome, Setting};
+use muster_scenario::{NoFiles, Overrides, Source};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ pub(crate) fn grown(folder: &Path) -> Result<Grown> {
         None => {
             let entries: Vec<Entry> = parse(&journal).map_err(unreadable)?;
             let runs = runs(folder, entries.iter().map(|entry| entry.folder.as_str()))?;
-            let mut faults = Vec::new();
+            let mut faults: Vec<String> = head_fault(&head.basis, &runs).into_iter().collect();
             for entry in &entries {
                 let run = runs.iter().find(|run| run.name == entry.folder);
                 faults.extend(entry_fault(entry, run, folder, &head.plan));
@@ -74,7 +75,7 @@ pub(crate) fn grown(folder: &Path) -> Result<Grown> {
             let entries: Vec<published::Entry> = parse(&journal).map_err(unreadable)?;
             let ran = || published::runs(&entries);
             let runs = runs(folder, ran().map(|ran| ran.folder.as_str()))?;
-            let mut faults = Vec::new();
+            let mut faults: Vec<String> = head_fault(&head.basis, &runs).into_iter().collect();
             for ran in ran() {
                 let run = runs.iter().find(|run| run.name == ran.folder);
                 let own = run.map(|run| (run.report.verdict.result, loads(&run.report, &run.plan)));
@@ -123,6 +124,36 @@ fn runs<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Result<Vec<R
     };
     let read = with_result.map(|name| read(name).with_context(|| format!("read {name}")));
     read.collect()
+}
+
+/// The fault of the first line, if the scenario that a run wrote states another growth. A scenario that needs files or the
+/// environment cannot be read again, and proves nothing.
+fn head_fault(basis: &Basis, runs: &[Run]) -> Option<String> {
+    let growths = runs.iter().filter_map(|run| {
+        let text = as_written(&run.report.scenario).to_string();
+        let (name, text) = ("result.json", text.as_str());
+        let plan = muster_scenario::parse(Source { name, text }, &Overrides::new(), &NoFiles);
+        Some((&run.name, plan.ok()?.platform.scale?))
+    });
+    let mut bases = growths.map(|(run, scale)| (run, Basis::new(&scale)));
+    let (run, _) = bases.find(|(_, own)| own != basis)?;
+    Some(format!(
+        "the first line of the journal does not follow from the scenario of {run}"
+    ))
+}
+
+/// A scenario without the defaults of `scale` that are refused where somebody writes them.
+fn as_written(scenario: &Value) -> Value {
+    let mut scenario = scenario.clone();
+    if let Some(scale) = scenario.get_mut("scale").and_then(Value::as_object_mut) {
+        if scale.get("policy").and_then(Value::as_str) != Some("published") {
+            scale.remove("published");
+        }
+        if scale.contains_key("components") || scale.contains_key("sweep") {
+            scale.remove("instances");
+        }
+    }
+    scenario
 }
 
 /// The fault of the line of a search, if it does not follow from its run. The actuator alone knows whether another number
