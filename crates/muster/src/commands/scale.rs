@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use muster_actuator::Wait;
-use muster_judge::capacity::{Interval, SearchEnd, SearchSpec};
+use muster_judge::capacity::{Interval, SearchEnd};
 use muster_model::{Dimension, Micros};
 use muster_net::Clock;
 use muster_plan::{Plan, PublishedPolicy, ScalePlan, ScalePolicy};
@@ -328,16 +328,7 @@ impl Growing<'_> {
         let most = most.max(wanted.first);
         let most = judgeable(Dimension::Rate, (wanted.first, most), ceiling)
             .map_err(|why| anyhow!("{why}, or lower the rate of the scenario"))?;
-        let StepLengths { short, long } = self.lengths;
-        let spec = SearchSpec {
-            first: wanted.first,
-            most,
-            width: WIDTH,
-            short,
-            long,
-            load_seconds: plan.step_needs(Dimension::Rate).load_seconds,
-            budget,
-        };
+        let spec = self.lengths.spec(wanted.first, most, budget);
         let mut begun = SearchBegun::new(Header::digest(plan), Dimension::Rate, spec);
         begun.ceiling = ceiling.cloned();
         begun.needs_each_address = true;
@@ -499,7 +490,7 @@ fn measured(interval: Interval) -> Measured {
 mod tests {
     use std::collections::BTreeMap;
 
-    use muster_judge::capacity::{Capacity, Outcome as StepOutcome, Phase};
+    use muster_judge::capacity::{Capacity, Outcome as StepOutcome, Phase, SearchSpec};
     use muster_judge::{Ceiling, GeneratorPart, PartCeiling};
     use muster_report::{CapacityStep, SetAnswer, Step};
 

@@ -2,9 +2,10 @@
 
 use anyhow::{Result, bail};
 use muster_judge::capacity::SearchSpec;
-use muster_model::{Micros, figure};
+use muster_model::{Dimension, Micros, figure};
 use muster_plan::Plan;
 
+use super::{FROM, WIDTH};
 use crate::commands::capacity::longest_limit;
 
 /// Without a limit of latency, the first steps are this part of the last ones.
@@ -19,12 +20,16 @@ const SECOND: Micros = Micros::from_secs(1);
 const USUAL: Micros = Micros::from_secs(600);
 
 /// Lengths of the steps of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StepLengths {
     /// The first ones.
     pub(super) short: Micros,
     /// The last ones, close to the capacity.
     pub(super) long: Micros,
+    /// The load of a short step times its seconds, at the least, as [`SearchSpec::load_seconds`].
+    pub(super) load_seconds: f64,
+    /// The rate of the scenario, which about one instance carries.
+    pub(super) stated: f64,
 }
 
 impl StepLengths {
@@ -32,28 +37,50 @@ impl StepLengths {
     /// shorter step passes above the capacity.
     pub(super) fn new(plan: &Plan, hold: Micros) -> Self {
         let limit = longest_limit(&plan.rules);
-        if limit == Micros::ZERO {
-            return Self::whole(Micros(hold.get() / SHORT), hold);
-        }
-        let (short, long) = SearchSpec::lengths(limit);
-        Self::whole(short, long.max(hold))
-    }
-
-    fn whole(short: Micros, long: Micros) -> Self {
-        let [short, long] = [short, long].map(|length| length.get().div_ceil(SECOND.get()));
+        let (short, long) = match limit {
+            Micros::ZERO => (Micros(hold.get() / SHORT), hold),
+            limit => {
+                let (short, long) = SearchSpec::lengths(limit);
+                (short, long.max(hold))
+            }
+        };
+        let [short, long] = [short, long].map(whole_seconds);
         Self {
-            short: Micros::from_secs(short),
-            long: Micros::from_secs(long),
+            short,
+            long,
+            load_seconds: plan.step_needs(Dimension::Rate).load_seconds,
+            stated: plan.stated_rate(),
         }
     }
 
-    /// The time of a search whose steps do not contradict each other.
+    /// A search of these steps between two rates.
+    pub(super) fn spec(&self, first: f64, most: f64, budget: Micros) -> SearchSpec {
+        SearchSpec {
+            first,
+            most,
+            width: WIDTH,
+            short: self.short,
+            long: self.long,
+            load_seconds: self.load_seconds,
+            budget,
+        }
+    }
+
+    /// The time of a search whose steps do not contradict each other, and which finds about the scenario's rate.
     fn of_search(&self) -> Micros {
+        let first = self.stated * FROM;
+        let spec = self.spec(first, self.stated, Micros::ZERO);
+        let ramp = std::iter::successors(Some(first), |rate| Some(rate * 2.0));
+        let ramp = ramp.take(SHORT_STEPS as usize);
+        let short: u64 = ramp.map(|rate| spec.short_at(rate).get()).sum();
+        let long = spec.long_at(self.stated).get().saturating_mul(LONG_STEPS);
         let pauses = (SHORT_STEPS + LONG_STEPS) * PAUSE.get();
-        let short = self.short.get().saturating_mul(SHORT_STEPS);
-        let long = self.long.get().saturating_mul(LONG_STEPS);
         Micros(short.saturating_add(long).saturating_add(pauses))
     }
+}
+
+fn whole_seconds(length: Micros) -> Micros {
+    Micros::from_secs(length.get().div_ceil(SECOND.get()))
 }
 
 /// The time that the searches of a growth may take together.
@@ -134,6 +161,8 @@ mod tests {
     const LENGTHS: StepLengths = StepLengths {
         short: Micros::from_secs(2),
         long: Micros::from_secs(6),
+        load_seconds: 0.0,
+        stated: 100.0,
     };
 
     #[test]
@@ -168,10 +197,25 @@ mod tests {
 
     #[test]
     fn a_step_takes_as_long_as_it_is_held() {
-        assert_eq!(
-            StepLengths::whole(Micros::from_millis(1_334), Micros::from_millis(5_001)),
-            LENGTHS
-        );
+        let lengths = [1_334, 5_001].map(|length| whole_seconds(Micros::from_millis(length)));
+        assert_eq!(lengths, [LENGTHS.short, LENGTHS.long]);
+    }
+
+    #[test]
+    fn steps_at_low_rates_count_as_long_as_percentiles_need() {
+        let of_search = |stated| {
+            let lengths = StepLengths {
+                load_seconds: 2_000.0,
+                stated,
+                ..LENGTHS
+            };
+            lengths.of_search()
+        };
+        // From 1,000/s on a short step of 2 s has 2,000 messages.
+        assert_eq!(of_search(4_000.0), LENGTHS.of_search());
+        // Short ones of 80, 40, 20 and 10 s, ten of 60 s, and the pauses.
+        let slow = Micros::from_secs(80 + 40 + 20 + 10 + 600 + 35);
+        assert_eq!(of_search(100.0), slow);
     }
 
     #[test]
