@@ -139,7 +139,7 @@ impl Ceiling {
         Self::new(parts.collect())
     }
 
-    /// The ceiling of a load beside messages at this rate, by the ceiling of these. It is scaled such that
+    /// The ceiling of a load while messages are sent at this rate, by the ceiling of these. It is scaled such that
     /// [`GENERATOR_SHARE_MAX`] of it, with the messages, uses that share of a part; 0 if the messages use it alone.
     #[must_use]
     pub fn beside(mut self, rate: f64, messages: &Self) -> Self {
