@@ -6,7 +6,7 @@ default:
 
 # What a commit needs, cheapest first; stops at the first failure.
 check:
-    cargo fmt --all --check && cargo run -q -p xtask -- tidy && cargo run -q -p xtask -- layers && cargo clippy --workspace --all-targets -- -D warnings && cargo clippy --workspace --no-default-features -- -D warnings && cargo fmt --manifest-path fuzz/Cargo.toml --check && cargo check --manifest-path fuzz/Cargo.toml && cargo test --workspace --features muster-provision/mongodb,muster/kubernetes && RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+    cargo fmt --all --check && cargo run -q -p xtask -- tidy && cargo run -q -p xtask -- layers && cargo clippy --workspace --all-targets -- -D warnings && cargo clippy --workspace --no-default-features -- -D warnings && cargo fmt --manifest-path fuzz/Cargo.toml --check && cargo check --manifest-path fuzz/Cargo.toml && cargo test --workspace --features muster-provision/mongodb,muster-provision/postgresql,muster/kubernetes && RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 # Tests, all or those whose name holds the filter.
 test filter="":

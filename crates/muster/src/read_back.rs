@@ -37,6 +37,12 @@ pub(crate) fn refuse(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Checks before a run that this build can read the store, and that its certificates can be used.
+pub(crate) fn check(plan: &Plan) -> Result<()> {
+    store(plan)?;
+    Ok(())
+}
+
 /// Reads what the platform has stored, when the load has ended.
 pub(crate) struct ReadBack<'a> {
     plan: &'a Plan,

@@ -56,8 +56,8 @@ pub use monitor::{MonitorPlan, PagePlan, PageSeries, Watched};
 pub use mqtt::{Authentication, ClientId, MqttSettings, Will};
 pub use problem::Problem;
 pub use provision::{
-    ApiCredential, BoardProvision, PasswordHash, ProvisionMode, ProvisionPlan, RegistryApi,
-    WebAddress,
+    ApiCredential, BoardProvision, CertificateCheck, DatabasePlan, PasswordHash, ProvisionMode,
+    ProvisionPlan, RegistryApi, WebAddress,
 };
 pub use reconnect::{BackOff, Offline};
 pub use rpc::RpcNorthbound;

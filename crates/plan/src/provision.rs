@@ -47,15 +47,19 @@ impl ProvisionPlan {
     /// The most calls without an answer: each needs a connection and a thread.
     pub const PENDING_MAX: u16 = 64;
 
-    /// Returns true if a run calls the management API by itself and takes any certificate there.
+    /// Returns true if a run takes any certificate of the management API that it calls by itself, or of the database that it
+    /// reads.
     pub fn trusts_anybody(&self) -> bool {
         let is_tls = self.api.as_ref().is_some_and(|api| api.is_tls);
-        is_tls && self.insecure && self.mode != ProvisionMode::None
+        let is_called = is_tls && self.mode != ProvisionMode::None;
+        let database = self.board.database.as_ref();
+        let check = database.and_then(|database| database.tls.as_ref());
+        is_called && self.insecure || check.is_some_and(|check| check.insecure)
     }
 }
 
 /// Provisioning of a tenant of ThingsBoard.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct BoardProvision {
     /// The profile of new devices, created if it is missing; none is the default profile.
     pub profile: Option<String>,
@@ -67,6 +71,8 @@ pub struct BoardProvision {
     pub count: bool,
     /// True if the stored time series are read when the load has ended.
     pub read_back: bool,
+    /// The platform's database, where they are read from that; none where the REST API is called.
+    pub database: Option<DatabasePlan>,
 }
 
 impl BoardProvision {
@@ -74,6 +80,42 @@ impl BoardProvision {
     pub const BULK_MAX: u16 = 10_000;
     /// The most customers.
     pub const CUSTOMERS_MAX: u32 = 10_000;
+}
+
+/// A PostgreSQL database that is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabasePlan {
+    /// Name or address of the server; an IPv6 address without its brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Name of the database.
+    pub name: String,
+    /// Its user, who only reads.
+    pub user: String,
+    /// Password of the user; none where the server asks for none.
+    pub password: Option<Secret>,
+    /// Check of the server's certificate; none without TLS.
+    pub tls: Option<CertificateCheck>,
+}
+
+impl fmt::Display for DatabasePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (host, port, name) = (&self.host, self.port, &self.name);
+        match host.contains(':') {
+            true => write!(f, "postgresql://[{host}]:{port}/{name}"),
+            false => write!(f, "postgresql://{host}:{port}/{name}"),
+        }
+    }
+}
+
+/// Check of a server's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateCheck {
+    /// Authorities that are trusted; none stands for those of this machine.
+    pub ca: Option<PemFile>,
+    /// True if any certificate is accepted.
+    pub insecure: bool,
 }
 
 /// Authorisation of the calls of a management API.

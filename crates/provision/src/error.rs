@@ -168,7 +168,7 @@ pub enum ProvisionError {
         /// Another one.
         other: String,
     },
-    /// The registry's database says no.
+    /// A database says no.
     #[error("{call}: {why}; {remedy}")]
     Database {
         /// The call and its address.
@@ -196,6 +196,12 @@ pub enum ProvisionError {
          --release --features mongodb`, or use `provision.url`"
     )]
     NoMongo,
+    /// This build reads no database of ThingsBoard.
+    #[error(
+        "read what is stored from the database: this build has no PostgreSQL; build it with `cargo build --release \
+         --features postgresql`, or use `read-back` without `from`"
+    )]
+    NoPostgres,
     /// The system has no random bytes.
     #[error("the system has no random bytes for the salt of a password")]
     Random,

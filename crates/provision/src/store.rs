@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use muster_model::{DeviceId, Micros};
-use muster_plan::Plan;
+use muster_plan::{DatabasePlan, Plan, ProvisionPlan};
 
 use crate::{ProvisionError, Watch, thingsboard};
 
@@ -59,8 +59,22 @@ pub fn store(plan: &Plan) -> Result<Option<Box<dyn Store>>, ProvisionError> {
     else {
         return Ok(None);
     };
-    match &provision.api {
-        Some(api) => Ok(Some(Box::new(thingsboard::Series::new(provision, api)?))),
-        None => Ok(None),
+    match (&provision.board.database, &provision.api) {
+        (Some(database), _) => database_store(provision, database).map(Some),
+        (None, Some(api)) => Ok(Some(Box::new(thingsboard::Series::new(provision, api)?))),
+        (None, None) => Ok(None),
     }
+}
+
+#[cfg(feature = "postgresql")]
+fn database_store(
+    provision: &ProvisionPlan,
+    database: &DatabasePlan,
+) -> Result<Box<dyn Store>, ProvisionError> {
+    Ok(Box::new(thingsboard::Database::new(provision, database)?))
+}
+
+#[cfg(not(feature = "postgresql"))]
+fn database_store(_: &ProvisionPlan, _: &DatabasePlan) -> Result<Box<dyn Store>, ProvisionError> {
+    Err(ProvisionError::NoPostgres)
 }

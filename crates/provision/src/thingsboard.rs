@@ -4,6 +4,8 @@ mod bulk;
 mod counting;
 mod counts;
 mod creation;
+#[cfg(feature = "postgresql")]
+mod database;
 mod failures;
 mod groups;
 mod records;
@@ -12,6 +14,8 @@ mod session;
 
 pub use self::counting::ServerCounter;
 pub use self::counts::NodeCounts;
+#[cfg(feature = "postgresql")]
+pub(crate) use self::database::Database;
 pub(crate) use self::series::Series;
 
 use aws_lc_rs::rand;

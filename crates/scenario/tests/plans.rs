@@ -1579,6 +1579,58 @@ fn user_and_password_are_in_no_copy_of_a_plan_that_leaves_the_process() {
 }
 
 #[test]
+fn a_database_is_read_back_without_an_api_and_its_password_leaves_no_process() {
+    let board = |mode: &str, read_back: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ kind: thingsboard, devices: [ 'mqtt://h' ] }}\n\
+             provision: {{ mode: {mode}, read-back: {{ {read_back} }} }}\n\
+             fleet: [ {{ count: 5, streams: [ {{ rate: 1/s }} ] }} ]\n"
+        );
+        read(&text, &[])
+    };
+    let keys = "from: 'postgresql://tb@db.example/thingsboard', password: hunter2";
+    let plan = board("none", keys).expect("it can be read");
+    assert_eq!(plan.fleets[0].streams[0].carrier, Carrier::Payload);
+    assert!(!format!("{plan:?}{}", plan.resolved).contains("hunter2"));
+    let bytes = postcard::to_stdvec(&plan).unwrap();
+    assert!(!bytes.windows(7).any(|part| part == b"hunter2"));
+    let database = plan.provision.unwrap().board.database.unwrap();
+    let name = "postgresql://db.example:5432/thingsboard";
+    assert_eq!(database.to_string(), name);
+    assert_eq!(database.password, Some(Secret::new("hunter2".to_owned())));
+    assert_eq!(database.tls.map(|check| check.insecure), Some(false));
+    let open = keys.replace("thingsboard'", "thingsboard?sslmode=disable'");
+    let warned = board("none", &open).expect("it can be read").warnings;
+    assert!(
+        warned[0].what.contains("for everybody to read"),
+        "{warned:?}"
+    );
+    for (mode, read_back, what) in [
+        ("auto", keys, "`provision` has no `url`"),
+        ("none", "devices: 5", "`read-back` has nothing to read"),
+        (
+            "verify, url: 'http://127.0.0.1', token: x",
+            "devices: 5, password: x",
+            "`password` has no meaning here",
+        ),
+        (
+            "none",
+            "from: 'postgresql://tb:hunter2@h/x'",
+            "holds a password",
+        ),
+        (
+            "none",
+            "from: 'postgresql://tb@127.0.0.1/x', tls: { insecure: true }",
+            "`tls` has no meaning here",
+        ),
+    ] {
+        let refused = board(mode, read_back).expect_err(read_back).to_string();
+        assert!(refused.contains(what), "{refused}");
+        assert!(!refused.contains("hunter2"), "{refused}");
+    }
+}
+
+#[test]
 fn counters_are_read_where_each_entry_says_and_by_nobody_but_who_starts_the_run() {
     let text = "name: t\nplatform: { kind: hono, devices: [ 'coap://h' ] }\n\
                 monitor: [ { name: a, counters: 'http://127.0.0.1:8088/prometheus' }, \

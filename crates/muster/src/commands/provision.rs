@@ -153,6 +153,7 @@ fn code_of(error: &ProvisionError) -> u8 {
         | ProvisionError::LongPassword { .. }
         | ProvisionError::NoToken { .. }
         | ProvisionError::NoMongo
+        | ProvisionError::NoPostgres
         | ProvisionError::NoRegistration
         | ProvisionError::Random
         | ProvisionError::Journal { .. }

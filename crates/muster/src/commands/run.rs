@@ -32,7 +32,7 @@ use crate::hooks::Hooks;
 use crate::meanwhile::Prepared;
 use crate::monitoring::Monitor;
 use crate::provisioned::{self, Provisioned};
-use crate::read_back::ReadBack;
+use crate::read_back::{self, ReadBack};
 use crate::scenario_file::{self, Loaded};
 use crate::steering::{Decider, Steered};
 use crate::target::Target;
@@ -127,6 +127,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let processes = processes(args, &needs, descriptors);
     clock_of(args)?;
     check_part(args, &plan)?;
+    read_back::check(&plan)?;
     let outlets = watched::open(args)?;
     let shortage = shortage_of(part_of(args), &needs);
     if !shortage.is_empty() {

@@ -28,13 +28,13 @@ const COLUMNS: [BulkColumnType; 5] = [
     BulkColumnType::Description,
 ];
 
-/// Groups of at most `size` records.
-pub(super) fn chunks(
-    mut records: impl Iterator<Item = Record> + Send,
+/// Groups of at most `size` things.
+pub(super) fn chunks<T>(
+    mut things: impl Iterator<Item = T> + Send,
     size: usize,
-) -> impl Iterator<Item = Vec<Record>> + Send {
+) -> impl Iterator<Item = Vec<T>> + Send {
     std::iter::from_fn(move || {
-        let chunk: Vec<Record> = records.by_ref().take(size).collect();
+        let chunk: Vec<T> = things.by_ref().take(size).collect();
         (!chunk.is_empty()).then_some(chunk)
     })
 }

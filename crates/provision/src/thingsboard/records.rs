@@ -52,6 +52,14 @@ pub(super) fn records(plan: &Plan) -> impl Iterator<Item = Record> + Send + '_ {
         .map(|(place, record)| Record { place, ..record })
 }
 
+/// The devices whose messages are read back, with their names.
+pub(super) fn read_back(plan: &Plan) -> impl Iterator<Item = (DeviceId, String)> + Send + '_ {
+    let sample = plan.management.reads_back;
+    records(plan)
+        .filter_map(|record| Some((record.device?, record.name)))
+        .filter(move |(device, _)| sample.is_some_and(|sample| sample.holds(*device)))
+}
+
 /// The fleets whose devices are to be there; others ask the platform to make them.
 fn fleets(plan: &Plan) -> impl Iterator<Item = &FleetPlan> {
     plan.fleets.iter().filter(|fleet| match &fleet.credential {

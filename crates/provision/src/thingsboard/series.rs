@@ -9,7 +9,7 @@ use muster_platform::board_rest::{
 };
 
 use super::id_of;
-use super::records::records;
+use super::records::read_back;
 use super::session::{Asked, Session};
 use crate::store::{Store, Stored, StoredPoint};
 use crate::threads::each;
@@ -17,7 +17,7 @@ use crate::work::Work;
 use crate::{ProvisionError, Watch};
 
 /// The key of the value that names a message.
-const KEY: &str = "musterId";
+pub(super) const KEY: &str = "musterId";
 /// Points of one answer, which has at most 8 MiB.
 const POINTS: u32 = 10_000;
 
@@ -70,14 +70,9 @@ impl Store for Series {
         found: &(dyn Fn(DeviceId, Stored<'_>) + Sync),
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError> {
-        let Some(sample) = plan.management.reads_back else {
-            return Ok(());
-        };
-        let devices = records(plan)
-            .filter_map(|record| Some((record.device?, record.name)))
-            .filter(|(device, _)| sample.holds(*device));
-        let work = Work::new(watch, sample.devices().into());
-        each(devices, self.pending, |(device, name)| {
+        let sample = plan.management.reads_back;
+        let work = Work::new(watch, sample.map_or(0, |it| it.devices().into()));
+        each(read_back(plan), self.pending, |(device, name)| {
             let query = DeviceNameQuery { device_name: name };
             let query = Asked::query(query);
             let known: Option<Device> = self.session.find(&FIND_DEVICE, &query, watch)?;

@@ -1,5 +1,6 @@
 //! Registration of the devices with the platform.
 
+mod database;
 mod login;
 
 use muster_model::DeviceSample;
@@ -9,6 +10,7 @@ use muster_plan::{
 };
 use muster_platform::{Dialect, ManagementApi};
 
+use self::database::database;
 use self::login::login;
 use super::read_back;
 use super::secret::secret;
@@ -92,7 +94,7 @@ fn registration(root: &View<'_>, platform: &PlatformPlan) -> Option<Option<Provi
         Some(url) => url.accept(web::read(url.text()))?,
         None => {
             has_none(&view, &OF_PLATFORMS[1..], NO_URL)?;
-            return nobody(&view, mode, NO_URL);
+            return without_api(&view, mode);
         }
     };
     let gateway = gateway(&view, dialect)?;
@@ -203,7 +205,9 @@ fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
     let count = view.optional("count", |_| view.truth("count"))?;
     let count = count.unwrap_or(false);
     let read_back = read_back::is_wanted(view)?;
-    let asked = [("count", count), ("read-back", read_back)];
+    let database = database(view)?;
+    let calls = read_back && database.is_none();
+    let asked = [("count", count), ("read-back", calls)];
     let idle = asked.into_iter().find(|(_, is_asked)| *is_asked);
     if let (Some((key, _)), ProvisionMode::None) = (idle, mode) {
         let what =
@@ -218,6 +222,7 @@ fn board(view: &View<'_>, mode: ProvisionMode) -> Option<BoardProvision> {
         bulk: view.optional("bulk", |_| view.whole("bulk"))?,
         count,
         read_back,
+        database,
     })
 }
 
@@ -273,6 +278,22 @@ fn nobody(
         }
     }
     Some(None)
+}
+
+/// Without a management API a run can still read back from a database.
+fn without_api(view: &View<'_>, mode: ProvisionMode) -> Option<Option<ProvisionPlan>> {
+    if !read_back::is_wanted(view)? {
+        return nobody(view, mode, NO_URL);
+    }
+    if view.get("read-back")?.get("from").is_none() {
+        let what = "`read-back` has nothing to read: `provision` has no `url`";
+        let help = "add `url: ...`, or `read-back: { from: \"postgresql://...\" }`";
+        return view.refuse_at("read-back", what, help);
+    }
+    if mode != ProvisionMode::None {
+        return view.refuse(NO_URL.0, NO_URL.1);
+    }
+    rest(view, mode, "").map(Some)
 }
 
 /// The embedded gateway's management API is the run's own, and begins empty.

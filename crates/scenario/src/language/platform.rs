@@ -281,6 +281,10 @@ object! { READ_BACK:
     key("devices", one(Whole(1, u32::MAX as u64)),
         "Number of devices that are read, spread evenly over the fleets; by default all"),
     key("share", one(Percent), "Share of the devices that are read, in place of their number"),
+    key("from", one(Secret),
+        "Address of ThingsBoard's PostgreSQL, which is read in place of the REST API: `postgresql://user@host:5432/database`"),
+    key("password", one(Secret), "The password of the user of `from`"),
+    key("tls", map(&PROVISION_TLS), "Check of the certificate of `from`"),
 }
 
 object! { PROVISION_TLS:

@@ -43,6 +43,27 @@ impl Default for TlsSpec {
     }
 }
 
+impl TlsSpec {
+    /// Returns the settings that all links share.
+    ///
+    /// # Errors
+    /// [`TransportError`] if the trusted certificates cannot be used.
+    pub fn client_config(&self) -> Result<ClientConfig, TransportError> {
+        let provider = provider();
+        let verifier = trust::verifier(self, &provider)?;
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&self.versions.list())?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        if let Some(protocol) = &self.alpn {
+            config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        }
+        Ok(config)
+    }
+}
+
 /// The versions of TLS that may be spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Versions {
@@ -93,7 +114,7 @@ impl TlsLinks {
         peers: &[Peer],
         own: Vec<(u32, Own)>,
     ) -> Result<Self, TransportError> {
-        let common = Arc::new(config(spec)?);
+        let common = Arc::new(spec.client_config()?);
         let names = peers.iter().map(|peer| {
             ServerName::try_from(peer.name.clone())
                 .map_err(|_| TransportError::Name(peer.name.clone()))
@@ -155,20 +176,4 @@ impl Layers for TlsLinks {
             .map(TlsClient::new)
             .map_err(|_| LayerError::Tls(TlsFailure::OwnCredential))
     }
-}
-
-/// Returns the part that all links share.
-fn config(spec: &TlsSpec) -> Result<ClientConfig, TransportError> {
-    let provider = provider();
-    let verifier = trust::verifier(spec, &provider)?;
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&spec.versions.list())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    config.resumption = Resumption::disabled();
-    if let Some(protocol) = &spec.alpn {
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-    }
-    Ok(config)
 }

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# What a ThingsBoard has stored, read back from a real PostgreSQL with the tables of CE 4.3 in two partitions. MUSTER is to
+# be built with the feature `postgresql`. The platform is a Mosquitto that acknowledges, and a subscriber that writes what it
+# gets as rows. First all is stored, with TLS and without; then rows are deleted before they are read, which are the
+# messages that the run names. Then each reason for which a database cannot be read: nothing counts as lost.
+MUSTER=${MUSTER:-target/debug/muster}
+source "$(dirname "$0")/lib.sh"
+need mosquitto mosquitto_sub jq psql python3 openssl
+
+STORE='.ledger.by_backend.store'
+# Debian keeps the server out of PATH.
+export PATH="$PATH:$(printf '%s:' /usr/lib/postgresql/*/bin)"
+need initdb postgres
+
+# The server refuses to run as root.
+AS=()
+[ "$(id -u)" -ne 0 ] || AS=(setpriv --reuid=postgres --regid=postgres --clear-groups)
+DB_PORT=$(free_port)
+export PGHOST=127.0.0.1 PGPORT=$DB_PORT PGUSER=postgres PGDATABASE=thingsboard PGPASSWORD=of-the-owner
+export DB_PASSWORD=of-the-reader LOSE=:
+readonly HERE="127.0.0.1:$DB_PORT"
+export DB="postgresql://reader@$HERE/thingsboard"
+
+chmod 711 "$WORK"
+authority
+certificate server database
+mkdir "$WORK/db"
+echo "$PGPASSWORD" >"$WORK/password"
+chmod 600 "$WORK/server.key"
+[ "${#AS[@]}" -eq 0 ] || chown postgres "$WORK/db" "$WORK/server.key" "$WORK/password"
+"${AS[@]}" initdb -D "$WORK/db" -U postgres --auth=scram-sha-256 --pwfile="$WORK/password" >"$WORK/initdb.txt"
+"${AS[@]}" postgres -D "$WORK/db" -p "$DB_PORT" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+    -c ssl=on -c ssl_cert_file="$WORK/server.pem" -c ssl_key_file="$WORK/server.key" 2>"$WORK/db.log" &
+SERVER=$!
+STARTED+=("$SERVER")
+listens "$DB_PORT"
+until psql -d postgres -qc "SELECT 1" >/dev/null 2>&1; do kill -0 "$SERVER"; done
+psql -d postgres -qc "CREATE DATABASE thingsboard" -c "CREATE ROLE reader LOGIN PASSWORD 'of-the-reader'" \
+    -c "CREATE ROLE stranger LOGIN PASSWORD 'of-the-reader'"
+
+# The platform: each process ends with the script.
+PORT=$(free_port)
+start_mosquitto "$PORT" "log_type subscribe"
+mkfifo "$WORK/bodies" "$WORK/rows"
+psql -q <"$WORK/rows" 2>"$WORK/rows.err" &
+STARTED+=("$!")
+python3 e2e/thingsboard_rows.py <"$WORK/bodies" >"$WORK/rows" &
+STARTED+=("$!")
+mosquitto_sub -p "$PORT" -q 1 -t v1/gateway/telemetry >"$WORK/bodies" &
+STARTED+=("$!")
+until_lines 1 v1/gateway/telemetry "$WORK/mosquitto-$PORT.log"
+
+# run NAME [ARGUMENT...]: the scenario, into $WORK/NAME.
+run() {
+    status_of "$MUSTER" run e2e/thingsboard-postgres.yaml --quiet --out "$WORK/$1" \
+        --set "platform.devices=[mqtt://127.0.0.1:$PORT]" "${@:2}"
+    [ -f "$WORK/$1/result.json" ] || cat "$WORK/out"
+}
+
+# stored NAME FILTER: a value of the account of the store, on one line.
+stored() {
+    value "$WORK/$1" "$STORE | $2 | tojson"
+}
+
+# all_stored NAME: of a run that lost nothing.
+all_stored() {
+    judged "$1" "$WORK/$1" pass
+    same "$1: accepted" "$(value "$WORK/$1" .ledger.uplink.accepted)" 1000
+    same "$1: stored, absent, outstanding" "$(stored "$1" '[.arrived, .lost, .outstanding, .unstamped, .foreign]')" \
+        "[1000,0,0,0,0]"
+    same "$1: residue" "$(value "$WORK/$1" .ledger.uplink.residue)" 0
+}
+
+run plain
+all_stored plain
+says "the store has its name" "$(event plain read-back)" "1000 messages of postgresql://$HERE/thingsboard in"
+check "no password in the result" bash -c "! grep -rq 'of-the-reader' '$WORK/plain'"
+for MONTH in ts_kv_2026_10 ts_kv_2026_11; do
+    ROWS=$(psql -Atqc "SELECT count(*) FROM $MONTH JOIN key_dictionary ON key_id = $MONTH.key WHERE key_dictionary.key = 'musterId'")
+    check "$MONTH has ids ($ROWS)" test "$ROWS" -gt 100
+done
+
+export DB="postgresql://reader@$HERE/thingsboard?sslmode=verify-full"
+run secured --set "provision.read-back.tls={ ca: $WORK/ca.pem }"
+all_stored secured
+export DB="postgresql://reader@$HERE/thingsboard"
+
+# The third and the thirteenth point of each of ten devices.
+cat >"$WORK/loss.sql" <<'SQL'
+DROP TABLE IF EXISTS deleted;
+CREATE TABLE deleted AS
+SELECT entity_id, key, ts, device.name, place - 1 AS seq
+FROM (
+    SELECT entity_id, key, ts, row_number() OVER (PARTITION BY entity_id ORDER BY ts) AS place
+    FROM ts_kv WHERE key = (SELECT key_id FROM key_dictionary AS names WHERE names.key = 'musterId')
+) AS placed
+JOIN device ON device.id = entity_id
+WHERE place IN (3, 13) AND device.name < 'DW00000010';
+DELETE FROM ts_kv USING deleted
+WHERE (ts_kv.entity_id, ts_kv.key, ts_kv.ts) = (deleted.entity_id, deleted.key, deleted.ts);
+SQL
+LOSE="psql -q -v ON_ERROR_STOP=1 -f $WORK/loss.sql" run deleted
+judged "deleted" "$WORK/deleted" fail
+same "deleted: stored, not stored, outstanding" "$(stored deleted '[.arrived, .lost, .outstanding]')" "[980,20,0]"
+same "deleted: residue" "$(value "$WORK/deleted" .ledger.uplink.residue)" 0
+same "exactly these are not stored" "$(stored deleted '.lost_ids | del(.truncated)')" "$(psql -Atqc "
+    SELECT json_object_agg(name || '/telemetry', seqs ORDER BY name)
+    FROM (SELECT name, json_agg(json_build_array(seq, seq) ORDER BY seq) AS seqs FROM deleted GROUP BY name) AS of_device" |
+    jq -c .)"
+
+same "each row was written" "$(cat "$WORK/rows.err")" ""
+
+# unread NAME WHY: a short run whose database cannot be read: nothing of it counts as not stored.
+unread() {
+    run "$1" --set fleet.count=20 --set phases.measure=1s --set provision.timeout=1s --set "hooks[1].at=500ms"
+    same "$1: accepted" "$(value "$WORK/$1" .ledger.uplink.accepted)" 200
+    same "$1: stored, not stored, outstanding" "$(stored "$1" '[.arrived, .lost, .outstanding]')" "[0,0,200]"
+    says "$1" "$(event "$1" read-back-failed)" "$2"
+}
+
+DB="postgresql://reader@127.0.0.1:$(free_port)/thingsboard" unread closed "Connection refused"
+DB_PASSWORD=another unread wrong-password 'password authentication failed for user "reader"'
+DB="postgresql://reader@$HERE/nowhere" unread nowhere 'database "nowhere" does not exist'
+DB="postgresql://reader@$HERE/postgres" unread other "this is not a ThingsBoard database: it has no table \`device\`"
+DB="postgresql://stranger@$HERE/thingsboard" unread stranger "permission denied for table ts_kv"
+DB="postgresql://reader@$HERE/thingsboard?sslmode=require" unread untrusted "certificate"
+LOSE="psql -qc 'BEGIN; LOCK TABLE ts_kv; SELECT pg_sleep(600)' >$WORK/lock 2>&1 &" unread locked "no answer within 1 s"
+psql -d postgres -qAtc "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()" >"$WORK/lock"
+echo "UPDATE device SET name = 'X' || name" >"$WORK/none.sql"
+LOSE="psql -qf $WORK/none.sql" unread nobody "it has none of the run's devices"
+echo "INSERT INTO device SELECT (jsonb_populate_record(device, jsonb_build_object('id', gen_random_uuid(), 'tenant_id', gen_random_uuid()))).* FROM device WHERE name = 'DW00000007'" >"$WORK/twice.sql"
+LOSE="psql -qf $WORK/twice.sql" unread twice "several tenants have devices with the names of the run's"
+finish
