@@ -289,6 +289,8 @@ pub enum Event<'a> {
     Resend { token: Token },
     /// A message came.
     Message(Downlink<'a>),
+    /// A command came to the observer of commands; the path of its reply is in the scratch buffers.
+    Command(CommandCopy<'a>),
     /// A sign of life.
     Alive,
     /// The session is at its end.

@@ -31,6 +31,9 @@ use crate::waiter::QueryRef;
 /// (`timeoutToAck`).
 const ACKNOWLEDGED_AFTER: Micros = Micros::from_millis(500);
 
+/// The ticket of notifications, whose observers end if they do not acknowledge.
+const NOTIFICATION: u32 = 1;
+
 /// State of one thread's devices over CoAP.
 #[derive(Debug)]
 struct Coap {
@@ -169,8 +172,15 @@ impl Coap {
         match event {
             ServerEvent::Request(incoming) => self.request(work, of, incoming),
             ServerEvent::Acknowledged { .. } => work.ctx.counts().separate_acknowledged.more(),
-            ServerEvent::Reset { .. } | ServerEvent::TimedOut { .. } => {
+            ServerEvent::Reset { ticket } | ServerEvent::TimedOut { ticket } => {
                 work.ctx.counts().separate_refused.more();
+                if *ticket == NOTIFICATION
+                    && let Some(peer) = self.endpoint.peer(of)
+                {
+                    // RFC 7641 section 4.5.
+                    let sender = sender(peer.socket, of);
+                    self.queries.end_observations_of(&work.ctx, sender);
+                }
             }
             ServerEvent::Retransmitted => {}
         }
@@ -232,12 +242,24 @@ impl RequestEnd for Coap {
         let fields = &content.fields;
         let values: Vec<Uint> = fields.iter().map(number).collect();
         let options = fields.iter().zip(&values);
-        let mut options: Vec<Opt<'_>> = options.filter_map(option).collect();
+        let number = content.notification.map(Uint::of);
+        let observe = number.iter();
+        let observe = observe.map(|number| Opt::new(OptionNumber::OBSERVE, number));
+        let options = options.filter_map(option).chain(observe);
+        let mut options: Vec<Opt<'_>> = options.collect();
         options.sort_by_key(|option| option.number);
         // A misbehaviour may have a code that CoAP has no room for.
         let code = Code::of_status(content.status.0).unwrap_or(Code::SERVICE_UNAVAILABLE);
-        let reply = Reply::new(code, &options, content.body);
+        let reply = Reply {
+            ticket: content.notification.map_or(0, |_| NOTIFICATION),
+            ..Reply::new(code, &options, content.body)
+        };
         self.endpoint.respond(ctx, to, &reply, content.copies)
+    }
+
+    fn observed(to: RequestRef) -> Option<RequestRef> {
+        let pending = to.pending.observed();
+        Some(RequestRef { pending, ..to })
     }
 }
 
@@ -252,6 +274,8 @@ fn read<'a>(incoming: &'a coap::Incoming<'_>) -> Option<Incoming<'a>> {
     let mut came = Incoming::new(method, incoming.is_confirmable, &incoming.payload);
     let format = incoming.options.uint(OptionNumber::CONTENT_FORMAT);
     came.content_type = format.and_then(content_format::media_type);
+    // 0 asks for notifications, 1 wants no more of them (RFC 7641 section 2).
+    came.observes = incoming.options.uint(OptionNumber::OBSERVE) == Some(0);
     for segment in incoming.options.all(OptionNumber::URI_PATH) {
         came.segment(std::str::from_utf8(segment).ok()?);
     }

@@ -211,7 +211,14 @@ fn pass_to_waiter(work: &mut Work<'_>, message: &Arc<Message>) -> Option<usize> 
     if unfit(ctx, &command).is_some() {
         return None;
     }
-    let to = locked(&ctx.shared.waiting).hand(command.tenant, command.device)?;
+    let to = {
+        let mut waiting = locked(&ctx.shared.waiting);
+        let to = waiting.find(command.tenant, command.device)?;
+        if !to.observes {
+            waiting.hand(command.tenant, command.device);
+        }
+        to
+    };
     if to.shard == ctx.index() {
         return Some(usize::from(hand_over(work, to, message)));
     }

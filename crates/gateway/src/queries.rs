@@ -26,6 +26,8 @@ pub(crate) struct Query<R> {
     /// The answer if no command comes in time; none if that is a yes.
     over: Option<Refusal>,
     alarm: Option<AlarmId>,
+    /// The number of its last notification, if it observes; else none, and a command ends it.
+    notified: Option<u32>,
 }
 
 impl<R> Query<R> {
@@ -33,11 +35,16 @@ impl<R> Query<R> {
     fn is_waiting(&self) -> bool {
         self.until < Micros::MAX
     }
+}
 
-    /// The manner in which a command to a device is addressed.
-    pub(crate) fn manner_towards(&self, device: &str) -> Manner {
-        self.manner.towards(&self.device, device)
-    }
+/// A request that a command goes to.
+#[derive(Debug)]
+pub(crate) struct Taken<R> {
+    pub(crate) request: R,
+    /// The manner in which the command is addressed.
+    pub(crate) manner: Manner,
+    /// The number of the notification that carries it; none if it goes into the one answer.
+    pub(crate) notification: Option<u32>,
 }
 
 /// Step that is due of a request that waits.
@@ -85,10 +92,57 @@ impl<R: Copy> Queries<R> {
             until: Micros::MAX,
             over: upload.over,
             alarm: None,
+            notified: None,
         };
         let added = self.all.insert(query);
         self.of_senders.insert((sender, added));
         Some(added)
+    }
+
+    /// Notes a request that wants all commands from now on, in place of an earlier one of its device; false if
+    /// too many do.
+    pub(crate) fn observe(
+        &mut self,
+        ctx: &Ctx<'_>,
+        request: R,
+        sender: Sender,
+        upload: &Upload<'_>,
+    ) -> bool {
+        let earlier = locked(&ctx.shared.waiting).find(upload.tenant, upload.device);
+        let is_ours = |it: &Waiter| it.shard == ctx.index() && it.protocol == self.protocol;
+        if let Some(earlier) = earlier.filter(is_ours).filter(|it| it.observes) {
+            self.end(ctx, earlier.query);
+        }
+        let Some(added) = self.note(request, sender, upload) else {
+            return false;
+        };
+        if let Some(query) = self.all.get_mut(added) {
+            query.notified = Some(0);
+        }
+        let waiter = self.waiter(ctx, added);
+        let is_noted = locked(&ctx.shared.waiting).wait(upload.tenant, upload.device, waiter);
+        if !is_noted {
+            self.forget(added);
+        }
+        is_noted
+    }
+
+    /// A sender did not acknowledge a notification: it observes no more.
+    pub(crate) fn end_observations_of(&mut self, ctx: &Ctx<'_>, sender: Sender) {
+        let least = KeyData::from_ffi(0).into();
+        let of_sender = self.of_senders.range((sender, least)..);
+        let of_sender = of_sender.take_while(|(of, _)| *of == sender);
+        let observes = |query: &QueryRef| {
+            let query = self.all.get(*query);
+            query.is_some_and(|query| query.notified.is_some())
+        };
+        let ended: Vec<_> = of_sender
+            .map(|(_, query)| *query)
+            .filter(observes)
+            .collect();
+        for query in ended {
+            self.end(ctx, query);
+        }
     }
 
     /// Has a request wait from now on; it is postponed after that time, if there is one.
@@ -134,11 +188,26 @@ impl<R: Copy> Queries<R> {
         self.set_alarm(ctx, of, until);
     }
 
-    /// The request that a command goes to, which then waits no more.
-    pub(crate) fn take(&mut self, ctx: &mut Ctx<'_>, of: QueryRef) -> Option<Query<R>> {
-        let query = self.forget(of)?;
-        ctx.cancel_alarm(query.alarm);
-        Some(query)
+    /// The request that a command to a device goes to, which then waits no more unless it observes.
+    pub(crate) fn take(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        of: QueryRef,
+        device: &str,
+    ) -> Option<Taken<R>> {
+        let query = self.all.get_mut(of)?;
+        // The option has three bytes.
+        query.notified = query.notified.map(|number| (number + 1) & 0x00ff_ffff);
+        let taken = Taken {
+            request: query.request,
+            manner: query.manner.towards(&query.device, device),
+            notification: query.notified,
+        };
+        if taken.notification.is_none() {
+            let query = self.forget(of)?;
+            ctx.cancel_alarm(query.alarm);
+        }
+        Some(taken)
     }
 
     /// A request is answered without having waited.
@@ -187,10 +256,12 @@ impl<R: Copy> Queries<R> {
     }
 
     fn waiter(&self, ctx: &Ctx<'_>, query: QueryRef) -> Waiter {
+        let observes = self.all.get(query);
         Waiter {
             shard: ctx.index(),
             protocol: self.protocol,
             query,
+            observes: observes.is_some_and(|query| query.notified.is_some()),
         }
     }
 }

@@ -1,29 +1,31 @@
 //! Requests of devices, whatever protocol carries them: their meaning to the dialect, and their answers.
 
+mod waiting;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_model::Micros;
 use muster_platform::{
-    Field, HandedCommand, Handing, Identity, Incoming, LateRefusal, Peer, Protocol, Question,
-    Refusal, Requests, Status, Upload, Wanted,
+    Field, Identity, Incoming, LateRefusal, Peer, Protocol, Question, Refusal, Requests, Status,
+    Upload, Wanted,
 };
 use muster_protocol::mqtt::{Publish, Qos};
 
-use crate::commands::{Handed, Outgoing, Undelivered};
+use self::waiting::observe;
+pub(crate) use self::waiting::{give_up_queries, hand_over, query_due};
+
 use crate::config::Role;
 use crate::end::Work;
 use crate::fault::Response;
 use crate::lock::locked;
 use crate::message::Parcel;
-use crate::queries::{Due, Queries};
+use crate::queries::Queries;
 use crate::shared::Shared;
 use crate::thread::Ctx;
 use crate::uplink::{Alarm, Answer, Asker, Origin, Request, Sender};
 use crate::waiter::QueryRef;
 
-/// No command came while the device waited, which is what it asked for.
-const REQUEST_TIMEOUT: Status = Status(408);
 /// A path or a parameter that is no text.
 const NO_TEXT: Refusal = Refusal {
     status: Status(400),
@@ -61,6 +63,11 @@ pub(crate) trait RequestEnd {
     /// Prepares for an answer that comes later: the name of the request from then on; none if its sender
     /// is gone.
     fn postpone(&mut self, ctx: &mut Ctx<'_>, to: Self::Request) -> Option<Self::Request>;
+
+    /// The request as notifications answer it; none if each request has one answer.
+    fn observed(_to: Self::Request) -> Option<Self::Request> {
+        None
+    }
 
     /// Answers; false if that could not be sent.
     fn write(&mut self, ctx: &mut Ctx<'_>, to: Self::Request, content: &Content<'_>) -> bool;
@@ -106,6 +113,8 @@ pub(crate) struct Content<'a> {
     pub(crate) body: &'a [u8],
     /// Number of times that it is sent: a misbehaviour answers twice.
     pub(crate) copies: u8,
+    /// The number that it has as a notification; none if it is none.
+    pub(crate) notification: Option<u32>,
 }
 
 /// A request, and the topic that it surfaces on.
@@ -156,6 +165,7 @@ pub(crate) fn take<E: RequestEnd>(end: &mut E, work: &mut Work<'_>, came: &Came<
     match wanted {
         Wanted::Upload(wanted) => upload(end, work, &surfaced, &wanted),
         Wanted::Reply(_) => reply(end, work, &surfaced),
+        Wanted::Observation(wanted) => observe(end, ctx, came.request, &wanted),
         Wanted::Ignored => ignore(end, ctx, came.request),
         Wanted::Refused(refusal) => {
             ctx.counts().refused_requests.more();
@@ -186,7 +196,7 @@ fn ignore<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, request: E::Request) {
 /// Returns the request, or its refusal if the gateway does not know the device.
 fn of_known<'a>(shared: &Shared, wanted: Wanted<'a>) -> Wanted<'a> {
     let (tenant, device) = match &wanted {
-        Wanted::Upload(upload) => (upload.tenant, upload.device),
+        Wanted::Upload(upload) | Wanted::Observation(upload) => (upload.tenant, upload.device),
         Wanted::Reply(reply) => (reply.tenant, reply.device),
         Wanted::Ignored | Wanted::Refused(_) => return wanted,
     };
@@ -383,6 +393,7 @@ fn accept<E: RequestEnd>(
         fields: vec![Field::ContentType(media_type)],
         body,
         copies,
+        notification: None,
     };
     if end.write(ctx, to, &content) {
         ctx.counts().accepted.more();
@@ -424,72 +435,9 @@ fn decline<E: RequestEnd>(
         fields: refusal.fields(media_type).collect(),
         body: &body,
         copies: 1,
+        notification: None,
     };
     let is_written = end.write(ctx, to, &content);
     ctx.scratch().payload = body;
     is_written
-}
-
-/// Takes the step that is due of a request that waits for a command.
-pub(crate) fn query_due<E: RequestEnd>(end: &mut E, ctx: &mut Ctx<'_>, of: QueryRef) {
-    match end.queries().due(ctx, of) {
-        Some(Due::Over(request, None)) => end.accept(ctx, request, 1),
-        Some(Due::Over(request, Some(refusal))) => {
-            let is_written = decline(end, ctx, request, (&refusal, &[]));
-            match (is_written, refusal.status) {
-                (true, REQUEST_TIMEOUT) => ctx.counts().accepted.more(),
-                (true, _) => ctx.counts().rejected.more(),
-                (false, _) => {}
-            }
-        }
-        Some(Due::Postponed(request)) => {
-            let postponed = end.postpone(ctx, request);
-            end.queries().wait_on(ctx, of, postponed);
-        }
-        None => {}
-    }
-}
-
-/// The gateway ends: requests that wait for a command have no answer any more.
-pub(crate) fn give_up_queries<E: RequestEnd>(end: &mut E, ctx: &Ctx<'_>) {
-    let waiting = end.queries().waiting();
-    let awaited = waiting.filter(|request| E::is_answered(*request)).count();
-    ctx.counts().unanswered.add(awaited as u64);
-}
-
-/// Puts a command into the answer to a request that waits for one; an error if it waits no more, or cannot be
-/// answered so.
-pub(crate) fn hand_over<E: RequestEnd>(
-    end: &mut E,
-    ctx: &mut Ctx<'_>,
-    to: QueryRef,
-    command: &Outgoing<'_>,
-) -> Handed {
-    let query = end.queries().take(ctx, to).ok_or(Undelivered::GONE)?;
-    let mut handed = HandedCommand::default();
-    let manner = query.manner_towards(command.to.device);
-    let requests = ctx.shared.config.dialect.requests(E::PROTOCOL);
-    if let Err(why) = (requests.hand)(manner, &command.to, &mut handed) {
-        end.accept(ctx, query.request, 1);
-        return Err(Undelivered::malformed(why));
-    }
-    let to = Handing {
-        command: command.to,
-        gateway: None,
-        request: command.number.unwrap_or_else(|| ctx.shared.next_request()),
-    };
-    let mut body = Vec::new();
-    let is_rewritten = (requests.command_body)(&to, command.payload, &mut body);
-    let content = Content {
-        status: requests.commanded,
-        fields: handed.fields().collect(),
-        body: if is_rewritten { &body } else { command.payload },
-        copies: 1,
-    };
-    if !end.write(ctx, query.request, &content) {
-        return Err(Undelivered::UNANSWERABLE);
-    }
-    ctx.counts().accepted.more();
-    ctx.counts().commands_handed.more();
-    Ok(())
 }

@@ -14,4 +14,6 @@ pub(crate) struct Waiter {
     pub(crate) shard: u16,
     pub(crate) protocol: Protocol,
     pub(crate) query: QueryRef,
+    /// True if it goes on to wait once it has a command.
+    pub(crate) observes: bool,
 }

@@ -100,7 +100,7 @@ mod tests {
         let mut topic = "left over".to_owned();
         let refused = match (requests.read)(&came, None, &mut topic) {
             Wanted::Refused(refusal) => Some(refusal.status.0),
-            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored => None,
+            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Observation(_) | Wanted::Ignored => None,
         };
         (refused, topic)
     }

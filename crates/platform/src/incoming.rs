@@ -16,6 +16,8 @@ pub struct Incoming<'a> {
     pub method: Method,
     /// True if its protocol wants it acknowledged.
     pub is_at_least_once: bool,
+    /// True if its sender wants to be notified from now on (RFC 7641).
+    pub observes: bool,
     /// The body.
     pub payload: &'a [u8],
     /// Its media type.
@@ -45,6 +47,8 @@ pub enum Wanted<'a> {
     Upload(Upload<'a>),
     /// The device's reply to a command, which surfaces too.
     Reply(Peer<'a>),
+    /// The wish of a device to be notified of each command from now on.
+    Observation(Upload<'a>),
     /// Something that the platform takes and never answers.
     Ignored,
     /// Nothing that can be taken; the answer says why.
@@ -199,6 +203,7 @@ impl<'a> Incoming<'a> {
         Self {
             method,
             is_at_least_once,
+            observes: false,
             payload,
             content_type: None,
             target: "",

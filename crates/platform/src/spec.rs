@@ -217,6 +217,8 @@ pub struct Requests {
     pub answer: fn(&Question<'_>, &mut Vec<u8>) -> &'static str,
     /// The topic of streams that ask for commands by requests which are no messages; none where a message asks.
     pub poll: Option<&'static str>,
+    /// The topic of the request that observes the commands to a device; none where commands come in answers alone.
+    pub observed: Option<&'static str>,
     /// Turns a question that nobody answers into a wait.
     pub unanswered: for<'a> fn(Upload<'a>) -> Upload<'a>,
     /// The answer to a question for values beyond a limit of its device; none if it is refused as messages are.
@@ -441,6 +443,7 @@ pub(crate) const PLAIN_REQUESTS: Requests = Requests {
     command_body: |_, _, _| false,
     answer: |_, _| "",
     poll: None,
+    observed: None,
     values_beyond_limit: None,
     unanswered: |question| question,
     reply_number: |_| None,

@@ -630,6 +630,36 @@ fn streams_of_thingsboard_are_the_same_over_mqtt_http_and_coap() {
 }
 
 #[test]
+fn devices_of_thingsboard_over_coap_observe_their_commands() {
+    let fleet = |scheme: &str, keys: &str, streams: &str| {
+        let text = format!(
+            "name: t\nplatform: {{ dialect: thingsboard, devices: [ '{scheme}://127.0.0.1:0' ], backend: {{ rpc: {{}}, \
+             commands: {{ rate: 1/s }} }} }}\nprovision: {{}}\nfleet: [ {{ count: 10, {keys} streams: [ {streams} ] }} ]\n"
+        );
+        read(&text, &[])
+    };
+    let observer = fleet("coap", "", "{ kind: command }");
+    let observer = observer.unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(observer.warnings.is_empty(), "{:?}", observer.warnings);
+    assert!(fleet("coaps", "sockets: shared,", "{ kind: command }").is_ok());
+    for (keys, streams, wanted) in [
+        (
+            "sockets: shared,",
+            "{ kind: command }",
+            "devices that share a socket cannot observe their commands yet",
+        ),
+        (
+            "",
+            "{ kind: command }, { kind: command-query, every: 5s }",
+            "a device of thingsboard asks for nothing and subscribes to nothing",
+        ),
+    ] {
+        let problems = fleet("coap", keys, streams).unwrap_err().to_string();
+        assert!(problems.contains(wanted), "{problems}");
+    }
+}
+
+#[test]
 fn messages_that_thingsboard_never_takes_are_warned_of() {
     let of = |platform: &str, template: &str| {
         let stream =

@@ -5,6 +5,7 @@
 
 mod answering;
 mod blocks;
+mod observing;
 mod requesting;
 mod sockets;
 
@@ -15,6 +16,7 @@ use muster_platform::Protocol;
 use muster_protocol::coap::{self, ExchangeKey};
 
 use self::blocks::{BlockDue, Bodies};
+use self::observing::is_observation;
 use self::sockets::Sockets;
 use super::{
     Context, Event, Further, Input, Outgoing, Session, SharedSockets, Transport, Unsent, View,
@@ -79,12 +81,17 @@ impl Session for Coap {
         }
     }
 
-    /// Opens without a CONNECT; a check asks by a ping.
+    /// Opens without a CONNECT, unless the link observes; a check asks by a ping.
     fn opened(&mut self, at: &mut Context<'_, Self>, out: &mut Vec<u8>) -> Option<Event<'static>> {
         match at.state {
             CoapState::Own(client) if at.class.client.settings.pings => {
                 // A new session has room for one.
                 let _ = client.ping(at.now, PING, out);
+                None
+            }
+            CoapState::Own(_) | CoapState::Shared(_) if at.class.observed().is_some() => {
+                // A new session has room for one; else the time of the handshake ends.
+                let _ = self.observe(at, None, out);
                 None
             }
             CoapState::Own(_) | CoapState::Shared(_) => Some(Event::Ready),

@@ -115,7 +115,9 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 counts.separate_responses += u64::from(is_separate);
                 match reply {
                     Reply::Accepted => traffic.request_accepted(link, token, now, false),
-                    Reply::Command(copy) => traffic.answered_by_command(link, now, token, &copy),
+                    Reply::Command(copy) => {
+                        traffic.answered_by_command(link, now, Some(token), &copy);
+                    }
                     Reply::Rejected(reason) => {
                         traffic.failed(link, token, Outcome::Rejected(reason), now);
                     }
@@ -142,6 +144,7 @@ impl<P: Session, S: Sink> Shard<P, S> {
                 counts.refused_unawaited.add(reason, 1);
             }
             Event::Resend { token } => self.resend(link, token),
+            Event::Command(copy) => traffic.answered_by_command(link, now, None, &copy),
             Event::Message(message) => self.receive_message(link, now, &message),
             Event::Alive => {}
             Event::Connected { is_kept } => return self.handshake_done(link, now, is_kept, out),

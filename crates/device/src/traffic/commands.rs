@@ -104,20 +104,24 @@ impl<P: Session, S: Sink> Traffic<P, S> {
         forgotten
     }
 
-    /// A copy of a command came in the answer to a request, which may have been a query.
+    /// A copy of a command came in the answer to a request, which may have been a query, or as a notification,
+    /// which answers none.
     pub(crate) fn answered_by_command(
         &mut self,
         link: u32,
         now: Micros,
-        token: Token,
+        token: Option<Token>,
         copy: &CommandCopy<'_>,
     ) {
-        let asker = match self.messages.slots().open_attempt(link, token) {
+        let asked = token.and_then(|token| self.messages.slots().open_attempt(link, token));
+        let asker = match asked {
             Some(id) => self.messages.get(id).device,
             None => self.fleets.first_device_of(link),
         };
         let first = self.commanded(link, now, copy, asker);
-        self.request_accepted(link, token, now, true);
+        if let Some(token) = token {
+            self.request_accepted(link, token, now, true);
+        }
         let Some(stamp) = first else { return };
         if self.scratch.reply_path.is_empty() {
             return self

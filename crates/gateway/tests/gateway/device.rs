@@ -24,6 +24,8 @@ pub(crate) struct Ask {
     pub(crate) query: &'static str,
     pub(crate) payload: Vec<u8>,
     pub(crate) is_confirmable: bool,
+    /// True if it asks for notifications.
+    pub(crate) observes: bool,
 }
 
 impl Ask {
@@ -34,6 +36,16 @@ impl Ask {
             query: "",
             payload: payload.to_vec(),
             is_confirmable: true,
+            observes: false,
+        }
+    }
+
+    /// Asks to be notified of what is at a path.
+    pub(crate) fn observe(path: &str) -> Self {
+        Self {
+            method: Code::GET,
+            observes: true,
+            ..Self::put(path, b"")
         }
     }
 
@@ -65,6 +77,8 @@ pub(crate) struct Device {
     out: Vec<u8>,
     pub(crate) answers: BTreeMap<u32, Answer>,
     pub(crate) failed: Vec<u32>,
+    /// Payloads of the notifications that came.
+    pub(crate) notified: Vec<Vec<u8>>,
     pub(crate) acknowledged: Vec<u32>,
     pub(crate) retransmitted: u32,
     /// Datagrams that came.
@@ -106,6 +120,7 @@ impl Device {
             out: Vec::new(),
             answers: BTreeMap::new(),
             failed: Vec::new(),
+            notified: Vec::new(),
             acknowledged: Vec::new(),
             retransmitted: 0,
             came: 0,
@@ -122,10 +137,13 @@ impl Device {
         let name = self.asks.len() as u32;
         self.asks.push(ask);
         let ticket = Ticket { slot: 0, name };
+        let observes = self.asks[name as usize].observes;
         self.render(name, |client, request, out| {
-            client
-                .request(CLOCK.now(), ticket, request, out)
-                .expect("it may ask");
+            let sent = match observes {
+                true => client.observe(CLOCK.now(), ticket, request, out),
+                false => client.request(CLOCK.now(), ticket, request, out),
+            };
+            sent.expect("it may ask");
         });
         name
     }
@@ -135,6 +153,11 @@ impl Device {
         let name = self.ask(ask);
         self.until("an answer", |device| device.answers.contains_key(&name));
         self.answers[&name].clone()
+    }
+
+    /// Knows of no request any more.
+    pub(crate) fn forget_all(&mut self) {
+        self.client.drop_all(|_| {});
     }
 
     /// True if each request was answered or given up.
@@ -189,6 +212,9 @@ impl Device {
         self.flush();
         match event {
             Some(ClientEvent::Response(response)) => self.note(&response),
+            Some(ClientEvent::Notification(response)) => {
+                self.notified.push(response.payload.to_vec());
+            }
             Some(ClientEvent::Again { ticket, key, cause }) => {
                 self.retransmitted += u32::from(cause == Again::Retransmission);
                 self.again(ticket.name, key);
@@ -238,9 +264,9 @@ impl Device {
         let ask = &self.asks[name as usize];
         let json = Uint::of(u32::from(content_format::JSON));
         let path = ask.path.split('/');
-        let mut options: Vec<Opt<'_>> = path
-            .map(|segment| Opt::text(OptionNumber::URI_PATH, segment))
-            .collect();
+        let observe = ask.observes.then_some(Opt::new(OptionNumber::OBSERVE, &[]));
+        let path = path.map(|segment| Opt::text(OptionNumber::URI_PATH, segment));
+        let mut options: Vec<Opt<'_>> = observe.into_iter().chain(path).collect();
         if !ask.payload.is_empty() {
             options.push(Opt::new(OptionNumber::CONTENT_FORMAT, &json));
         }

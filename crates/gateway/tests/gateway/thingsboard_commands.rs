@@ -1,10 +1,12 @@
-//! Commands of ThingsBoard's REST API to devices over MQTT and HTTP.
+//! Commands of ThingsBoard's REST API to devices over MQTT, HTTP and CoAP.
 
 use muster_model::Micros;
+use muster_protocol::coap::Code;
 use muster_protocol::mqtt::Qos;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
+use crate::device::{Ask, Device};
 use crate::peer::CLOCK;
 use crate::tenant::{Pending, Tenant, refused};
 
@@ -97,6 +99,85 @@ fn a_device_over_http_gets_commands_while_it_waits_and_its_reply_is_the_answer()
         };
         assert_eq!(issued.end(), (200, wanted), "{path}");
     }
+}
+
+/// 2.03: the answer to an observer.
+const VALID: Code = Code(0x43);
+
+/// A device over CoAP that observes its commands.
+fn observer(tenant: &Tenant, token: &str) -> Device {
+    let mut device = Device::new(tenant.at("coap"));
+    let answer = device.answer(Ask::observe(&format!("api/v1/{token}/rpc")));
+    assert_eq!((answer.code, answer.payload), (VALID, Vec::new()));
+    device
+}
+
+#[test]
+fn a_device_over_coap_is_notified_of_commands_and_its_reply_is_the_answer() {
+    let tenant = Tenant::new();
+    let made = tenant.post("/api/device?accessToken=secret", &json!({ "name": "d" }));
+    let id = made["id"]["id"].as_str().expect("an id");
+    let mut device = observer(&tenant, "secret");
+    for (count, path) in (1..).zip(["/api/rpc/oneway", "/api/rpc/twoway", "/api/rpc/twoway"]) {
+        let issued = issue(&tenant, path, id);
+        device.until("a command", |device| device.notified.len() == count);
+        let command: Value =
+            serde_json::from_slice(&device.notified[count - 1]).expect("it is JSON");
+        let number = &command["id"];
+        assert_eq!(
+            command,
+            json!({ "id": number, "method": "setGpio", "params": { "a": 1 } })
+        );
+        let reply = Ask::post(&format!("api/v1/secret/rpc/{number}"), br#"{"on":true}"#);
+        assert_eq!(device.answer(reply).code, Code(0x41));
+        let wanted = match path {
+            "/api/rpc/oneway" => Value::Null,
+            _ => json!({ "on": true }),
+        };
+        assert_eq!(issued.end(), (200, wanted), "{path}");
+    }
+    let counts = tenant.gateway.stop().counts;
+    assert_eq!(
+        (counts.commands_handed, counts.separate_acknowledged),
+        (3, 3)
+    );
+    assert_eq!((counts.queries, counts.unanswered), (0, 0));
+}
+
+/// RFC 7641 section 4.1.
+#[test]
+fn only_the_last_observer_of_a_device_is_notified() {
+    let tenant = Tenant::new();
+    let id = tenant.create("d");
+    let mut earlier = observer(&tenant, "d");
+    let mut device = observer(&tenant, "d");
+    assert_eq!(answered(&tenant, "/api/rpc/oneway", &id), (200, 0));
+    device.until("a command", |device| device.notified.len() == 1);
+    earlier.read_all();
+    assert!(earlier.notified.is_empty());
+    let refused = earlier.answer(Ask::observe("api/v1/nobody/rpc"));
+    assert_eq!(refused.code, Code::UNAUTHORIZED);
+    let unobserved = Ask {
+        observes: false,
+        ..Ask::observe("api/v1/d/rpc")
+    };
+    assert_eq!(earlier.answer(unobserved).code, Code::BAD_REQUEST);
+}
+
+/// RFC 7641 section 4.5.
+#[test]
+fn a_device_that_resets_a_notification_is_away() {
+    let tenant = Tenant::new();
+    let id = tenant.create("d");
+    let mut device = observer(&tenant, "d");
+    device.forget_all();
+    // The first call is answered once it went out.
+    assert_eq!(answered(&tenant, "/api/rpc/oneway", &id), (200, 0));
+    let before = device.came;
+    device.until("a notification", |device| device.came > before);
+    assert_eq!(answered(&tenant, "/api/rpc/oneway", &id).0, 504);
+    let counts = tenant.gateway.stop().counts;
+    assert_eq!((counts.separate_refused, counts.commands_handed), (1, 1));
 }
 
 #[test]

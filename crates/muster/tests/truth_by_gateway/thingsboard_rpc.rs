@@ -34,9 +34,16 @@ const DEAF: &str = r"  - name: deaf
     count: 20
     streams: [ { name: posts, rate: 20/s }, { kind: command } ]";
 
+/// Devices over CoAP that observe; half of all commands are theirs.
+const OBSERVING: &str = r"  - name: observers
+    protocol: coap
+    count: 20
+    streams: [ { name: posts, rate: 20/s }, { kind: command } ]";
+
 fn run(behaviour: &str, keys: &str, commands: &str, fleets: &str) -> Run {
     let addresses = match fleets {
         "" => r#""mqtt://127.0.0.1:0""#,
+        OBSERVING => r#""mqtt://127.0.0.1:0", "coap://127.0.0.1:0""#,
         _ => r#""mqtt://127.0.0.1:0", "http://127.0.0.1:0""#,
     };
     let scenario = SCENARIO
@@ -102,6 +109,24 @@ fn a_call_to_a_device_over_http_is_replied_to_or_ends_with_504() {
     for figure in ["received", "answered", "replies_arrived"] {
         assert_eq!(run.get(figure), delivered, "{figure}");
     }
+}
+
+#[test]
+fn devices_over_coap_are_notified_of_calls_and_reply() {
+    let run = run("lose-commands: 4", "", "mode: two-way", OBSERVING);
+    run.agrees();
+    assert_eq!((refused(&run, "http-504"), run.get("delivered")), (4, 116));
+    for figure in ["received", "answered", "replies_arrived"] {
+        assert_eq!(run.get(figure), 116, "{figure}");
+    }
+}
+
+#[test]
+fn a_one_way_call_over_coap_is_received_and_a_copy_of_it_is_known_for_one() {
+    let run = run("duplicate-commands: 3", "", "mode: one-way", OBSERVING);
+    run.agrees();
+    assert_eq!((run.get("delivered"), run.get("received")), (120, 120));
+    assert_eq!((run.get("one_way"), run.get("received_again")), (120, 3));
 }
 
 #[test]

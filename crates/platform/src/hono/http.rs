@@ -474,7 +474,7 @@ mod tests {
     fn code(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> u16 {
         match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status.0,
-            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored => 202,
+            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Observation(_) | Wanted::Ignored => 202,
         }
     }
 
@@ -728,6 +728,7 @@ mod tests {
                     prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));
                 }
                 Wanted::Ignored => prop_assert!(false, "everything is answered"),
+                Wanted::Observation(_) => prop_assert!(false, "nothing is observed"),
                 Wanted::Refused(refusal) => {
                     prop_assert!(!refusal.status.is_yes() && topic.is_empty());
                 }

@@ -273,7 +273,9 @@ mod tests {
     fn status(came: &Incoming<'_>, peer: Option<&Peer<'_>>) -> Status {
         match read(came, peer, &mut String::new()) {
             Wanted::Refused(refusal) => refusal.status,
-            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored => Status(204),
+            Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Observation(_) | Wanted::Ignored => {
+                Status(204)
+            }
         }
     }
 
@@ -546,6 +548,7 @@ mod tests {
                     prop_assert!(topic.starts_with("command_response/") && !topic.contains("//"));
                 }
                 Wanted::Ignored => prop_assert!(false, "everything is answered"),
+                Wanted::Observation(_) => prop_assert!(false, "nothing is observed"),
                 Wanted::Refused(refusal) => {
                     prop_assert!(!refusal.status.is_yes() && topic.is_empty());
                 }

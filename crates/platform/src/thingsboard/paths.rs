@@ -54,9 +54,9 @@ pub(super) const COAP: Requests = Requests {
     accepted: Status(201),
     commanded: Status(205),
     hint: hint_of_coap,
-    // Commands come to those that observe, which devices of Muster do not.
     has: |topic| Resource::of(topic).is_some(),
     poll: None,
+    observed: Some(POLL),
     values_beyond_limit: None,
     explain: |_, _, _| None,
     closes: |_| false,
@@ -207,7 +207,7 @@ mod tests {
                 assert!(upload.surfaces || topic.is_empty(), "{topic}");
                 None
             }
-            Wanted::Reply(_) => None,
+            Wanted::Reply(_) | Wanted::Observation(_) => None,
         };
         (status, topic)
     }
@@ -417,6 +417,30 @@ mod tests {
         let (refused, topic) = read_by(&HTTP, &came);
         assert_eq!((refused, &topic[..]), (None, "thingsboard-rpc/T/response"));
         assert_eq!((HTTP.reply_number)(&came), Some(41));
+    }
+
+    #[test]
+    fn over_coap_a_device_observes_its_commands_and_nothing_else() {
+        let asking = Asking {
+            path: COAP.observed.expect("it has a topic"),
+            payload: b"",
+            content_type: None,
+            is_at_least_once: true,
+            ttd_s: None,
+            login: "T",
+        };
+        let mut text = String::new();
+        let request = (COAP.uplink)(&asking, &mut text);
+        assert_eq!((request.method, request.query), (Method::Get, ""));
+        assert!(request.path.eq("api/v1/T/rpc".split('/')));
+        let wanted = |of: &Requests, path| {
+            let mut came = came(Method::Get, path, b"");
+            came.observes = true;
+            let wanted = (of.read)(&came, Some(&DEVICE), &mut String::new());
+            matches!(wanted, Wanted::Observation(it) if it.device == DEVICE.device)
+        };
+        assert!(wanted(&COAP, "api/v1/T/rpc") && !wanted(&HTTP, "api/v1/T/rpc"));
+        assert!(!wanted(&COAP, "api/v1/T/attributes/updates"));
     }
 
     #[test]

@@ -134,6 +134,8 @@ impl Asking {
             ClientEvent::Again { key, .. } => self.again(now, *key, request)?,
             ClientEvent::Failed { cause, .. } => return Ok(Some(format!("failed: {cause}"))),
             ClientEvent::Pong { .. } => return Ok(Some("pong".into())),
+            // It does not observe.
+            ClientEvent::Notification(_) => {}
             ClientEvent::AnsweredLate { .. } => return Ok(Some("answered late".into())),
             ClientEvent::Acknowledged { .. }
             | ClientEvent::Duplicate { .. }

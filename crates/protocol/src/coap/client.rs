@@ -14,7 +14,9 @@ use muster_model::Micros;
 pub use event::{Again, ClientEvent, Failure, Response};
 
 use self::by_id::ById;
-use self::exchange::{CONFIRMABLE, COUNTED, Exchange, FORGOTTEN, PING, RESEND_DUE, Stage};
+use self::exchange::{
+    CONFIRMABLE, COUNTED, Exchange, FORGOTTEN, OBSERVES, PING, RESEND_DUE, Stage,
+};
 use super::ids::MessageIds;
 use super::request::out_of_order;
 use super::seen::Seen;
@@ -146,6 +148,25 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         Ok(key)
     }
 
+    /// Sends a request that observes (RFC 7641): its options hold Observe 0. If the response has Observe, too, the
+    /// exchange stays open for [`ClientEvent::Notification`], until [`Endpoint::abandon`] or an end by the server.
+    ///
+    /// # Errors
+    /// [`Refused`] says why nothing was written.
+    pub fn observe(
+        &mut self,
+        now: Micros,
+        ticket: Ticket,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<ExchangeKey, Refused> {
+        let key = self.request(now, ticket, request, out)?;
+        if let Some(exchange) = self.exchanges.get_mut(key) {
+            exchange.set(OBSERVES, true);
+        }
+        Ok(key)
+    }
+
     /// Asks for a sign of life: an empty CON, which a server answers with a reset (section 4.3).
     ///
     /// # Errors
@@ -189,7 +210,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
                 Ok(())
             }
             Stage::BlockDue => self.restart(now, key, request, out),
-            Stage::Sent | Stage::Acknowledged => Err(Refused::NothingDue),
+            Stage::Sent | Stage::Acknowledged | Stage::Observing => Err(Refused::NothingDue),
         }
     }
 
@@ -203,7 +224,7 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         exchange.set(FORGOTTEN, true);
         let (stage, expires) = (exchange.stage, exchange.expires);
         match stage {
-            Stage::Sent | Stage::Acknowledged => {
+            Stage::Sent | Stage::Acknowledged | Stage::Observing => {
                 self.count(key, false);
                 self.exchanges.set_deadline(key, expires);
             }
@@ -261,10 +282,11 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         slot.map_or(Micros::ZERO, |slot| slot.held)
     }
 
-    /// Returns when to call [`Endpoint::wake`]; none while nothing is open.
+    /// Returns when to call [`Endpoint::wake`]; none while nothing is open that ends by itself.
     #[inline]
     pub fn deadline(&self) -> Option<Micros> {
-        self.exchanges.first().map(|(_, deadline)| deadline)
+        let first = self.exchanges.first().map(|(_, deadline)| deadline);
+        first.filter(|deadline| *deadline < Micros::MAX)
     }
 
     /// The number of open exchanges, forgotten ones among them.

@@ -4,5 +4,6 @@ mod client;
 mod codec;
 mod golden;
 mod laws;
+mod observing;
 mod server;
 mod world;

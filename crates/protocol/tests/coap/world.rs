@@ -375,6 +375,7 @@ impl Told {
             },
             ClientEvent::Duplicate { ticket } => nothing(ticket),
             other @ (ClientEvent::AnsweredLate { .. }
+            | ClientEvent::Notification(_)
             | ClientEvent::Pong { .. }
             | ClientEvent::PingedAgain) => panic!("{other:?}"),
         }

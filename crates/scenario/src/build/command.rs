@@ -203,7 +203,11 @@ const DONE: u16 = 200;
 /// The quality of service of what devices subscribe to and of their replies.
 fn command_qos(class: &Class<'_>, view: &View<'_>, commands: Commands) -> Option<Qos> {
     if class.context.scheme.protocol().asks {
-        if commands.to != CommandTarget::Absent {
+        let requests = class
+            .context
+            .dialect
+            .requests(class.context.scheme.protocol());
+        if commands.to != CommandTarget::Absent && requests.observed.is_none() {
             query::warn_of_deaf_devices(class.view, view);
         }
         return Some(Qos::AtLeastOnce);

@@ -107,16 +107,8 @@ fn alone(
 pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     let scheme = class.context.scheme;
     let requests = class.context.dialect.requests(scheme.protocol());
-    if requests.path_token.is_some()
-        && requests.poll.is_none()
-        && matches!(view.text_of("kind"), "command" | "command-query")
-    {
-        let what = format!(
-            "over {} devices of {} take no commands yet",
-            scheme.protocol().name,
-            class.context.dialect
-        );
-        return view.refuse_at("kind", what, "connect with `mqtt`, or remove the stream");
+    if requests.observed.is_some() {
+        return observes(class, view);
     }
     if view.text_of("kind") != "receive" || !scheme.protocol().asks {
         return Some(());
@@ -128,6 +120,28 @@ pub(super) fn takes_kind(class: &Class<'_>, view: &View<'_>) -> Option<()> {
     );
     let help = "use `kind: command-query`, whose answer may bring a command, or remove the stream";
     view.refuse_at("kind", what, help)
+}
+
+/// Refuses streams that devices which observe their commands cannot have.
+fn observes(class: &Class<'_>, view: &View<'_>) -> Option<()> {
+    let (scheme, kind) = (class.context.scheme, view.text_of("kind"));
+    if kind == "command" && class.view.text_of("sockets") == "shared" && !scheme.is_dtls() {
+        let what = "devices that share a socket cannot observe their commands yet";
+        return view.refuse_at("kind", what, "remove `sockets: shared`, or the stream");
+    }
+    if !matches!(kind, "command-query" | "receive") {
+        return Some(());
+    }
+    let what = format!(
+        "over {} a device of {} asks for nothing and subscribes to nothing: it observes its commands",
+        scheme.protocol().name,
+        class.context.dialect
+    );
+    view.refuse_at(
+        "kind",
+        what,
+        "use `kind: command` alone, or remove the stream",
+    )
 }
 
 /// Says so where a fleet takes commands and never asks for one.

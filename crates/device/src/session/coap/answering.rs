@@ -8,6 +8,7 @@ use muster_protocol::coap::{
 
 use super::Coap;
 use super::blocks::BlockDue;
+use super::is_observation;
 use crate::session::{Context, Event, Input, Reply};
 use crate::token::{Token, due_of, is_unawaited, stream_of};
 
@@ -21,6 +22,9 @@ impl Coap {
         event: &ClientEvent<'a>,
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
+        if is_observation(event) {
+            return self.observed(at, event, out);
+        }
         match event {
             ClientEvent::Response(response) => Some(self.received_answer(at, input, response)),
             ClientEvent::Part(part) => self.received_part(at, part, out),
@@ -29,6 +33,7 @@ impl Coap {
             | ClientEvent::Failed { .. }
             | ClientEvent::AnsweredLate { .. }
             | ClientEvent::Duplicate { .. }
+            | ClientEvent::Notification(_)
             | ClientEvent::Pong { .. }
             | ClientEvent::PingedAgain => self.woken(at, event, out),
         }
@@ -38,9 +43,12 @@ impl Coap {
     pub(super) fn woken<'a>(
         &mut self,
         at: &mut Context<'_, Self>,
-        event: &ClientEvent<'_>,
+        event: &ClientEvent<'a>,
         out: &mut Vec<u8>,
     ) -> Option<Event<'a>> {
+        if is_observation(event) {
+            return self.observed(at, event, out);
+        }
         match event {
             ClientEvent::Again { ticket, key, cause } => {
                 let due = BlockDue {
@@ -65,9 +73,10 @@ impl Coap {
             ClientEvent::Duplicate { ticket } => Some(Event::Duplicate {
                 token: Token(ticket.name),
             }),
-            // Nobody is pinged.
+            // Nobody is pinged, and only an observation is notified.
             ClientEvent::Response(_)
             | ClientEvent::Part(_)
+            | ClientEvent::Notification(_)
             | ClientEvent::Acknowledged { .. }
             | ClientEvent::Pong { .. }
             | ClientEvent::PingedAgain => None,
@@ -148,7 +157,7 @@ pub(super) fn failed<'a>(ticket: Ticket, cause: Failure) -> Event<'a> {
 }
 
 /// An option of an answer that a dialect may read.
-fn field(option: Opt<'_>) -> Option<Field<'_>> {
+pub(super) fn field(option: Opt<'_>) -> Option<Field<'_>> {
     let text = |value| std::str::from_utf8(value).ok();
     match option.number {
         OptionNumber::LOCATION_PATH => text(option.value).map(Field::PathSegment),

@@ -13,8 +13,8 @@ use crate::reply_paths::ReplyPaths;
 use crate::session::{Context, Further, Outgoing, Scratch, Unsent};
 use crate::token::{Token, unawaited};
 
-/// Options of a request at the most: the segments of its path, its content's type and two parameters.
-const OPTIONS_MAX: usize = SEGMENTS_MAX + 3;
+/// Options of a request at the most: Observe, the segments of its path, its content's type and two parameters.
+const OPTIONS_MAX: usize = SEGMENTS_MAX + 4;
 /// For so long it is known whose a refusal is that nobody waits for.
 const UNAWAITED: Micros = Micros::from_secs(5);
 
@@ -126,7 +126,7 @@ impl Class<CoapSettings> {
         let stream = &self.streams[stream_index as usize];
         let requests = self.dialect.requests(Protocol::Coap);
         let request = stream.request(requests, scratch.parts(), || paths.get(at));
-        with_options(&request, submit)
+        with_options(&request, None, submit)
     }
 }
 
@@ -138,8 +138,12 @@ fn has_block(request: &Message<'_>) -> bool {
         .is_ok_and(|block| block.is_some())
 }
 
-/// Lends a request in the form of CoAP.
-fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>) -> T) -> T {
+/// Lends a request in the form of CoAP, with an option in front of its path if there is one.
+pub(super) fn with_options<T>(
+    request: &Request<'_>,
+    first: Option<Opt<'_>>,
+    submit: impl FnOnce(&coap::Request<'_>) -> T,
+) -> T {
     let format = request.content_type.and_then(content_format::of_media_type);
     let format = format.map(|number| Uint::of(u32::from(number)));
     let path = request.path;
@@ -151,7 +155,8 @@ fn with_options<T>(request: &Request<'_>, submit: impl FnOnce(&coap::Request<'_>
     let mut options = [Opt::new(OptionNumber(0), &[]); OPTIONS_MAX];
     let mut count = 0;
     // Options stand in the order of their numbers.
-    for (place, option) in options.iter_mut().zip(path.chain(format).chain(query)) {
+    let all = first.into_iter().chain(path).chain(format).chain(query);
+    for (place, option) in options.iter_mut().zip(all) {
         *place = option;
         count += 1;
     }

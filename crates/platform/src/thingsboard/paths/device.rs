@@ -23,7 +23,8 @@ pub(super) fn ask<'a>(asking: &Asking<'a>, text: &'a mut String) -> Request<'a> 
     let word = resource.map_or(Resource::Method.word(), Resource::word);
     text.push_str(word);
     let path = text.len();
-    if asking.ttd_s.is_some() || resource == Some(Resource::Values) {
+    let waits = asking.path == POLL;
+    if waits || resource == Some(Resource::Values) {
         (method, payload, content_type) = (Method::Get, &[][..], None);
     }
     if let Some(ttd_s) = asking.ttd_s {

@@ -55,8 +55,8 @@ pub(super) fn read<'a>(
     wanted(came, peer, out).unwrap_or_else(Wanted::Refused)
 }
 
-/// Reads the same over CoAP, which knows one code for all that it does not take. Nobody waits there for a command
-/// without observing.
+/// Reads the same over CoAP, which knows one code for all that it does not take. Whoever waits there for a command
+/// observes.
 pub(super) fn read_over_coap<'a>(
     came: &Incoming<'a>,
     peer: Option<&Peer<'a>>,
@@ -66,12 +66,19 @@ pub(super) fn read_over_coap<'a>(
         Wanted::Refused(Refusal { status, why }) if status != UNAUTHORIZED => {
             Wanted::Refused(Refusal::new(BAD_REQUEST, why))
         }
+        Wanted::Upload(upload)
+            if upload.ttd_s.is_some() && came.observes && upload.tenant != UPDATES =>
+        {
+            Wanted::Observation(upload)
+        }
         Wanted::Upload(Upload { ttd_s: Some(_), .. }) => {
             Wanted::Refused(Refusal::new(BAD_REQUEST, "it does not observe"))
         }
-        wanted @ (Wanted::Upload(_) | Wanted::Reply(_) | Wanted::Ignored | Wanted::Refused(_)) => {
-            wanted
-        }
+        wanted @ (Wanted::Upload(_)
+        | Wanted::Reply(_)
+        | Wanted::Observation(_)
+        | Wanted::Ignored
+        | Wanted::Refused(_)) => wanted,
     }
 }
 

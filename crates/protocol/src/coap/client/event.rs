@@ -21,6 +21,9 @@ pub enum ClientEvent<'a> {
     /// A block of the response that is not the last: take its payload, then call
     /// [`super::Endpoint::again`] for the next.
     Part(Response<'a>),
+    /// The server notifies an observer (RFC 7641). Without Observe, or with an error, it is the last one, and the
+    /// exchange is over.
+    Notification(Response<'a>),
     /// Render the request again and call [`super::Endpoint::again`].
     Again {
         /// The exchange.
@@ -64,7 +67,9 @@ impl ClientEvent<'_> {
     /// Returns the ticket; none for a ping that was sent again.
     pub const fn ticket(&self) -> Option<Ticket> {
         match self {
-            Self::Response(response) | Self::Part(response) => Some(response.ticket),
+            Self::Response(response) | Self::Part(response) | Self::Notification(response) => {
+                Some(response.ticket)
+            }
             Self::Acknowledged { ticket, .. }
             | Self::Again { ticket, .. }
             | Self::Failed { ticket, .. }
@@ -103,6 +108,13 @@ pub struct Response<'a> {
     pub block: Option<Block>,
     /// True if it did not come in the acknowledgement (a separate response, section 5.2.2).
     pub is_separate: bool,
+}
+
+impl Response<'_> {
+    /// Returns true if further notifications follow (RFC 7641 section 3.2).
+    pub fn is_observed(&self) -> bool {
+        self.code.is_success() && self.options.first(OptionNumber::OBSERVE).is_some()
+    }
 }
 
 /// Reason that an exchange ended without a response.

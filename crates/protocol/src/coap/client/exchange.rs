@@ -18,6 +18,8 @@ pub(super) enum Stage {
     Acknowledged,
     /// The caller, who renders the next block.
     BlockDue,
+    /// Notifications: the server has taken the observation.
+    Observing,
 }
 
 /// Flag of a request sent as CON.
@@ -34,6 +36,8 @@ pub(super) const PING: u8 = 16;
 const MORE: u8 = 32;
 /// Its message id may still be acknowledged or reset.
 pub(super) const LISTED: u8 = 64;
+/// Flag of a request that asks for notifications (RFC 7641).
+pub(super) const OBSERVES: u8 = 128;
 
 #[derive(Debug)]
 pub(super) struct Exchange {

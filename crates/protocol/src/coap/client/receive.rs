@@ -2,7 +2,7 @@
 
 use muster_model::Micros;
 
-use super::exchange::{CONFIRMABLE, Exchange, FORGOTTEN, PING, Stage, Step};
+use super::exchange::{CONFIRMABLE, Exchange, FORGOTTEN, OBSERVES, PING, Stage, Step};
 use super::{Again, ClientEvent, Endpoint, Failure, Response, SLOT_BYTES, SocketSlot, Verdict};
 use crate::coap::{Class, Code, ExchangeKey, Header, Kind, Message, OptionNumber, Ticket, Token};
 
@@ -200,6 +200,9 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         let exchange = self.exchanges.get_mut(key)?;
         let (ticket, expires) = (exchange.ticket, exchange.expires);
         match exchange.answer(message, &self.settings) {
+            Step::Done if exchange.is(OBSERVES) => self.notified(now, key, message),
+            // The rest of a notification would need an exchange of its own.
+            Step::Part if exchange.is(OBSERVES) => self.fail(key, Failure::Block),
             Step::Done => {
                 let ended = self.end(key)?;
                 self.note_answered(&ended, message.kind);
@@ -223,6 +226,33 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
                 Some(ClientEvent::Again { ticket, key, cause })
             }
         }
+    }
+
+    /// The first answer to an observer, or one of those that follow.
+    fn notified<'d>(
+        &mut self,
+        now: Micros,
+        key: ExchangeKey,
+        message: &Message<'d>,
+    ) -> Option<ClientEvent<'d>> {
+        let exchange = self.exchanges.get_mut(key)?;
+        let ticket = exchange.ticket;
+        let is_first = exchange.stage != Stage::Observing;
+        let response = self.response(ticket, key, message);
+        if response.is_observed() {
+            if let Some(exchange) = self.exchanges.get_mut(key) {
+                (exchange.stage, exchange.expires) = (Stage::Observing, Micros::MAX);
+            }
+            self.answered(key);
+            self.exchanges.set_deadline(key, Micros::MAX);
+        } else {
+            self.end(key);
+            self.hold(now, ticket, message);
+        }
+        Some(match is_first {
+            true => ClientEvent::Response(response),
+            false => ClientEvent::Notification(response),
+        })
     }
 
     fn fail(&mut self, key: ExchangeKey, cause: Failure) -> Option<ClientEvent<'static>> {

@@ -71,6 +71,16 @@ impl Pending {
         self.is_confirmable
     }
 
+    /// Returns the request as notifications answer it (RFC 7641): each response to it is a separate message with its
+    /// token.
+    pub const fn observed(self) -> Self {
+        Self {
+            is_separate: true,
+            block1: None,
+            ..self
+        }
+    }
+
     /// Returns true if it was acknowledged without its answer.
     pub const fn is_separate(&self) -> bool {
         self.is_separate
