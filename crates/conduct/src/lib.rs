@@ -58,7 +58,7 @@ pub use refusal::{
     ConsumerAbsence, ConsumerName, ConsumerRefusal, PushRefusal, RefusalCause, RefusalKind,
     RefusedRequests, Remedy,
 };
-pub use rendering::{directory, reader, uplink};
+pub use rendering::{PointInstants, directory, reader, uplink};
 pub use run_data::{Incidents, RunData, Standing, Steer};
 pub use store_account::StoreAccount;
 pub use timetable::Timetable;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use muster_load::{PayloadError, Shape, StreamSchedule, UniqueMs};
-use muster_model::RunId;
+use muster_model::{MessageId, Micros, RunId};
 use muster_plan::{FleetPlan, Plan, Policy, StreamPlan};
-use muster_platform::{Directory, DirectorySpec, Reader, ReaderStream, Uplink};
+use muster_platform::{
+    Dialect, Directory, DirectorySpec, Reader, ReaderStream, Uplink, UplinkScratch,
+};
 
 /// The devices of a fleet by formula; `wall_ms_at_t0` is the wall clock at T0 in milliseconds
 /// since the Unix epoch.
@@ -54,15 +56,55 @@ fn unique_ms(stream: &StreamPlan, uplink: &Uplink) -> Option<UniqueMs> {
     Some(UniqueMs::new(&Arc::new(schedule), step, is_closed))
 }
 
+/// The messages of a plan's devices, rendered again to see at which instants a platform stores them.
+#[derive(Debug, Default)]
+pub struct PointInstants {
+    dialect: Option<Dialect>,
+    /// Streams whose due instants follow from the schedule.
+    streams: Vec<ReaderStream>,
+}
+
+impl PointInstants {
+    /// The messages of a plan.
+    ///
+    /// # Errors
+    /// [`PayloadError`] as [`uplink`].
+    pub fn new(plan: &Plan, wall_ms_at_t0: u64) -> Result<Self, PayloadError> {
+        let is_by_schedule = |stream: &StreamPlan| stream.policy != Policy::Closed;
+        Ok(Self {
+            dialect: Some(plan.platform.dialect()),
+            streams: uplinks(plan, wall_ms_at_t0, is_by_schedule)?,
+        })
+    }
+
+    /// Returns the instant of a message's point, in milliseconds of the wall clock; none if the message leaves it to the
+    /// platform, or belongs to a closed loop, whose due instants follow the answers.
+    pub fn of(&self, id: &MessageId, due: Micros, scratch: &mut UplinkScratch) -> Option<i64> {
+        let stream = self.streams.iter().find(|stream| stream.id == id.stream)?;
+        stream.uplink.render(&stream.directory, id, due, scratch);
+        scratch.point_instant(self.dialect?)
+    }
+}
+
 /// A reader of all that the plan's devices say.
 ///
 /// # Errors
 /// [`PayloadError`] as [`uplink`].
 pub fn reader(plan: &Plan, run: RunId, wall_ms_at_t0: u64) -> Result<Reader, PayloadError> {
+    Ok(Reader::new(run, uplinks(plan, wall_ms_at_t0, |_| true)?))
+}
+
+/// The streams of devices' messages that fulfil a condition.
+fn uplinks(
+    plan: &Plan,
+    wall_ms_at_t0: u64,
+    is_wanted: impl Fn(&StreamPlan) -> bool,
+) -> Result<Vec<ReaderStream>, PayloadError> {
     let mut streams = Vec::new();
     for fleet in &plan.fleets {
         let directory = Arc::new(directory(plan, fleet, wall_ms_at_t0));
-        for stream in fleet.streams.iter().filter(|stream| stream.is_uplink()) {
+        let wanted = fleet.streams.iter().filter(|it| it.is_uplink());
+        for stream in wanted.filter(|stream| is_wanted(stream)) {
             streams.push(ReaderStream {
                 id: stream.id,
                 directory: Arc::clone(&directory),
@@ -70,5 +112,5 @@ pub fn reader(plan: &Plan, run: RunId, wall_ms_at_t0: u64) -> Result<Reader, Pay
             });
         }
     }
-    Ok(Reader::new(run, streams))
+    Ok(streams)
 }

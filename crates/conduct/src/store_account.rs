@@ -1,16 +1,17 @@
 //! The account of what a platform's store keeps, filled when the load has ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_load::StreamSchedule;
-use muster_measure::{Account, Recorder, RecorderPlan, Timeline, WindowDelta};
+use muster_measure::{Account, Identity, Recorder, RecorderPlan, Timeline, WindowDelta};
 use muster_model::{
     Arrival, BackendId, ConsumerId, DeviceId, Integrity, MessageId, Micros, RunId, STAMP_TEXT,
     Stamp, StampError,
 };
-use muster_platform::DueTimes;
+use muster_platform::{DueTimes, UplinkScratch};
 
-use crate::RunData;
+use crate::{PointInstants, RunData};
 
 /// Messages that were read back from a platform's store. They have the counts of a backend, and no times: the instant of
 /// a read is not that of an arrival, so that each counts at the second in which it was due.
@@ -22,6 +23,10 @@ pub struct StoreAccount {
     due_times: DueTimes,
     run: RunId,
     stored: u64,
+    instants: Arc<PointInstants>,
+    scratch: UplinkScratch,
+    /// Instants of the run's points, in milliseconds and ascending, of devices that are being read.
+    held: BTreeMap<DeviceId, Vec<i64>>,
     /// Devices that were read to their end.
     read: Vec<DeviceId>,
     /// The instant of what was due at an unknown one.
@@ -35,6 +40,7 @@ impl StoreAccount {
         plan: RecorderPlan,
         schedules: &[Arc<StreamSchedule>],
         timeline: Timeline,
+        instants: Arc<PointInstants>,
     ) -> Self {
         let mut due_times = DueTimes::new(schedules);
         due_times.start(timeline.origin);
@@ -50,13 +56,17 @@ impl StoreAccount {
             due_times,
             run,
             stored: 0,
+            instants,
+            scratch: UplinkScratch::default(),
+            held: BTreeMap::new(),
             read: Vec::new(),
             settle: timeline.settle,
         }
     }
 
-    /// Adds a stored message by the text of its id.
-    pub fn add(&mut self, text: &str) {
+    /// Adds a stored message of a device by the text of its id; `at` is the instant of its point in milliseconds, which
+    /// ascends from message to message of the device.
+    pub fn add(&mut self, device: DeviceId, at: i64, text: &str) {
         let read = read(text);
         let id = read.map(|(id, _)| id);
         let integrity = read.map_or(Integrity::Unchecked, |(_, integrity)| integrity);
@@ -74,7 +84,10 @@ impl StoreAccount {
             integrity,
             own: Micros::ZERO,
         });
-        self.stored += u64::from(id.is_some_and(|id| id.run == self.run));
+        if id.is_some_and(|id| id.run == self.run) {
+            self.stored += 1;
+            self.held.entry(device).or_default().push(at);
+        }
     }
 
     /// Number of stored messages of the run, with those that are stored twice.
@@ -82,9 +95,34 @@ impl StoreAccount {
         self.stored
     }
 
-    /// Notes that a device was read to its end.
-    pub fn all_read(&mut self, device: DeviceId) {
+    /// Notes that a device was read to its end. What is absent of it is overwritten if the store holds its instant.
+    pub fn all_read(&mut self, device: DeviceId, run: Option<&Identity>) {
         self.read.push(device);
+        let held = self.held.remove(&device);
+        let (Some(held), Some(run)) = (held, run) else {
+            return;
+        };
+        let absent: Vec<_> = self.recorder.absent_of(run, device).collect();
+        for (stream, seqs) in absent {
+            for seq in seqs {
+                let id = MessageId {
+                    run: self.run,
+                    device,
+                    stream,
+                    seq,
+                };
+                let at = self.instant(&id);
+                if at.is_some_and(|at| held.binary_search(&at).is_ok()) {
+                    self.recorder.overwritten(&id);
+                }
+            }
+        }
+    }
+
+    /// The instant of a message's point, in milliseconds; none if nobody knows it.
+    fn instant(&mut self, id: &MessageId) -> Option<i64> {
+        let due = self.due_times.of(id)?;
+        self.instants.of(id, due, &mut self.scratch)
     }
 
     /// Number of messages of a run, accepted or unacknowledged, that are absent so far.
@@ -158,12 +196,13 @@ mod tests {
             cold: Cold::Nothing,
             published: PublishedPlan::Nothing,
         };
-        let mut account = StoreAccount::new(STORE, plan, &[], Timeline::CONNECTING);
+        let mut account = StoreAccount::new(STORE, plan, &[], Timeline::CONNECTING, Arc::default());
         // The check of the second one covers bytes that are not read.
         let values = [text(1, &[]), text(1, &[b"body"]), text(2, &[])];
-        values.iter().for_each(|value| account.add(value));
+        let mut add = |value: &str| account.add(DeviceId(0), 1, value);
+        values.iter().for_each(|value| add(value));
         let strays = ["", "17", &"!".repeat(STAMP_TEXT)];
-        strays.iter().for_each(|value| account.add(value));
+        strays.iter().for_each(|value| add(value));
         assert_eq!(account.stored(), 2);
         let counted = account.account.backends.clone();
         assert_eq!((counted[0].consumed, counted[0].unstamped), (6, 3));

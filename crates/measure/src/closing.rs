@@ -6,12 +6,13 @@ use crate::cohort::{Cohort, PerCohort};
 use crate::command::CommandsClosed;
 use crate::equations::{Equations, Row, residue};
 use crate::gather::{Gathered, copies, links};
+use crate::lost::AbsentIds;
 use crate::merge::sum_of;
 use crate::per_device_close::{CloseInputs, StreamSums};
 use crate::reception::ReceptionsClosed;
 use crate::{
     Account, ArrivalFigures, BackendLedger, Calendar, CopyCounts, CountBy, Identity, Ledger,
-    LostIds, RecorderPlan, State, StreamAccount, StreamTrack, Timeline, WindowDelta, WindowKey,
+    RecorderPlan, State, StreamAccount, StreamTrack, Timeline, WindowDelta, WindowKey,
 };
 
 /// Everything that is known of a run when it has ended.
@@ -70,16 +71,15 @@ pub(crate) struct Closed {
 impl<'a> Closing<'a> {
     /// Derives the figures; `steps` are the seconds in which the steps of the run begin.
     pub(crate) fn close(&self, steps: &[u32]) -> Closed {
-        let mut lost = vec![LostIds::default(); usize::from(self.plan.backends)];
+        let mut absent = vec![AbsentIds::default(); usize::from(self.plan.backends)];
         let tracks = self.plan.streams.iter().zip(0u8..=u8::MAX);
         let streams: Vec<_> = tracks
-            .map(|(track, at)| self.close_stream((StreamId(at), track), steps, &mut lost))
+            .map(|(track, at)| self.close_stream((StreamId(at), track), steps, &mut absent))
             .collect();
         let mut equations = Equations::default();
-        let backends = lost
-            .into_iter()
-            .zip(0u8..=u8::MAX)
-            .map(|(lost, at)| self.close_backend(BackendId(at), &streams, lost, &mut equations));
+        let backends = absent.into_iter().zip(0u8..=u8::MAX).map(|(absent, at)| {
+            self.close_backend(BackendId(at), &streams, absent, &mut equations)
+        });
         let backends = backends.collect();
         self.close_links(&mut equations);
         Closed {
@@ -117,7 +117,7 @@ impl<'a> Closing<'a> {
         &self,
         (stream, track): (StreamId, &StreamTrack),
         steps: &[u32],
-        lost: &mut [LostIds],
+        absent: &mut [AbsentIds],
     ) -> StreamClosed {
         let gather = |cohort: Cohort| {
             let is_wanted = move |key: &WindowKey| cohort.holds(key);
@@ -129,7 +129,7 @@ impl<'a> Closing<'a> {
         };
         let sums = self
             .inputs(steps)
-            .map(|inputs| StreamSums::of(&inputs, stream, track, lost));
+            .map(|inputs| StreamSums::of(&inputs, stream, track, absent));
         let mut closed = StreamClosed {
             stream,
             gathered,
@@ -292,7 +292,7 @@ impl<'a> Closing<'a> {
         &self,
         backend: BackendId,
         streams: &[StreamClosed],
-        lost_ids: LostIds,
+        absent: AbsentIds,
         equations: &mut Equations,
     ) -> BackendLedger {
         let counted = copies(self.windows, backend, |_| true);
@@ -304,7 +304,8 @@ impl<'a> Closing<'a> {
             foreign: counted.foreign,
             unstamped: counted.unstamped,
             corrupted: counted.corrupted,
-            lost_ids,
+            lost_ids: absent.lost,
+            overwritten_ids: absent.overwritten,
             split: self.identity.map_or(0, |identity| identity.split(backend)),
             ..BackendLedger::default()
         };

@@ -38,6 +38,8 @@ pub(crate) struct Remarks {
     pub(crate) late: SeqSet,
     /// Messages whose copies all came after a later message, each at its consumer.
     pub(crate) reordered: SeqSet,
+    /// Absent messages whose instant a store holds for another message.
+    pub(crate) overwritten: SeqSet,
 }
 
 /// The flaws of one copy.
@@ -72,6 +74,11 @@ impl Seen {
         is_first
     }
 
+    /// Records that a store holds another message at the instant of an absent one.
+    pub(crate) fn overwrite(&mut self, seq: u32) {
+        self.remarks_mut().overwritten.insert(seq);
+    }
+
     /// Adds the copies of another process, and returns the number of messages that reached both.
     pub(crate) fn merge(&mut self, other: Seen) -> u64 {
         if other.arrived.is_empty() && other.drained == 0 {
@@ -96,11 +103,18 @@ impl Seen {
                 ),
                 more: more_of_both(&mine, &theirs, &both),
                 twice: mine.twice.union(&theirs.twice).union(&both),
+                overwritten: mine.overwritten.union(&theirs.overwritten),
             };
         }
         self.arrived = self.arrived.union(&other.arrived);
         self.drained = self.drained.min(other.drained);
         split
+    }
+
+    /// The runs of absent messages whose instant a store holds for another one.
+    pub(crate) fn overwritten(&self) -> impl Iterator<Item = Range<u32>> {
+        let remarks = self.remarks.iter();
+        remarks.flat_map(|remarks| remarks.overwritten.runs())
     }
 
     /// Counts the copies of messages within a range; `resent` holds those that we sent more than once.
@@ -133,6 +147,7 @@ impl Seen {
             remarks.twice.shrink();
             remarks.late.shrink();
             remarks.reordered.shrink();
+            remarks.overwritten.shrink();
         }
     }
 

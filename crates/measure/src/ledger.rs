@@ -117,6 +117,10 @@ pub struct TableRow {
     pub absent: u64,
     /// Not arrived, and may still arrive.
     pub outstanding: u64,
+    /// Accepted or unacknowledged messages that a store lacks, and whose instant it holds for another message of their
+    /// device.
+    #[serde(default)]
+    pub overwritten: u64,
     /// Messages of devices outside the sample of a store: nobody looked for them.
     #[serde(default)]
     pub outside_sample: u64,
@@ -173,6 +177,8 @@ pub struct BackendLedger {
     pub streams_measured: Vec<ArrivalFigures>,
     /// The messages that were lost, by device and stream, accepted or unacknowledged.
     pub lost_ids: LostIds,
+    /// The messages that were overwritten in a store, likewise.
+    pub overwritten_ids: LostIds,
     /// First copies that more than one process took for the first. The sums of the windows exceed
     /// the ledger by this number.
     pub split: u64,
@@ -228,7 +234,7 @@ impl TableRow {
 
     /// All messages of the state.
     pub fn total(&self) -> u64 {
-        self.arrived + self.absent + self.outstanding + self.outside_sample
+        self.arrived + self.absent + self.outstanding + self.overwritten + self.outside_sample
     }
 }
 
@@ -257,6 +263,11 @@ impl ArrivalFigures {
     pub fn expected(&self) -> u64 {
         let all = self.of(State::Accepted).total() + self.of(State::Unacknowledged).total();
         all - self.outside_sample()
+    }
+
+    /// Accepted or unacknowledged messages that another message of their device replaced in a store.
+    pub fn overwritten(&self) -> u64 {
+        self.of(State::Accepted).overwritten + self.of(State::Unacknowledged).overwritten
     }
 
     /// Accepted or unacknowledged messages of devices outside the sample of a store.
@@ -318,7 +329,7 @@ merge_fields! {
         reordered, corrupted, foreign, unstamped, rejected_but_arrived, timed_out_but_arrived,
         broken_but_arrived,
     }
-    TableRow { arrived, absent, outstanding, outside_sample }
+    TableRow { arrived, absent, outstanding, overwritten, outside_sample }
     Table { rows }
     ArrivalFigures { copies, arrived, late, duplicates, duplicate_own, reordered, table }
     LostIds { lost, truncated }

@@ -6,6 +6,13 @@ use muster_model::{DeviceId, StreamId};
 
 use crate::{LostIds, LostOf};
 
+/// The absent messages of one backend that are listed by id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AbsentIds {
+    pub(crate) lost: LostIds,
+    pub(crate) overwritten: LostIds,
+}
+
 /// Keeps the lost ranges of one device's stream, while there is room for them.
 pub(crate) fn keep_lost(
     lost: &mut LostIds,
@@ -13,6 +20,7 @@ pub(crate) fn keep_lost(
     mut ranges: Vec<Range<u32>>,
     most: usize,
 ) {
+    ranges.retain(|range| !range.is_empty());
     if ranges.is_empty() {
         return;
     }

@@ -9,13 +9,13 @@ use muster_model::{DeviceId, Listening, Micros, StreamId};
 use crate::cohort::{Cohort, PerCohort};
 use crate::copies::Seen;
 use crate::identity::Finals;
-use crate::lost::keep_lost;
+use crate::lost::{AbsentIds, keep_lost};
 use crate::order::Known;
 use crate::set_merge::{clip, count, merge_runs};
 use crate::steps::step_at;
 use crate::{
-    ArrivalFigures, Calendar, Cold, Distribution, Identity, LostIds, Phase, RecorderPlan, SeqSet,
-    State, StreamTrack, Table,
+    ArrivalFigures, Calendar, Cold, Distribution, Identity, Phase, RecorderPlan, SeqSet, State,
+    StreamTrack, Table,
 };
 
 /// Inputs of the close that the sets do not hold.
@@ -93,21 +93,24 @@ struct DeviceSets<'a> {
 /// Messages of one state that did not arrive.
 struct Absent {
     state: State,
+    /// True if a store holds another message at their instants.
+    is_overwritten: bool,
     seqs: Range<u32>,
     /// From this number on they may still come.
     border: u32,
 }
 
 impl StreamSums {
-    /// Sums over every device of a stream. `lost` receives the lost ids of each backend.
+    /// Sums over every device of a stream. `absent` receives the ids of each backend.
     pub(crate) fn of(
         inputs: &CloseInputs<'_>,
         stream: StreamId,
         track: &StreamTrack,
-        lost: &mut [LostIds],
+        absent: &mut [AbsentIds],
     ) -> Self {
         let mut sums = Self::default();
-        sums.backends.resize_with(lost.len(), BackendSums::default);
+        sums.backends
+            .resize_with(absent.len(), BackendSums::default);
         let finals = &inputs.identity.streams[stream.index()];
         let nothing = Finals::default();
         for slot in 0..track.devices {
@@ -144,7 +147,7 @@ impl StreamSums {
                 let known = track.by_order.then(|| backend.given(seen, &own));
                 let seen = known.as_ref().unwrap_or(seen);
                 let border = inputs.border(at, seen);
-                backend.add_device(inputs, &own, seen, (border, &mut lost[at]));
+                backend.add_device(inputs, &own, seen, (border, &mut absent[at]));
             }
         }
         sums
@@ -209,35 +212,49 @@ impl BackendSums {
         inputs: &CloseInputs<'_>,
         own: &DeviceSets<'_>,
         seen: &Seen,
-        (border, lost): (u32, &mut LostIds),
+        (border, ids): (u32, &mut AbsentIds),
     ) {
-        let mut ranges = Vec::new();
+        let (mut lost, mut overwritten) = (Vec::new(), Vec::new());
         for (state, set) in own.finals.sets(own.primary) {
             if set.is_empty() {
                 continue;
             }
+            let mut absent = Vec::new();
             for stretch in merge_runs(set.runs(), seen.arrived.runs()) {
                 match (stretch.in_first, stretch.in_second) {
                     (true, true) => self.add_arrived(state, &stretch.range, own.warm_up),
-                    (true, false) => {
-                        let absent = Absent {
-                            state,
-                            seqs: stretch.range,
-                            border,
-                        };
-                        self.add_absent(&absent, own.warm_up);
-                        self.date_absent(inputs, &absent, own);
-                        if state.is_expected() && !absent.lost().is_empty() {
-                            ranges.push(absent.lost());
-                        }
-                    }
+                    (true, false) => absent.push(stretch.range),
                     (false, true | false) => {}
+                }
+            }
+            for stretch in merge_runs(absent.into_iter(), seen.overwritten()) {
+                let absent = Absent {
+                    state,
+                    is_overwritten: stretch.in_second && state.is_expected(),
+                    seqs: stretch.range,
+                    border,
+                };
+                if !stretch.in_first {
+                    continue;
+                }
+                self.add_absent(&absent, own.warm_up);
+                self.date_absent(inputs, &absent, own);
+                match absent.is_overwritten {
+                    true => overwritten.push(absent.lost()),
+                    false if state.is_expected() => lost.push(absent.lost()),
+                    false => {}
                 }
             }
         }
         self.add_copies(seen, own);
         let of = (own.stream, own.device);
-        keep_lost(lost, of, ranges, inputs.lost_ranges_most);
+        keep_lost(&mut ids.lost, of, lost, inputs.lost_ranges_most);
+        keep_lost(
+            &mut ids.overwritten,
+            of,
+            overwritten,
+            inputs.lost_ranges_most,
+        );
     }
 
     fn add_arrived(&mut self, state: State, seqs: &Range<u32>, warm_up: u32) {
@@ -265,7 +282,11 @@ impl BackendSums {
         for cohort in Cohort::BOTH {
             let table = &mut self.figures.of_mut(cohort).table;
             if let Some(row) = table.rows.get_mut(absent.state.index()) {
-                row.absent += len_in(&absent.lost(), cohort, warm_up);
+                let gone = match absent.is_overwritten {
+                    true => &mut row.overwritten,
+                    false => &mut row.absent,
+                };
+                *gone += len_in(&absent.lost(), cohort, warm_up);
                 row.outstanding += len_in(&absent.outstanding(), cohort, warm_up);
             }
         }
@@ -289,7 +310,7 @@ impl BackendSums {
             let table = self.absent_due.entry((due.second(), phase)).or_default();
             if let Some(row) = table.rows.get_mut(absent.state.index()) {
                 let is_final = seq < absent.border;
-                row.absent += u64::from(is_final);
+                row.absent += u64::from(is_final && !absent.is_overwritten);
                 row.outstanding += u64::from(!is_final);
             }
         }

@@ -10,6 +10,8 @@ use muster_model::{
     RunId, ShedCause, StreamId,
 };
 
+use proptest::prelude::*;
+
 const STREAM: StreamId = StreamId(0);
 const BACKEND: BackendId = BackendId(0);
 const ORIGIN: Micros = Micros(1_000_000);
@@ -849,6 +851,45 @@ fn messages_outside_the_sample_of_a_store_are_neither_lost_nor_outstanding() {
         assert_eq!(figures.expected(), lost);
         assert_eq!(figures.of(State::Accepted).total(), 30);
         assert_eq!((store.sample, summary.residue), (Some(sample), Some(0)));
+    }
+}
+
+proptest! {
+    /// Law: accepted = stored + not stored + overwritten + outstanding. Where the store was not read to its end, nobody
+    /// knows what is overwritten.
+    #[test]
+    fn each_accepted_message_is_stored_or_not_or_overwritten(
+        fates in prop::collection::vec((any::<bool>(), 0u8..3), 30),
+        is_read: bool,
+    ) {
+        let mut line = Line::of(RecorderPlan {
+            store: Some(DeviceSample::all(1)),
+            ..plan()
+        });
+        for ((is_accepted, fate), seq) in fates.iter().zip(0..) {
+            let outcome = if *is_accepted { Outcome::Accepted } else { Outcome::TimedOut };
+            line.end(seq, Micros::from_millis(20), outcome);
+            match fate {
+                0 => line.arrive(seq, 0, due(seq)),
+                1 => line.recorder.overwritten(&Line::id(seq)),
+                _ => {}
+            }
+        }
+        if is_read {
+            line.recorder.all_read(DeviceId(0));
+        }
+        let summary = line.close(20, Micros::from_secs(9));
+        let of = |fate| fates.iter().filter(|it| **it == (true, fate)).count() as u64;
+        let wanted = match is_read {
+            true => (of(0), of(1), of(2), 0),
+            false => (of(0), 0, 0, of(1) + of(2)),
+        };
+        let figures = &summary.backends[0].uplink;
+        let row = figures.of(State::Accepted);
+        prop_assert_eq!((row.arrived, row.overwritten, row.absent, row.outstanding), wanted);
+        prop_assert_eq!(figures.of(State::TimedOut).overwritten, 0);
+        let lost_due: u64 = summary.run.series.iter().map(|row| row.arrivals[0].lost_due).sum();
+        prop_assert_eq!((lost_due, summary.residue), (row.absent, Some(0)));
     }
 }
 

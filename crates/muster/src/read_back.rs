@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use muster_cluster::Observer;
-use muster_conduct::{RunData, StoreAccount, recorder_plan};
+use muster_conduct::{PointInstants, RunData, StoreAccount, recorder_plan};
 use muster_load::StreamSchedule;
-use muster_measure::{RecorderPlan, Timeline, WindowDelta};
+use muster_measure::{RecorderPlan, WindowDelta};
 use muster_model::{BackendId, DeviceSample, Micros, RunId};
 use muster_net::Clock;
 use muster_plan::Plan;
@@ -57,6 +57,7 @@ struct Reading<'a> {
     schedules: Vec<Arc<StreamSchedule>>,
     account: BackendId,
     store: Box<dyn Store>,
+    instants: Arc<PointInstants>,
     clock: Clock,
 }
 
@@ -128,12 +129,14 @@ impl<'a> ReadBack<'a> {
             return Ok(None);
         };
         let schedules = muster_conduct::schedules(self.plan)?;
+        let wall_ms = self.clock.wall_ms_at_t0();
         Ok(Some(Reading {
             plan: self.plan,
             recorder: recorder_plan(self.plan, self.run, &schedules),
             schedules,
             account,
             store,
+            instants: Arc::new(PointInstants::new(self.plan, wall_ms)?),
             clock: self.clock,
         }))
     }
@@ -151,7 +154,7 @@ impl Reading<'_> {
         let began = self.clock.now();
         let mut reads = Reads::default();
         let (mut account, end) = loop {
-            let (account, read) = self.read(data.timeline, over);
+            let (account, read) = self.read(data, over);
             let end = match read {
                 Ok(()) => reads.next(account.absent(data), self.clock.now()),
                 Err(error) => Some(End::Failed(error)),
@@ -192,16 +195,18 @@ impl Reading<'_> {
     /// Reads once.
     fn read(
         &self,
-        timeline: Timeline,
+        data: &RunData,
         over: &AtomicBool,
     ) -> (StoreAccount, Result<(), ProvisionError>) {
         let (plan, schedules) = (self.recorder.clone(), &self.schedules);
-        let account = Mutex::new(StoreAccount::new(self.account, plan, schedules, timeline));
+        let instants = Arc::clone(&self.instants);
+        let account = StoreAccount::new(self.account, plan, schedules, data.timeline, instants);
+        let account = Mutex::new(account);
         let found = |device, stored: Stored<'_>| {
             let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
             match stored {
-                Stored::Point(point) => account.add(point.id),
-                Stored::End => account.all_read(device),
+                Stored::Point(point) => account.add(device, point.at, point.id),
+                Stored::End => account.all_read(device, data.identity.as_ref()),
             }
         };
         let watch = Watcher::new(over, true);

@@ -63,6 +63,8 @@ pub struct Spec {
     pub counters: Option<Counters>,
     /// Facts about a topic that devices publish on, or the path of their requests.
     pub topic: fn(&str) -> UplinkTopic,
+    /// Finds the instant, in milliseconds, of the point with an id in a message; none if the platform sets it.
+    pub(crate) point_instant: fn(&[u8], &[u8]) -> Option<i64>,
     /// Renders a device's reply to a command: topic and payload, and the payload alone where the
     /// reply is a request ([`Requests::reply`]).
     pub write_reply: fn(&Replying<'_>, &mut CommandScratch),
@@ -368,6 +370,7 @@ pub(crate) const PLAIN: Spec = Spec {
     rewrites_bodies: false,
     counters: None,
     topic: |_| PLAIN_TOPIC,
+    point_instant: |_, _| None,
     write_reply: |_, _| {},
     application: PLAIN_APPLICATION,
     server: PLAIN_SERVER,

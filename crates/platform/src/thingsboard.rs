@@ -11,6 +11,7 @@ mod gateways;
 mod numbered;
 mod paths;
 mod payloads;
+mod points;
 mod provisioning;
 mod requests;
 pub mod rest;
@@ -58,6 +59,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
     takes_bare_templates: true,
     rewrites_bodies: true,
     topic,
+    point_instant: points::instant,
     write_reply: rpc::write_reply,
     application: Application {
         replies: Some("thingsboard-rpc/+/response"),

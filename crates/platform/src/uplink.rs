@@ -6,7 +6,7 @@ use muster_load::{
 use muster_model::{MessageId, Micros, STAMP_TEXT, Stamp};
 
 use crate::blind::Blind;
-use crate::{Carrier, CommandScratch, Directory, IntegrityLevel, PROPERTY_NAME};
+use crate::{Carrier, CommandScratch, Dialect, Directory, IntegrityLevel, PROPERTY_NAME};
 
 /// One stream's messages, compiled.
 #[derive(Debug, Clone)]
@@ -177,6 +177,14 @@ impl UplinkScratch {
     /// The rendered topic.
     pub fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// Returns the instant at which the platform stores the rendered message, in milliseconds of the wall clock; none if the
+    /// message leaves that to the platform.
+    pub fn point_instant(&self, dialect: Dialect) -> Option<i64> {
+        let StampAt { offset, form } = self.stamp?;
+        let id = self.payload.get(offset..offset + form.size())?;
+        (dialect.point_instant)(&self.payload, id)
     }
 
     /// Returns the stamp in the rendered message, and the bytes that its check covers besides it.

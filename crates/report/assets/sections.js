@@ -97,20 +97,26 @@ function backends() {
     const rows = STATES.filter((state) => backend.table[state]).map((state) => {
       const row = backend.table[state];
       const isPromise = state === "accepted" || state === "unacknowledged";
-      const cells = [plain(state), n(row.arrived), n(row.absent, isPromise && row.absent > 0), n(row.outstanding, row.outstanding > 0)];
+      const cells = [plain(state), n(row.arrived), n(row.absent, isPromise && row.absent > 0), n(row.outstanding, row.outstanding > 0), ...(backend.is_store ? [n(row.overwritten)] : [])];
       return backend.sample ? [...cells, n(row.outside_sample)] : cells;
     });
-    const { truncated, ...lost } = backend.lost_ids;
     const { sample } = backend;
+    const replaced = backend.is_store ? [["overwritten", "n"]] : [];
     const outside = sample ? [[`outside the sample of ${count(sample.devices)} of ${count(sample.of)} devices`, "n"]] : [];
-    const ids = Object.entries(lost).map(([id, runs]) => `${id}  ${runs.map(([a, b]) => (a === b ? a : `${a}..${b}`)).join(", ")}`);
     const twice = backend.split > 0 ? el("p", { class: "hint" }, `${capital(backendName(name))}: ${count(backend.split)} messages were first at two consumers in processes of their own; the windows count them twice.`) : null;
     return [
       twice,
-      details(`${capital(backendName(name))}: what the device was told against what ${backend.is_store ? "is stored" : "arrived"}`, table(["the device was told", [backend.is_store ? "stored" : "arrived", "n"], ["absent", "n"], [backend.is_store ? "not read" : "outstanding", "n"], ...outside], rows)),
-      ids.length > 0 ? details(`${capital(backendName(name))}: ids of the ${backend.is_store ? "messages that are not stored" : "lost messages"}${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null,
+      details(`${capital(backendName(name))}: what the device was told against what ${backend.is_store ? "is stored" : "arrived"}`, table(["the device was told", [backend.is_store ? "stored" : "arrived", "n"], ["absent", "n"], [backend.is_store ? "not read" : "outstanding", "n"], ...replaced, ...outside], rows)),
+      idList(`${capital(backendName(name))}: ids of the ${backend.is_store ? "messages that are not stored" : "lost messages"}`, backend.lost_ids),
+      idList(`${capital(backendName(name))}: ids of the overwritten messages`, backend.overwritten_ids),
     ];
   });
+}
+
+/// Messages by device and stream, as runs of their numbers.
+function idList(title, { truncated, ...of }) {
+  const ids = Object.entries(of).map(([id, runs]) => `${id}  ${runs.map(([a, b]) => (a === b ? a : `${a}..${b}`)).join(", ")}`);
+  return ids.length > 0 ? details(`${title}${truncated ? " (the first ones)" : ""}`, el("pre", {}, ids.join("\n"))) : null;
 }
 
 const details = (title, ...content) => el("details", {}, el("summary", {}, title), content);

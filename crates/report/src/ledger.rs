@@ -62,6 +62,13 @@ pub struct BackendAccount {
     pub split: Option<u64>,
     /// Ids of lost messages.
     pub lost_ids: LostIds,
+    /// Messages, accepted or unacknowledged, that a store lacks, and whose instant it holds for another message of their
+    /// device; null where no store was read.
+    #[serde(default)]
+    pub overwritten: Option<u64>,
+    /// Ids of overwritten messages.
+    #[serde(default)]
+    pub overwritten_ids: LostIds,
     /// The devices that were read of a store; null if all were.
     pub sample: Option<SampleAccount>,
 }

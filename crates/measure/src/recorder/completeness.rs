@@ -1,10 +1,11 @@
 //! Marks beyond which what is absent at a backend may still come.
 
-use muster_model::DeviceId;
+use std::ops::Range;
+
+use muster_model::{DeviceId, MessageId, StreamId};
 
 use super::Recorder;
 use crate::Identity;
-use crate::copies::Seen;
 use crate::set_merge::{len, merge_runs};
 
 impl Recorder {
@@ -32,31 +33,52 @@ impl Recorder {
     /// Number of a run's messages, accepted or unacknowledged, of the devices that are read, that the store does not have
     /// so far.
     pub fn absent_at_store(&self, run: &Identity) -> u64 {
-        let store = self.identity.backends.get(usize::from(self.plan.timed()));
-        let Some((sample, store)) = self.plan.store.zip(store) else {
+        let Some(sample) = self.plan.store else {
             return 0;
         };
-        let nothing = Seen::default();
-        let streams = self
-            .plan
-            .streams
-            .iter()
-            .zip(&run.streams)
-            .zip(&store.streams);
-        let devices = streams.flat_map(|((track, finals), seen)| {
-            let is_read = move |slot: &u32| sample.holds(DeviceId(track.first_device.0 + slot));
-            (0..track.devices).filter(is_read).filter_map(move |slot| {
-                let ended = finals.devices.get(slot)?;
-                Some((ended.sets(finals.primary), seen.get(slot)))
-            })
+        let devices = (0..sample.of()).map(DeviceId);
+        let devices = devices.filter(|device| sample.holds(*device));
+        let absent = devices.flat_map(|device| self.absent_of(run, device));
+        absent.map(|(_, seqs)| len(&seqs)).sum()
+    }
+
+    /// The messages of a device, accepted or unacknowledged, that the store does not have so far.
+    pub fn absent_of<'a>(
+        &'a self,
+        run: &'a Identity,
+        device: DeviceId,
+    ) -> impl Iterator<Item = (StreamId, Range<u32>)> + 'a {
+        let store = self.identity.backends.get(usize::from(self.plan.timed()));
+        let streams = self.plan.streams.iter().zip(&run.streams);
+        let streams = store.into_iter().flat_map(move |store| {
+            let streams = (0..).map(StreamId).zip(streams.clone());
+            streams.zip(&store.streams)
         });
-        let absent = devices.flat_map(|(sets, seen)| {
-            let seen = seen.unwrap_or(&nothing);
+        streams.flat_map(move |((stream, (track, finals)), seen)| {
+            let slot = track.slot(device);
+            let ended = slot.and_then(|slot| finals.devices.get(slot));
+            let seen = slot.and_then(|slot| seen.get(slot));
+            let sets = ended.into_iter().flat_map(|it| it.sets(finals.primary));
             let expected = sets.filter(|(state, _)| state.is_expected());
-            expected.flat_map(|(_, set)| merge_runs(set.runs(), seen.arrived.runs()))
-        });
-        let absent = absent.filter(|stretch| stretch.in_first && !stretch.in_second);
-        absent.map(|stretch| len(&stretch.range)).sum()
+            expected.flat_map(move |(_, set)| {
+                let arrived = seen.into_iter().flat_map(|seen| seen.arrived.runs());
+                let absent = merge_runs(set.runs(), arrived);
+                let absent = absent.filter(|stretch| stretch.in_first && !stretch.in_second);
+                absent.map(move |stretch| (stream, stretch.range))
+            })
+        })
+    }
+
+    /// Records that the store holds another message of the device at the instant of an absent one.
+    pub fn overwritten(&mut self, id: &MessageId) {
+        let store = usize::from(self.plan.timed());
+        let track = self.plan.stream(id.stream);
+        let slot = track.and_then(|track| track.slot(id.device));
+        if let (Some(store), Some(slot)) = (self.identity.backends.get_mut(store), slot) {
+            store.streams[id.stream.index()]
+                .get_mut(slot)
+                .overwrite(id.seq);
+        }
     }
 
     /// Records that all was read that the store keeps of a device: what is absent there will not come.

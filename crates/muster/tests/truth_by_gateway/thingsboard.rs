@@ -145,6 +145,34 @@ fn of_a_sample_of_devices_the_messages_that_are_not_stored_are_known() {
     truth.is_judged(broken, "nobody looked for the others");
 }
 
+/// Each device sends three messages at once, four times, all three with one `ts`: the store keeps one of them.
+///
+/// Law: accepted = stored + overwritten, and none is lost.
+#[test]
+fn what_another_message_of_the_same_millisecond_has_replaced_is_overwritten_and_not_lost() {
+    let scenario = READ_BACK.replace("rate: 400/s", "shape: { burst: { n: 3, every: 300ms } }");
+    let scenario = scenario.replace(
+        r#"{"musterId":"${stamp}","n":1}"#,
+        r#"{"ts":${due_ms},"values":{"musterId":"${stamp}"}}"#,
+    );
+    let truth = Truth::run(&scenario.replace("BEHAVIOUR", ""));
+    truth.agrees();
+    assert_eq!(truth.uplink("accepted"), MESSAGES);
+    assert_eq!(at_store(&truth, "arrived"), MESSAGES / 3);
+    assert_eq!(at_store(&truth, "overwritten"), MESSAGES - MESSAGES / 3);
+    for figure in ["lost", "outstanding", "duplicates", "unstamped"] {
+        assert_eq!(at_store(&truth, figure), 0, "{figure}");
+    }
+    let overwritten = truth.ids_at("store", "overwritten_ids");
+    for device in 0..50 {
+        for burst in 0..4 {
+            let of_burst = (device, 3 * burst)..(device, 3 * burst + 3);
+            assert_eq!(overwritten.range(of_burst).count(), 2, "{device} {burst}");
+        }
+    }
+    truth.is_judged(&[], "the platform lost nothing");
+}
+
 /// Nothing is stored while the load lasts and long after it, and all is accepted.
 #[test]
 fn a_store_that_stands_still_behind_the_acknowledgement_never_passes() {

@@ -228,7 +228,12 @@ impl Truth {
 
     /// Messages that the account of a backend lists as lost.
     pub(crate) fn lost_ids_at(&self, backend: &str) -> BTreeSet<Id> {
-        let listed = self.result["ledger"]["by_backend"][backend]["lost_ids"]
+        self.ids_at(backend, "lost_ids")
+    }
+
+    /// Messages that a list of the account of a backend has.
+    pub(crate) fn ids_at(&self, backend: &str, list: &str) -> BTreeSet<Id> {
+        let listed = self.result["ledger"]["by_backend"][backend][list]
             .as_object()
             .expect("a list of ids");
         assert_eq!(listed["truncated"], false);

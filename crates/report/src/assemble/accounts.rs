@@ -37,6 +37,8 @@ pub(super) fn backend(
         table: table(&of.uplink),
         split: Some(of.split),
         lost_ids: lost_ids(&of.lost_ids, names),
+        overwritten: of.is_store.then(|| of.uplink.overwritten()),
+        overwritten_ids: lost_ids(&of.overwritten_ids, names),
         sample: sample(of),
     }
 }

@@ -9,6 +9,8 @@ use crate::number::{count, known};
 /// The arrivals at the backend of an account as parts of a line.
 pub(super) fn parts(arrivals: &Arrivals, account: &BackendAccount) -> Vec<String> {
     let mut parts = arrived(arrivals, Words::of(account.is_store));
+    let overwritten = account.overwritten.filter(|count| *count > 0);
+    parts.extend(overwritten.map(|number| format!("{} overwritten", count(number))));
     parts.extend(split(account));
     parts.extend(sample(account));
     parts

@@ -508,6 +508,7 @@ impl Run {
             arrived: self.count(|m| m.state == state && m.seen.is_some()),
             absent: self.count(|m| m.state == state && m.seen.is_none()),
             outstanding: 0,
+            overwritten: 0,
             outside_sample: 0,
         };
         let table = [
@@ -544,6 +545,8 @@ impl Run {
                 ranges,
                 truncated: false,
             },
+            overwritten: None,
+            overwritten_ids: LostIds::default(),
             sample: None,
         }
     }
