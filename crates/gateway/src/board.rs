@@ -23,6 +23,7 @@ mod refusal;
 pub(crate) mod rest;
 mod serial;
 mod series;
+mod statistics;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ use self::owners::TokenOwner;
 use self::queue::{Queue, Queued, Subject};
 use self::rest::RestLimit;
 use self::serial::Serial;
+use self::statistics::Statistics;
 use self::store::Store;
 use self::total::MessageTotal;
 pub(crate) use self::writer::Writer;
@@ -67,6 +69,7 @@ pub(crate) struct Board {
     /// True if a full queue holds publishers back: the store is not to stand still.
     holds_back: bool,
     queue: Queue,
+    statistics: Statistics,
     calls: Calls,
     /// Changes of rule chains so far.
     chain_changes: AtomicU64,
@@ -103,6 +106,7 @@ impl Board {
             rest_limit: behaviour.rest_rate.map(RestLimit::new),
             holds_back: behaviour.stall_store.is_none(),
             queue: Queue::default(),
+            statistics: Statistics::default(),
             calls: Calls::default(),
             chain_changes: AtomicU64::new(0),
         };
@@ -145,10 +149,14 @@ impl Board {
         }
         self.messages.note(now);
         if is_lost {
+            self.statistics.note_message(true);
+            self.statistics.note_failed(1);
             return Take::Other;
         }
         let message = parcel.keep(now);
-        match self.queue.push(Queued { message, at: now }) {
+        let room = self.queue.push(Queued { message, at: now });
+        self.statistics.note_message(room != Room::None);
+        match room {
             Room::Enough => Take::Queued,
             Room::Little if self.holds_back => Take::Congested,
             Room::Little => Take::Queued,

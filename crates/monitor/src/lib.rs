@@ -26,6 +26,7 @@
 //! ```
 
 mod clock;
+mod counters;
 mod environment;
 mod generator;
 mod health;
@@ -37,6 +38,7 @@ mod target;
 mod usage;
 
 pub use clock::{ClockChange, ClockReading};
+pub use counters::{CounterCounts, CounterReader};
 pub use environment::{Container, Environment, Limits};
 pub use generator::{
     GeneratorMonitor, GeneratorSample, ThreadId, ThreadShare, current_thread, thread_cpu_us,
@@ -45,4 +47,6 @@ pub use health::HealthLog;
 pub use page::{CounterPage, PageError};
 pub use reread::MonitorError;
 pub use target::{TargetMonitor, TargetSample};
-pub use usage::{CgroupUsage, Growth, PageUsage, ProcessUsage, UsageError, UsageSource};
+pub use usage::{
+    CgroupUsage, CounterUsage, Growth, PageUsage, ProcessUsage, UsageError, UsageSource,
+};

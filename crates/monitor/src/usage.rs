@@ -1,6 +1,7 @@
 //! Resources of the target, sampled over time.
 
 mod cgroup;
+mod counters;
 mod find;
 mod growth;
 mod page;
@@ -13,6 +14,7 @@ use crate::page::PageError;
 use crate::reread::MonitorError;
 
 pub use cgroup::CgroupUsage;
+pub use counters::CounterUsage;
 pub use growth::Growth;
 pub use page::PageUsage;
 pub use process::ProcessUsage;

@@ -11,13 +11,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use muster_conduct::Part;
 use muster_model::{Micros, Resource};
-use muster_monitor::{CgroupUsage, PageUsage, ProcessUsage, UsageError, UsageSource};
+use muster_monitor::{
+    CgroupUsage, CounterReader, CounterUsage, PageUsage, ProcessUsage, UsageError, UsageSource,
+};
 use muster_net::Clock;
-use muster_plan::{MonitorPlan, Plan, Watched};
+use muster_plan::{MonitorPlan, Plan, Watched, WebAddress};
 use muster_report::Event;
 use muster_result::{MONITOR_ENDED, MONITOR_UNREAD, UsageNote, UsageSample};
 
 use command::CommandUsage;
+
+use crate::counters;
 
 /// Notes that wait until the conductor has time, which is four times a second: some seconds of all entries.
 const WAITING_MAX: usize = 1_024;
@@ -49,9 +53,17 @@ impl Monitor {
             is_over: Arc::default(),
         };
         let is_first = part.links.is_some_and(|slice| slice.index == 0);
+        let reader = counters::reader(plan);
         for plan in plan.monitor.iter().filter(|_| is_first) {
-            let source = source(plan, gateways, &monitor.is_over);
-            let source = source.with_context(|| format!("watch `{}`", plan.name))?;
+            let source = match plan.counters() {
+                Some(page) => reader
+                    .as_ref()
+                    .and_then(|reader| figures(plan, page, reader)),
+                None => {
+                    let source = source(plan, gateways, &monitor.is_over);
+                    source.with_context(|| format!("watch `{}`", plan.name))?
+                }
+            };
             monitor.add(plan, source);
         }
         Ok(monitor)
@@ -93,6 +105,17 @@ impl Monitor {
             is_over: self.is_over,
         })
     }
+}
+
+/// The figures over time of the platform's own counters, if it has such. A page that cannot be read is no reason to
+/// refuse a run.
+fn figures(
+    plan: &MonitorPlan,
+    page: &WebAddress,
+    reader: &CounterReader,
+) -> Option<Box<dyn UsageSource>> {
+    let source = CounterUsage::new(&plan.name, &page.to_string(), reader.clone(), plan.limit);
+    (!source.resources().is_empty()).then(|| Box::new(source) as Box<dyn UsageSource>)
 }
 
 /// The source of an entry, read once; none if nothing is sampled.

@@ -72,7 +72,9 @@ pub use command::{
     COMMAND_BYTES, CommandCopy, CommandScratch, Commanded, Handing, Notice, OutboundCommand,
     REPLY_BYTES, ReplyTopic, Replying, Returned,
 };
-pub use counters::{CounterMeans, Counters};
+pub use counters::{
+    CounterFamily, CounterFigure, CounterKey, CounterKind, CounterMeans, CounterPlace, Counters,
+};
 pub use dialect::Dialect;
 pub use directory::{Directory, DirectorySpec};
 pub use downlink::{

@@ -7,6 +7,7 @@
 //! each message again on `thingsboard/<device>/telemetry` or `.../attributes`. Requests over HTTP and CoAP have the
 //! token in their path instead (`paths`); streams have the same topics there.
 
+mod counters;
 mod gateways;
 mod numbered;
 mod paths;
@@ -58,6 +59,7 @@ pub(crate) static THINGSBOARD: Spec = Spec {
     management: Some(ManagementApi::ThingsBoard),
     takes_bare_templates: true,
     rewrites_bodies: true,
+    counters: Some(counters::COUNTERS),
     topic,
     point_instant: points::instant,
     write_reply: rpc::write_reply,
@@ -247,6 +249,7 @@ fn topic(text: &str) -> UplinkTopic {
         has_data: surface.is_some(),
         has_instants: matches!(known, Some(Topic::Telemetry | Topic::GatewayTelemetry)),
         makes_devices,
+        counted_as: surface.map(|_| "rule engine"),
         defaults: match answers {
             _ if makes_devices => &PROVISION,
             _ if known == Some(Topic::Claim) => &CLAIM,

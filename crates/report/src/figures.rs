@@ -123,11 +123,12 @@ pub struct CounterGrowth {
     pub status: String,
     /// Its growth; null if a page was not read or began anew.
     pub grown: Option<u64>,
-    /// The ledger's count, warm-up and measured phase: accepted, or rejected with such a code.
-    pub ledger: u64,
+    /// The ledger's count, warm-up and measured phase: accepted, or rejected with such a code; null if it has none.
+    pub ledger: Option<u64>,
     /// Sent messages without an answer; the platform may have counted them or not.
     pub unanswered: u64,
-    /// True if `grown` lies between `ledger` and `ledger + unanswered`; null if undecidable.
+    /// True if `grown` lies between `ledger` and `ledger + unanswered`, or if a counter of lost messages is 0; null if
+    /// undecidable.
     pub agrees: Option<bool>,
 }
 

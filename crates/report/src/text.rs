@@ -102,7 +102,10 @@ impl Screen {
 
     /// A label in the left column, then parts that go on in the next line where they do not fit.
     fn row(&mut self, label: &str, parts: &[String]) {
-        let mut line = format!("{label:<LABEL$}");
+        let mut line = match label.len() < LABEL {
+            true => format!("{label:<LABEL$}"),
+            false => format!("{label}  "),
+        };
         let mut is_empty = true;
         for part in parts {
             if !is_empty && line.chars().count() + 2 + part.chars().count() > self.width {

@@ -6,7 +6,7 @@ use muster_judge::{Warning, WarningKind};
 use muster_measure::Ledger;
 use muster_model::figure;
 use muster_plan::Plan;
-use muster_platform::CounterMeans;
+use muster_platform::{CounterFamily, CounterKind, CounterMeans};
 use muster_report::CounterGrowth;
 use serde::{Deserialize, Serialize};
 
@@ -32,48 +32,107 @@ pub(crate) fn compared(
     let Some(names) = &dialect.counters else {
         return Vec::new();
     };
-    let kinds = plan.streams().map(|(_, stream)| {
-        let topic = stream.topic.source();
-        (dialect.topic)(topic)
-            .counted_as
-            .filter(|_| stream.is_uplink())
+    let streams = plan.streams().zip(of_streams);
+    let streams = streams.filter_map(|((_, stream), ledger)| {
+        let topic = (dialect.topic)(stream.topic.source());
+        let kind = topic.counted_as.filter(|_| stream.is_uplink())?;
+        Some(CountedStream { kind, ledger })
     });
-    let kinds: Vec<Option<&str>> = kinds.collect();
-    let counted = noted.iter().filter(|it| it.grown != Some(0));
-    let counted = counted.map(|it| it.kind.as_str());
-    let all: BTreeSet<&str> = kinds.iter().copied().flatten().chain(counted).collect();
-    // Where all was read, a counter that no page has is one that never counted.
-    let is_known = !noted.is_empty() && noted.iter().all(|it| it.grown.is_some());
-    let rows = all.iter().flat_map(|kind| {
-        let of_kind = kinds.iter().zip(of_streams);
-        let of_kind = of_kind.filter(|(of, _)| **of == Some(*kind));
-        let ledgers: Vec<&Ledger> = of_kind.map(|(_, ledger)| *ledger).collect();
-        names.statuses.iter().map(move |(status, means)| {
-            let mut known = noted.iter();
-            let found = known.find(|it| it.kind == *kind && it.status == *status);
-            let grown = found.map_or(is_known.then_some(0), |it| it.grown);
-            let sum = |of: fn(&Ledger) -> u64| ledgers.iter().map(|it| of(it)).sum::<u64>();
-            let (ledger, unanswered) = (sum(of_ledger(*means)), sum(unanswered));
-            CounterGrowth {
-                platform: dialect.name.to_owned(),
-                kind: (*kind).to_owned(),
-                status: (*status).to_owned(),
-                grown,
-                ledger,
-                unanswered,
-                agrees: grown.and_then(|grown| agrees(*means, grown, ledger, unanswered)),
-            }
-        })
-    });
-    rows.collect()
+    let comparison = Comparison {
+        platform: dialect.name,
+        streams: streams.collect(),
+        noted,
+    };
+    let families = names.families.iter();
+    families
+        .flat_map(|family| comparison.rows(family))
+        .collect()
 }
 
-/// The count of the ledger for it.
-fn of_ledger(means: CounterMeans) -> fn(&Ledger) -> u64 {
+/// A stream whose messages the platform counts.
+struct CountedStream<'a> {
+    kind: &'static str,
+    ledger: &'a Ledger,
+}
+
+/// Both sides of a comparison.
+struct Comparison<'a> {
+    platform: &'static str,
+    streams: Vec<CountedStream<'a>>,
+    noted: &'a [NotedCounter],
+}
+
+impl Comparison<'_> {
+    fn rows(&self, family: &CounterFamily) -> Vec<CounterGrowth> {
+        let of_streams = self.streams.iter().map(|stream| stream.kind);
+        let counted = self.noted.iter().filter(|it| it.grown != Some(0));
+        let kinds: BTreeSet<&str> = match family.kind {
+            CounterKind::Label(_) => of_streams
+                .chain(counted.map(|it| it.kind.as_str()))
+                .collect(),
+            CounterKind::All(kind) => [kind].into(),
+        };
+        let rows = kinds.iter().flat_map(|kind| {
+            let is_of_kind = |stream: &&CountedStream<'_>| match family.kind {
+                CounterKind::Label(_) => stream.kind == *kind,
+                CounterKind::All(_) => true,
+            };
+            let streams = self.streams.iter().filter(is_of_kind);
+            let ledgers: Vec<&Ledger> = streams.map(|stream| stream.ledger).collect();
+            let rows = family.statuses.iter();
+            rows.map(move |(status, means)| CounterGrowth {
+                status: (*status).to_owned(),
+                ..self.row(kind, self.grown(kind, status), *means, &ledgers)
+            })
+        });
+        rows.collect()
+    }
+
+    /// The growth of a counter. Where all was read, one that no page has never counted.
+    fn grown(&self, kind: &str, status: &str) -> Option<u64> {
+        let mut noted = self.noted.iter();
+        match noted.find(|it| it.kind == kind && it.status == status) {
+            Some(found) => found.grown,
+            None => {
+                let is_known = !self.noted.is_empty();
+                let is_known = is_known && self.noted.iter().all(|it| it.grown.is_some());
+                is_known.then_some(0)
+            }
+        }
+    }
+
+    fn row(
+        &self,
+        kind: &str,
+        grown: Option<u64>,
+        means: CounterMeans,
+        ledgers: &[&Ledger],
+    ) -> CounterGrowth {
+        let sum = |of: fn(&Ledger) -> u64| ledgers.iter().map(|it| of(it)).sum::<u64>();
+        let (ledger, unanswered) = (of_ledger(means).map(sum), sum(unanswered));
+        let agrees = grown.and_then(|grown| match ledger {
+            Some(ledger) => agrees(means, grown, ledger, unanswered),
+            None => (means == CounterMeans::Failed).then_some(grown == 0),
+        });
+        CounterGrowth {
+            platform: self.platform.to_owned(),
+            kind: kind.to_owned(),
+            status: String::new(),
+            grown,
+            ledger,
+            unanswered,
+            agrees,
+        }
+    }
+}
+
+/// The count of the ledger for it; none if the ledger has none.
+fn of_ledger(means: CounterMeans) -> Option<fn(&Ledger) -> u64> {
     match means {
-        CounterMeans::Accepted => |ledger| ledger.accepted,
-        CounterMeans::RefusedAsWrong => |ledger| rejected(ledger, '4'),
-        CounterMeans::RefusedAsUnable => |ledger| rejected(ledger, '5'),
+        CounterMeans::Accepted | CounterMeans::AcceptedAndOthers => Some(|ledger| ledger.accepted),
+        CounterMeans::RefusedAsWrong => Some(|ledger| rejected(ledger, '4')),
+        CounterMeans::RefusedAsUnable => Some(|ledger| rejected(ledger, '5')),
+        CounterMeans::Failed | CounterMeans::Other => None,
     }
 }
 
@@ -94,6 +153,12 @@ fn agrees(means: CounterMeans, grown: u64, ledger: u64, unanswered: u64) -> Opti
         CounterMeans::Accepted | CounterMeans::RefusedAsUnable => {
             Some((ledger..=ledger + unanswered).contains(&grown))
         }
+        // Those of others may be among more.
+        CounterMeans::AcceptedAndOthers => match grown {
+            fewer if fewer < ledger => Some(false),
+            _ => (grown <= ledger + unanswered).then_some(true),
+        },
+        CounterMeans::Failed | CounterMeans::Other => None,
         // What the adapter's own CoAP refuses is never counted.
         CounterMeans::RefusedAsWrong => (grown == ledger).then_some(true),
     }
@@ -106,17 +171,24 @@ pub(crate) fn differing(of: &CounterGrowth) -> Option<Warning> {
         0 => String::new(),
         open => format!(", {} without an answer", figure::count(open)),
     };
+    let why = match of.ledger {
+        None => "they were lost behind their acknowledgement; those of others count too".to_owned(),
+        Some(ledger) => {
+            let why = match grown < ledger {
+                true => "not all have come so far",
+                false => "others used the tenant",
+            };
+            let ledger = figure::count(ledger);
+            format!(
+                "the ledger {ledger}{open}: {why}, an instance is not watched, or one of both is wrong"
+            )
+        }
+    };
+    let (platform, grown) = (&of.platform, figure::count(grown));
     Some(Warning {
         kind: WarningKind::CountersDiffer,
         scope: "run".to_owned(),
-        detail: format!(
-            "{} says {} {} {}, the ledger {}{open}: others used the tenant, an instance is not watched, or one of both is wrong",
-            of.platform,
-            figure::count(grown),
-            of.kind,
-            of.status,
-            figure::count(of.ledger)
-        ),
+        detail: format!("{platform} says {grown} {} {}, {why}", of.kind, of.status),
     })
 }
 

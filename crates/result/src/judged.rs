@@ -21,7 +21,7 @@ use muster_report::{
 };
 
 use crate::archive::Archive;
-use crate::counters::{self, NotedCounter};
+use crate::counters;
 use crate::events::{self, CLOCKS_APART};
 use crate::hints::{Findings, hints};
 use crate::live::HealthLog;
@@ -47,8 +47,7 @@ impl Archive {
         let (summary, steps) = self.summary(&schedules, &planned);
         let health = self.health();
         let backends = plan.account_names();
-        let is_read = |noted: &[NotedCounter]| noted.iter().any(|it| it.grown.is_some());
-        let is_counted = self.counted.counters.as_deref().is_some_and(is_read);
+        let is_counted = self.is_counted();
         let streams = stream_evidence(plan, &schedules, self.timeline, is_counted);
         let ending = self.ending(&summary);
         let target = self.target(&summary);
@@ -106,6 +105,14 @@ impl Archive {
             health: &health,
         };
         Ok(assembly.report())
+    }
+
+    /// True if the platform's own counters were read and count its tenants alone.
+    fn is_counted(&self) -> bool {
+        let names = self.header.plan.platform.dialect().spec().counters.as_ref();
+        let noted = self.counted.counters.iter().flatten();
+        let is_exact = names.is_some_and(|names| names.tenant.is_some());
+        is_exact && noted.map(|it| it.grown).any(|grown| grown.is_some())
     }
 
     /// The outlooks of the target's resources, if the scenario has `soak`.

@@ -92,7 +92,7 @@ pub(crate) fn build(root: &View<'_>) -> Option<Plan> {
     let judged = rules::Judged {
         fleets: &fleets,
         dialect,
-        is_watched: monitor::has_counters(monitor.as_deref()),
+        is_watched: monitor::has_counters(monitor.as_deref(), platform.as_ref()),
         backends: consumed,
         reads_back: reads_back.is_some(),
         phases: &phases,

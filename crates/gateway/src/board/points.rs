@@ -20,6 +20,16 @@ pub(super) struct Data {
     pub(super) is_by_gateway: bool,
 }
 
+impl Data {
+    /// Values that it has for time series.
+    pub(super) fn values_of_series(&self, content: Content) -> u64 {
+        match content {
+            Content::Telemetry => self.entries.iter().map(|of| of.values.len() as u64).sum(),
+            Content::Attributes => 0,
+        }
+    }
+}
+
 /// Reads the data of a device; none if they are not readable. A gateway's message has the device as a key.
 pub(super) fn read(of: Subject<'_>, payload: &[u8]) -> Option<Data> {
     let mut whole: Value = serde_json::from_slice(payload).ok()?;

@@ -34,6 +34,9 @@ const BODY_MAX: usize = 50 << 20;
 /// Path of the call for the device of a name in clients of version 4.4.
 const NEW_FIND_DEVICE: &str = "/api/tenant/device";
 
+/// The page of counters for Prometheus, which needs no login.
+const COUNTERS: &str = "/actuator/prometheus";
+
 /// Arguments of a call.
 #[derive(Debug)]
 struct Asked<const N: usize, Q, B> {
@@ -58,7 +61,7 @@ pub(crate) fn routes(board: Arc<Board>, shared: Arc<Shared>) -> Router {
         .merge(calling::routes())
         .layer(Extension(shared));
     let all = all.layer(from_fn_with_state(Arc::clone(&board), admit));
-    let open = logins();
+    let open = logins().route(COUNTERS, get(counters));
     open.merge(all)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .with_state(board)
@@ -167,6 +170,11 @@ fn logins() -> Routes {
                 board.logins.refresh(&board.store, token, board.now_ms())
             }),
         )
+}
+
+async fn counters(State(board): State<Arc<Board>>) -> Response {
+    let content = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    (content, board.statistics.page()).into_response()
 }
 
 fn sessions() -> Routes {

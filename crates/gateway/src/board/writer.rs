@@ -86,8 +86,12 @@ struct Counter {
 struct Stored {
     /// Messages that are in the store.
     stored: u64,
-    /// Messages that are not: of unknown devices, unreadable, or without room.
+    /// Messages that are not: of unknown devices, unreadable, without room, or in a chain that stores none.
     discarded: u64,
+    /// Discarded messages that a node failed to store.
+    failed: u64,
+    /// Stored values of time series, counts of nodes among them.
+    values: u64,
     /// Messages by the count nodes that they reached.
     counted: Vec<u64>,
 }
@@ -128,6 +132,7 @@ impl Work {
         }
         let is_lost = |queued: &Queued| queued.at < until && until - queued.at > TIMED_OUT_AFTER;
         let (lost, left): (Vec<_>, Vec<_>) = batch.messages.into_iter().partition(is_lost);
+        self.board.statistics.note_timed_out(lost.len() as u64);
         let mut plan = locked(&self.shared.fault_plan);
         lost.iter()
             .for_each(|queued| plan.book_stalled(queued.message.hash()));
@@ -178,19 +183,23 @@ impl Work {
             return;
         }
         let stored = self.board.store.write(|tables| {
-            let stored = self.store_messages(tables, messages)?;
-            self.store_counts(tables, &stored, now)?;
+            let mut stored = self.store_messages(tables, messages)?;
+            stored.values += self.store_counts(tables, &stored, now)?;
             Ok(stored)
         });
-        let counts = self.shared.account.store();
+        let (counts, statistics) = (self.shared.account.store(), &self.board.statistics);
         let Ok(stored) = stored else {
             // A count that cannot be stored waits for its next turn.
             self.counters
                 .iter_mut()
                 .filter(|counter| counter.next <= now)
                 .for_each(|counter| counter.next = now + every(&counter.node));
+            statistics.note_failed(messages.len() as u64);
             return counts.store_discarded.add(messages.len() as u64);
         };
+        statistics.note_processed(stored.stored + stored.discarded - stored.failed);
+        statistics.note_failed(stored.failed);
+        statistics.note_values(stored.values);
         counts.stored.add(stored.stored);
         counts.store_discarded.add(stored.discarded);
         for (counter, counted) in self.counters.iter_mut().zip(stored.counted) {
@@ -216,6 +225,7 @@ impl Work {
             };
             let Some(data) = points::read(subject, &queued.message.payload) else {
                 result.discarded += 1;
+                result.failed += 1;
                 continue;
             };
             let way = self.flow.way_of(subject.content);
@@ -226,8 +236,12 @@ impl Work {
                     let came_ms = self.board.wall_ms(queued.at);
                     keep(tables, (device, subject.content), &data, came_ms)?;
                     result.stored += 1;
+                    result.values += data.values_of_series(subject.content);
                 }
-                None => result.discarded += 1,
+                None => {
+                    result.discarded += 1;
+                    result.failed += u64::from(way.is_stored);
+                }
             }
             // Behind a node that stores, a message counts once it is stored.
             if device.is_some() || !way.is_stored {
@@ -261,7 +275,9 @@ impl Work {
         }
     }
 
-    fn store_counts(&self, tables: &WriteTransaction, stored: &Stored, now: Micros) -> Answer<()> {
+    /// Stores the counts that are due; how many these are.
+    fn store_counts(&self, tables: &WriteTransaction, stored: &Stored, now: Micros) -> Answer<u64> {
+        let mut values = 0;
         let mut table = tables.open_table(SERIES)?;
         let ts = self.board.wall_ms(now);
         let due = self.counters.iter().zip(&stored.counted);
@@ -272,9 +288,10 @@ impl Work {
             if counter.node.is_stored {
                 let place = (Serial::TENANT, key.as_str(), ts);
                 series::insert(&mut table, place, count.as_bytes())?;
+                values += 1;
             }
         }
-        Ok(())
+        Ok(values)
     }
 }
 

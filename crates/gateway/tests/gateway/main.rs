@@ -21,6 +21,7 @@ mod standard;
 mod tenant;
 mod thingsboard;
 mod thingsboard_commands;
+mod thingsboard_counters;
 mod thingsboard_facts;
 mod thingsboard_questions;
 mod thingsboard_rest;

@@ -309,8 +309,13 @@ fn behaviour(args: &GatewayArgs) -> Result<Behaviour> {
     let mut protocols = Protocol::ALL.into_iter();
     let spoken = protocols.find(|protocol| args.dialect.speaks(*protocol));
     let scheme = spoken.unwrap_or(Protocol::Mqtt).word;
+    // Misbehaviour of its store needs one.
+    let provision = match (args.dialect, args.rest) {
+        (Dialect::Thingsboard, Some(_)) => "provision: { mode: auto }\n",
+        _ => "",
+    };
     let scenario = format!(
-        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n",
+        "name: gateway\nfleet: [ {{ count: 1, streams: [] }} ]\nplatform: {{ kind: gateway, dialect: {}, devices: [ \"{scheme}://127.0.0.1\" ] }}\n{provision}",
         args.dialect
     );
     let source = Source {
@@ -357,5 +362,12 @@ mod tests {
         let dropping = of(&["sap-edge", "--behaviour", "drop: 1"]);
         assert_eq!((dropping.service_time, dropping.drop), (published, 1));
         assert!(of(&["thingsboard"]).behaves());
+    }
+
+    #[test]
+    fn a_store_that_is_served_can_misbehave() {
+        let lose = ["--behaviour", "lose-stored: 53"];
+        let served = ["thingsboard", "--rest", "127.0.0.1:0"];
+        assert_eq!(of(&[&served[..], &lose].concat()).lose_stored, 53);
     }
 }

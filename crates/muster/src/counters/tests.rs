@@ -1,42 +1,25 @@
 //! Counters made by hand.
 
-use muster_platform::Dialect;
+use muster_platform::{CounterKey, Dialect};
 
 use super::*;
 
-fn reading(tenants: &[&str]) -> Reading {
-    let names = Dialect::Hono.spec().counters.as_ref();
-    Reading {
-        names: names.expect("Hono has some"),
-        tenants: tenants.iter().map(|it| (*it).to_owned()).collect(),
-    }
+fn reader(dialect: Dialect) -> CounterReader {
+    let names = dialect.spec().counters.as_ref();
+    CounterReader::new(names.expect("it has some"), ["t1".to_owned()].into())
 }
 
-fn counts(all: &[(&str, &str, u64)]) -> Counts {
-    let entries = all.iter();
-    entries
-        .map(|(kind, status, count)| (((*kind).to_owned(), (*status).to_owned()), *count))
-        .collect()
+fn counts(all: &[(&str, &str, u64)]) -> CounterCounts {
+    let entries = all.iter().map(|(kind, status, count)| {
+        let (kind, status) = ((*kind).to_owned(), (*status).to_owned());
+        (CounterKey { kind, status }, *count)
+    });
+    entries.collect()
 }
 
-#[test]
-fn a_page_is_summed_over_what_the_labels_tell_beside() {
-    let metric = "hono_telemetry_processing_duration_seconds";
-    let page = format!(
-        "{metric}_count{{tenant=\"t1\",type=\"telemetry\",status=\"forwarded\",ttd=\"none\"}} 5\n\
-         {metric}_count{{tenant=\"t1\",type=\"telemetry\",status=\"forwarded\",ttd=\"command\"}} 7\n\
-         {metric}_count{{tenant=\"t1\",type=\"event\",status=\"undeliverable\"}} 1\n\
-         {metric}_count{{tenant=\"t2\",type=\"event\",status=\"forwarded\"}} 100\n\
-         {metric}_sum{{tenant=\"t1\",type=\"event\",status=\"forwarded\"}} 3\n\
-         hono_telemetry_processing_duration_count{{tenant=\"t3\",type=\"event\",status=\"forwarded\"}} 9\n"
-    );
-    let of_one = [
-        ("event", "undeliverable", 1),
-        ("telemetry", "forwarded", 12),
-    ];
-    assert_eq!(reading(&["t1"]).counts(&page), counts(&of_one));
-    let of_others = [("event", "forwarded", 109)];
-    assert_eq!(reading(&["t2", "t3"]).counts(&page), counts(&of_others));
+fn details(of: &CountersEnd) -> Vec<&str> {
+    let events = of.unread.iter();
+    events.map(|event| event.detail.as_str()).collect()
 }
 
 #[test]
@@ -57,26 +40,41 @@ fn what_grew_is_the_difference_and_what_fell_began_anew() {
 #[test]
 fn a_sum_is_known_only_where_every_page_is() {
     let page = || Ok(counts(&[("telemetry", "forwarded", 50)]));
-    let both = summed(&[page(), page()], 9.0);
+    let reader = reader(Dialect::Hono);
+    let both = summed(&reader, &[page(), page()], 9.0);
     assert!(both.unread.is_empty());
     assert_eq!(both.counters[0].grown, Some(100));
-    let one = summed(&[page(), Err("b: silent".to_owned())], 9.0);
+    let one = summed(&reader, &[page(), Err("b: silent".to_owned())], 9.0);
     assert_eq!(one.counters[0].grown, None);
-    let told: Vec<&str> = one
-        .unread
-        .iter()
-        .map(|event| event.detail.as_str())
-        .collect();
-    assert_eq!(
-        told,
-        ["how the platform's own counters grew is not known: b: silent"]
+    let told = ["how the platform's own counters grew is not known: b: silent"];
+    assert_eq!(details(&one), told);
+    let none = summed(&reader, &[Ok(counts(&[]))], 9.0);
+    assert!(none.counters.is_empty());
+    let [told] = details(&none)[..] else {
+        panic!("{:?}", details(&none));
+    };
+    assert!(
+        told.contains("_duration_seconds_count` of tenant t1 (are they pages"),
+        "{told}"
     );
 }
 
 #[test]
-fn what_is_beyond_all_counting_is_counted_as_the_most() {
-    let line = "hono_telemetry_processing_duration_seconds_count{tenant=\"t1\",type=\"event\",status=\"forwarded\"} \
-                9007199254740991\n";
-    let most = counts(&[("event", "forwarded", u64::MAX)]);
-    assert_eq!(reading(&["t1"]).counts(&line.repeat(2_049)), most);
+fn a_metric_that_the_server_does_not_export_is_named_and_the_others_are_known() {
+    let page = counts(&[
+        ("ruleEngine_producer", "successfulMsgs", 600),
+        ("ruleEngine queues", "successfulMsgs", 600),
+    ]);
+    let end = summed(&reader(Dialect::Thingsboard), &[Ok(page)], 9.0);
+    let told = "how the platform's own counters grew is not known: no page has `ts_queue_*_total` (does ThingsBoard keep \
+                time series in PostgreSQL?)";
+    assert_eq!(details(&end), [told]);
+    let of = |kind: &str| {
+        let mut counters = end.counters.iter();
+        counters
+            .find(|of| of.kind == kind && of.status == "successfulMsgs")
+            .expect("it")
+            .grown
+    };
+    assert_eq!((of("ruleEngine queues"), of("ts_queue")), (Some(600), None));
 }

@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Gateway, Said, folder_with, json as read_json, muster, program, signal};
+use crate::program::{
+    Gateway, Said, folder_with, json as read_json, muster, program, signal, warnings,
+};
 
 const LOGIN: &str = "/api/auth/login";
 const SCENARIO: &str = r#"
@@ -32,8 +34,17 @@ struct Board {
 
 impl Board {
     fn start(measure: &str) -> Self {
-        let options = "--dialect thingsboard --only-provisioned --rest 127.0.0.1:0";
-        let mut gateway = Gateway::start(&options.split(' ').collect::<Vec<_>>());
+        Self::behaving("", measure)
+    }
+
+    /// A gateway with a misbehaviour, whose own counters are read.
+    fn behaving(behaviour: &str, measure: &str) -> Self {
+        let options = "--dialect thingsboard --only-provisioned --rest 127.0.0.1:0 --expect 200";
+        let mut options: Vec<&str> = options.split(' ').collect();
+        if !behaviour.is_empty() {
+            options.extend(["--behaviour", behaviour]);
+        }
+        let mut gateway = Gateway::start(&options);
         let rest = gateway.next_url();
         let rest = rest.trim_end_matches("/api").to_owned();
         let (_, port) = gateway.url.rsplit_once(':').expect("a port");
@@ -147,6 +158,69 @@ fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
     );
     let left = board.folder.path().join("results/counted-provision");
     assert!(!left.exists(), "the record of the rule chain is left");
+}
+
+#[test]
+fn counters_of_the_server_say_what_was_accepted_and_not_stored() {
+    let board = Board::behaving("lose-stored: 53", "2s");
+    let monitor = format!(
+        "monitor=[{{ name: board, counters: '{}/actuator/prometheus' }}]",
+        board.rest
+    );
+    let said = board.muster(&[
+        "run",
+        "scenario.yaml",
+        "--quiet",
+        "--out",
+        "out",
+        "--set",
+        &monitor,
+        "--set",
+        "phases.settle.quiet=2s",
+    ]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let result = read_json(&board.folder.path().join("out/result.json"));
+    assert_eq!(result["target"]["counted"]["difference"], -53);
+    let counters = result["target"]["counters"].as_array().expect("a list");
+    let row = |kind: &str, status: &str| {
+        let mut rows = counters.iter();
+        let found = rows.find(|of| of["type"] == kind && of["status"] == status);
+        let found = found.unwrap_or_else(|| panic!("no {kind} {status}: {counters:?}"));
+        [&found["grown"], &found["ledger"], &found["agrees"]].map(Value::clone)
+    };
+    let successful = "successfulMsgs";
+    assert_eq!(
+        row("ruleEngine_producer", successful),
+        [json!(200), json!(200), json!(true)]
+    );
+    assert_eq!(
+        row("ruleEngine queues", successful),
+        [json!(147), json!(200), json!(false)]
+    );
+    assert_eq!(
+        row("ruleEngine queues", "failedMsgs"),
+        [json!(53), Value::Null, json!(false)]
+    );
+    let details: Vec<String> = warnings(&result)
+        .iter()
+        .filter(|warning| warning["kind"] == "counters-differ")
+        .map(|warning| warning["detail"].to_string())
+        .collect();
+    let lost = "thingsboard says 53 ruleEngine queues failedMsgs, they were lost behind";
+    assert!(
+        details.iter().any(|detail| detail.contains(lost)),
+        "{details:?}"
+    );
+    let resources = result["monitor"].as_array().expect("a list").iter();
+    let average = |name: &str| {
+        let mut resources = resources.clone();
+        let of = resources
+            .find(|of| of["resource"] == name)
+            .expect("a resource");
+        of["average"].as_f64().expect("samples")
+    };
+    assert!(average("accepted") > 0.0);
+    assert!(average("queue-lag") < 200.0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ impl Screen {
     pub(super) fn counters(&mut self, target: &TargetUse) {
         let all = target.counters.iter().flatten();
         let shown: Vec<&CounterGrowth> = all
-            .filter(|it| it.ledger > 0 || it.grown != Some(0))
+            .filter(|it| it.ledger > Some(0) || it.grown != Some(0))
             .collect();
         let Some(first) = shown.first() else {
             return;
@@ -23,14 +23,17 @@ impl Screen {
 /// Value of one counter, and whether the ledger agrees.
 fn said(of: &CounterGrowth) -> String {
     let counter = format!("{} {} {}", known(of.grown), of.kind, of.status);
-    match (of.agrees, of.grown == Some(of.ledger)) {
+    let Some(ledger) = of.ledger else {
+        return counter;
+    };
+    match (of.agrees, of.grown == Some(ledger)) {
         (_, true) => format!("{counter}, as the ledger"),
         (Some(true), false) => format!(
             "{counter}, the ledger {} and {} without an answer",
-            count(of.ledger),
+            count(ledger),
             count(of.unanswered)
         ),
-        (Some(false) | None, false) => format!("{counter}, the ledger {}", count(of.ledger)),
+        (Some(false) | None, false) => format!("{counter}, the ledger {}", count(ledger)),
     }
 }
 
@@ -50,8 +53,8 @@ mod tests {
             agrees,
         };
         let both = [
-            growth("forwarded", grown, 18_500),
-            growth("undeliverable", Some(0), 0),
+            growth("forwarded", grown, Some(18_500)),
+            growth("undeliverable", Some(0), Some(0)),
         ];
         report.target.counters = Some(both.into());
         text(&report, 100)
@@ -82,6 +85,26 @@ mod tests {
             assert!(summary.contains(&line), "{summary}");
             assert!(!summary.contains("undeliverable"), "{summary}");
         }
+    }
+
+    #[test]
+    fn a_counter_that_the_ledger_lacks_stands_alone() {
+        let mut report = Report::default();
+        let lost = |grown| CounterGrowth {
+            platform: "thingsboard".to_owned(),
+            kind: "ts_queue".to_owned(),
+            status: "failedMsgs".to_owned(),
+            grown,
+            ledger: None,
+            unanswered: 0,
+            agrees: Some(grown == Some(0)),
+        };
+        report.target.counters = Some(vec![lost(Some(53)), lost(Some(0))]);
+        let summary = text(&report, 100);
+        assert!(
+            summary.contains("thingsboard says  53 ts_queue failedMsgs\n"),
+            "{summary}"
+        );
     }
 
     #[test]

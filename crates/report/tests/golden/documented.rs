@@ -460,7 +460,7 @@ fn counter_growth() -> CounterGrowth {
         kind: "telemetry".to_owned(),
         status: "forwarded".to_owned(),
         grown: Some(1),
-        ledger: 1,
+        ledger: Some(1),
         unanswered: 0,
         agrees: Some(true),
     }

@@ -12,10 +12,24 @@ fleet:
     streams: [ { name: a, rate: 1/s }, { name: b, topic: t, rate: 1/s }, { name: e, kind: event, rate: 1/s } ]
 ";
 
+const BOARD: &str = "name: t
+platform: { kind: thingsboard, devices: [ \"mqtt://h\" ] }
+fleet:
+  - name: f
+    streams:
+      - { name: a, rate: 1/s }
+      - { name: b, topic: v1/devices/me/attributes, rate: 1/s, payload: { template: '{\"a\":1}' } }
+      - { name: c, topic: v1/devices/me/claim, rate: 1/s }
+";
+
 fn plan() -> Plan {
+    plan_of(SCENARIO)
+}
+
+fn plan_of(text: &str) -> Plan {
     let source = Source {
         name: "t.yaml",
-        text: SCENARIO,
+        text,
     };
     parse(source, &Overrides::new(), &NoFiles).expect("a scenario")
 }
@@ -56,7 +70,7 @@ fn streams_of_one_type_are_summed_and_what_nobody_answered_may_count() {
     for (grown, agrees) in [(16, false), (17, true), (18, true), (19, false)] {
         let rows = rows(&[noted("telemetry", "forwarded", Some(grown))]);
         let forwarded = row(&rows, "telemetry", "forwarded");
-        assert_eq!((forwarded.ledger, forwarded.unanswered), (17, 1));
+        assert_eq!((forwarded.ledger, forwarded.unanswered), (Some(17), 1));
         assert_eq!(forwarded.agrees, Some(agrees), "{grown}");
         assert_eq!(differing(forwarded).is_none(), agrees, "{grown}");
     }
@@ -70,9 +84,9 @@ fn rejected_messages_are_told_apart_by_the_class_of_their_code() {
         let row = row(&rows, "telemetry", status);
         (row.grown, row.ledger, row.agrees)
     };
-    assert_eq!(of("undeliverable"), (Some(1), 1, Some(true)));
+    assert_eq!(of("undeliverable"), (Some(1), Some(1), Some(true)));
     // The adapter need not count what it refuses as wrong.
-    assert_eq!(of("unprocessable"), (Some(0), 1, None));
+    assert_eq!(of("unprocessable"), (Some(0), Some(1), None));
     assert_eq!(row(&rows, "event", "forwarded").agrees, Some(false));
 }
 
@@ -98,4 +112,55 @@ fn what_others_sent_is_told_and_what_is_not_known_is_no_difference() {
         );
         assert_eq!(rows.iter().find_map(differing), None);
     }
+}
+
+/// Counts of a ThingsBoard next to the ledgers' 17 accepted messages of telemetry and attributes, one without an answer.
+fn on_board(noted: &[NotedCounter]) -> Vec<CounterGrowth> {
+    let ledgers = ledgers();
+    compared(&plan_of(BOARD), noted, &ledgers.each_ref())
+}
+
+#[test]
+fn messages_of_others_may_be_among_those_of_a_rule_engine() {
+    let queues = "ruleEngine queues";
+    for (grown, agrees) in [
+        (16, Some(false)),
+        (17, Some(true)),
+        (18, Some(true)),
+        (19, None),
+    ] {
+        let rows = on_board(&[noted(queues, "successfulMsgs", Some(grown))]);
+        let processed = row(&rows, queues, "successfulMsgs");
+        assert_eq!(
+            (processed.ledger, processed.agrees),
+            (Some(17), agrees),
+            "{grown}"
+        );
+        assert_eq!(
+            differing(processed).is_some(),
+            agrees == Some(false),
+            "{grown}"
+        );
+    }
+}
+
+#[test]
+fn what_failed_behind_its_acknowledgement_is_a_warning() {
+    let queues = "ruleEngine queues";
+    let all = [
+        noted(queues, "failedMsgs", Some(53)),
+        noted(queues, "tmpFailed", Some(60)),
+        noted("ts_queue", "successfulMsgs", None),
+    ];
+    let rows = on_board(&all);
+    let failed = row(&rows, queues, "failedMsgs");
+    assert_eq!((failed.ledger, failed.agrees), (None, Some(false)));
+    let warning = differing(failed).expect("a warning");
+    let told = "thingsboard says 53 ruleEngine queues failedMsgs, they were lost behind their acknowledgement; those of \
+                others count too";
+    assert_eq!(warning.detail, told);
+    let tried_again = row(&rows, queues, "tmpFailed");
+    assert_eq!((tried_again.grown, tried_again.agrees), (Some(60), None));
+    let saved = row(&rows, "ts_queue", "successfulMsgs");
+    assert_eq!((saved.grown, saved.agrees), (None, None));
 }

@@ -43,8 +43,7 @@ fn can_soak(root: &View<'_>, entries: &[MonitorPlan]) -> Option<()> {
         // Without a limit in the scenario it has those of its cgroup, or of this host.
         Watched::Gateway | Watched::Process(_) | Watched::Cgroup(_) => true,
         Watched::Page(page) => page.series.iter().any(|of| of.limit.is_some()),
-        Watched::Command(_) => entry.limit.is_some(),
-        Watched::Counters(_) => false,
+        Watched::Command(_) | Watched::Counters(_) => entry.limit.is_some(),
     };
     match root.get("soak") {
         Some(soak) if !entries.iter().any(has_limit) => soak.refuse(
@@ -55,10 +54,15 @@ fn can_soak(root: &View<'_>, entries: &[MonitorPlan]) -> Option<()> {
     }
 }
 
-/// True if the platform's own counters are read.
-pub(super) fn has_counters(entries: Option<&[MonitorPlan]>) -> bool {
+/// True if counters of the platform are read that count the run's tenants alone.
+pub(super) fn has_counters(
+    entries: Option<&[MonitorPlan]>,
+    platform: Option<&PlatformPlan>,
+) -> bool {
+    let names = platform.and_then(|platform| platform.dialect().spec().counters.as_ref());
+    let is_exact = names.is_some_and(|names| names.tenant.is_some());
     let mut entries = entries.into_iter().flatten();
-    entries.any(|entry| entry.counters().is_some())
+    is_exact && entries.any(|entry| entry.counters().is_some())
 }
 
 fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan> {
@@ -86,7 +90,7 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
         return view.refuse_at("every", what, "at least 100ms");
     }
     let limit = view.optional("limit", |of| of.accept(units::quantity(of.text())))?;
-    has_use_of_limit(view, key)?;
+    has_use_of_limit(view, key, platform)?;
     let is_embedded =
         platform.is_some_and(|platform| matches!(platform.kind, PlatformKind::Gateway { .. }));
     Some(MonitorPlan {
@@ -104,11 +108,15 @@ fn entry(view: &View<'_>, platform: Option<&PlatformPlan>) -> Option<MonitorPlan
     })
 }
 
-/// Figures of a page have their own limits, and counters none.
-fn has_use_of_limit(view: &View<'_>, key: &str) -> Option<()> {
+/// Figures of a page have their own limits, and counters none but of a queue.
+fn has_use_of_limit(view: &View<'_>, key: &str, platform: Option<&PlatformPlan>) -> Option<()> {
+    let names = platform.and_then(|platform| platform.dialect().spec().counters.as_ref());
+    let figures = names.map_or(&[][..], |names| names.figures);
     let help = match key {
         "prometheus" => "move it into `prometheus`: `limits: { FIGURE: 2GiB }`",
-        "counters" => "remove it: counters have no limit",
+        "counters" if !figures.iter().any(|figure| figure.has_limit) => {
+            "remove it: counters have no limit"
+        }
         _ => return Some(()),
     };
     match view.get("limit") {
@@ -133,11 +141,15 @@ fn counters(url: &View<'_>, platform: &PlatformPlan) -> Option<WebAddress> {
     let address = plain_page(url, "counters")?;
     if platform.dialect().counters.is_none() {
         let what = format!("of {} no counters are known", platform.dialect());
-        return url.refuse(what, "remove the entry; those of `dialect: hono` are known");
+        return url.refuse(
+            what,
+            "remove the entry; those of `hono` and `thingsboard` are known",
+        );
     }
     if matches!(platform.kind, PlatformKind::Gateway { .. }) {
-        let what = "the embedded gateway has no page of counters: its account is exact";
-        return url.refuse(what, "remove the entry, or use `kind: hono`");
+        let what = "the embedded gateway is not asked for its counters: its account is exact";
+        let help = format!("remove the entry, or use `kind: {}`", platform.dialect());
+        return url.refuse(what, &help);
     }
     Some(address)
 }

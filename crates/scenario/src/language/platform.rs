@@ -315,7 +315,7 @@ object! { pub(super) MONITOR:
     key("every", one(Time), "Interval of the samples").or("1s")
         .above_zero("nothing can be sampled all the time", "such as 1s"),
     key("limit", one(Quantity),
-        "The value at which it runs out: of a command its number, of a process or cgroup its memory in bytes"),
+        "The value at which it runs out: of a command its number, of a process or cgroup its memory in bytes, of ThingsBoard's counters the messages in the queue of its rule engine"),
 }
 
 object! { PAGE:
