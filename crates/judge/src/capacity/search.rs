@@ -319,14 +319,12 @@ impl Search {
         // Longer the narrower, by the logarithm of the width.
         let near = ((WIDE / interval.width()).ln() / (WIDE / NARROW).ln()).clamp(0.0, 1.0);
         let rate = rate.min(highest).min(most);
-        let (long, longest) = (
-            as_float(self.spec.long_at(rate)),
-            as_float(self.long(belief)),
-        );
-        let hold = Micros((long + (longest - long) * near) as u64);
+        let least = self.spec.long_at(rate);
+        let (long, longest) = (as_float(least), as_float(self.long(belief).max(least)));
+        let hold = whole(Micros((long + (longest - long) * near) as u64)).max(least);
         Ok(Step {
             rate,
-            hold: Micros(whole(hold).get() * more as u64),
+            hold: Micros(hold.get() * more as u64),
             phase: Phase::Narrow,
         })
     }
@@ -336,7 +334,7 @@ impl Search {
         match confirming.stage(&self.held, belief, &self.spec) {
             Stage::Hold { rate, phase } => Ok(Step {
                 rate,
-                hold: Micros(confirming.hold().get() * more),
+                hold: Micros(confirming.hold().max(self.spec.long_at(rate)).get() * more),
                 phase,
             }),
             Stage::Confirmed(interval) => Err(SearchEnd::Found(Capacity {

@@ -1,5 +1,6 @@
 //! Laws on many searches of simulated targets. `docs/capacity-search.md` has the figures of thousands.
 
+use muster_judge::capacity::{Next, Observed, Outcome, Phase, Search};
 use muster_model::Micros;
 
 use crate::published::{RULES, answers};
@@ -83,6 +84,27 @@ fn slow_targets() {
         assert!(missing <= at_most(figures.searches, 0.05), "{figures:?}");
         errs_at_most(&figures, figures.found, &CLAIM);
     }
+}
+
+/// Law: a step that narrows or confirms is at least as long as its own rate needs, which may lie below the middle.
+#[test]
+fn steps_close_to_the_capacity_are_long() {
+    let capacity = 97.0;
+    let spec = slow_spec(&targets::PLAIN.slowed(9.0), Micros::from_secs(4_800));
+    let mut search = Search::new(spec.clone()).expect("a search");
+    let mut long = 0;
+    while let Next::Hold(step) = search.next() {
+        if step.phase != Phase::Ramp {
+            assert!(step.hold >= spec.long_at(step.rate), "{step:?}");
+            long += 1;
+        }
+        let outcome = match step.rate < capacity {
+            true => Outcome::Pass,
+            false => Outcome::Fail,
+        };
+        search.record(&Observed::new(outcome, step.hold));
+    }
+    assert!(long > 4, "{long}");
 }
 
 #[test]
