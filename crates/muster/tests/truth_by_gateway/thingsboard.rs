@@ -145,16 +145,19 @@ fn of_a_sample_of_devices_the_messages_that_are_not_stored_are_known() {
     truth.is_judged(broken, "nobody looked for the others");
 }
 
+/// The scenario whose messages have a `ts`.
+fn at_instant(ts: &str) -> String {
+    let payload = format!(r#"{{"ts":{ts},"values":{{"musterId":"${{stamp}}"}}}}"#);
+    READ_BACK.replace(r#"{"musterId":"${stamp}","n":1}"#, &payload)
+}
+
 /// Each device sends three messages at once, four times, all three with one `ts`: the store keeps one of them.
 ///
 /// Law: accepted = stored + overwritten, and none is lost.
 #[test]
 fn what_another_message_of_the_same_millisecond_has_replaced_is_overwritten_and_not_lost() {
-    let scenario = READ_BACK.replace("rate: 400/s", "shape: { burst: { n: 3, every: 300ms } }");
-    let scenario = scenario.replace(
-        r#"{"musterId":"${stamp}","n":1}"#,
-        r#"{"ts":${due_ms},"values":{"musterId":"${stamp}"}}"#,
-    );
+    let bursts = "shape: { burst: { n: 3, every: 300ms } }";
+    let scenario = at_instant("${due_ms}").replace("rate: 400/s", bursts);
     let truth = Truth::run(&scenario.replace("BEHAVIOUR", ""));
     truth.agrees();
     assert_eq!(truth.uplink("accepted"), MESSAGES);
@@ -171,6 +174,17 @@ fn what_another_message_of_the_same_millisecond_has_replaced_is_overwritten_and_
         }
     }
     truth.is_judged(&[], "the platform lost nothing");
+}
+
+#[test]
+fn what_is_not_stored_at_an_instant_of_its_own_is_lost_and_not_overwritten() {
+    let scenario = at_instant("${unique_ms}").replace("BEHAVIOUR", "lose-stored: 53");
+    let truth = Truth::run(&scenario);
+    truth.agrees();
+    assert_eq!(at_store(&truth, "arrived"), MESSAGES - 53);
+    assert_eq!(at_store(&truth, "lost"), 53);
+    assert_eq!(at_store(&truth, "overwritten"), 0);
+    truth.is_judged(&["loss"], "53 are not stored");
 }
 
 /// Nothing is stored while the load lasts and long after it, and all is accepted.
