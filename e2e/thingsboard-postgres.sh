@@ -2,7 +2,8 @@
 # What a ThingsBoard has stored, read back from a real PostgreSQL with the tables of CE 4.3 in two partitions. MUSTER is to
 # be built with the feature `postgresql`. The platform is a Mosquitto that acknowledges, and a subscriber that writes what it
 # gets as rows. First all is stored, with TLS and without; then rows are deleted before they are read, which are the
-# messages that the run names. Then each reason for which a database cannot be read: nothing counts as lost.
+# messages that the run names. Then each reason for which a database cannot be read: before a run it keeps it from beginning,
+# and at its end nothing counts as lost.
 MUSTER=${MUSTER:-target/debug/muster}
 source "$(dirname "$0")/lib.sh"
 need mosquitto mosquitto_sub jq psql python3 openssl
@@ -37,6 +38,8 @@ listens "$DB_PORT"
 until psql -d postgres -qc "SELECT 1" >/dev/null 2>&1; do kill -0 "$SERVER"; done
 psql -d postgres -qc "CREATE DATABASE thingsboard" -c "CREATE ROLE reader LOGIN PASSWORD 'of-the-reader'" \
     -c "CREATE ROLE stranger LOGIN PASSWORD 'of-the-reader'"
+
+psql -q -f e2e/thingsboard-postgres.sql
 
 # The platform: each process ends with the script.
 PORT=$(free_port)
@@ -110,24 +113,38 @@ same "exactly these are not stored" "$(stored deleted '.lost_ids | del(.truncate
 
 same "each row was written" "$(cat "$WORK/rows.err")" ""
 
-# unread NAME WHY: a short run whose database cannot be read: nothing of it counts as not stored.
+# refused NAME WHY [ARGUMENT...]: a run whose database cannot be read, which is found before its first message.
+refused() {
+    run "$1" "${@:3}"
+    check "$1: it does not begin ($STATUS)" test "$STATUS" -ge 2 -a ! -f "$WORK/$1/result.json"
+    check "$1: $2" grep -qF -- "$2" "$WORK/out"
+}
+
+DB="postgresql://reader@127.0.0.1:$(free_port)/thingsboard" refused closed "Connection refused"
+DB_PASSWORD=another refused wrong 'password authentication failed for user "reader"'
+DB="postgresql://reader@$HERE/nowhere" refused nowhere 'database "nowhere" does not exist'
+DB="postgresql://reader@$HERE/postgres" refused other "this is not a ThingsBoard database: it has no table \`device\`"
+DB="postgresql://stranger@$HERE/thingsboard" refused stranger "permission denied for table ts_kv"
+DB="postgresql://reader@$HERE/thingsboard?sslmode=require" refused untrusted "signed by no CA that is trusted here"
+
+# unread NAME WHY SQL: a short run whose database can no longer be read at its end: nothing of it counts as not stored.
 unread() {
-    run "$1" --set fleet.count=20 --set phases.measure=1s --set provision.timeout=1s --set "hooks[1].at=500ms"
+    psql -q -f e2e/thingsboard-postgres.sql
+    echo "$3" >"$WORK/$1.sql"
+    LOSE="psql -q -f $WORK/$1.sql >$WORK/$1.txt 2>&1 &" \
+        run "$1" --set fleet.count=20 --set phases.measure=1s --set provision.timeout=1s --set "hooks[1].at=500ms"
     same "$1: accepted" "$(value "$WORK/$1" .ledger.uplink.accepted)" 200
     same "$1: stored, not stored, outstanding" "$(stored "$1" '[.arrived, .lost, .outstanding]')" "[0,0,200]"
     says "$1" "$(event "$1" read-back-failed)" "$2"
 }
 
-DB="postgresql://reader@127.0.0.1:$(free_port)/thingsboard" unread closed "Connection refused"
-DB_PASSWORD=another unread wrong-password 'password authentication failed for user "reader"'
-DB="postgresql://reader@$HERE/nowhere" unread nowhere 'database "nowhere" does not exist'
-DB="postgresql://reader@$HERE/postgres" unread other "this is not a ThingsBoard database: it has no table \`device\`"
-DB="postgresql://stranger@$HERE/thingsboard" unread stranger "permission denied for table ts_kv"
-DB="postgresql://reader@$HERE/thingsboard?sslmode=require" unread untrusted "certificate"
-LOSE="psql -qc 'BEGIN; LOCK TABLE ts_kv; SELECT pg_sleep(600)' >$WORK/lock 2>&1 &" unread locked "no answer within 1 s"
-psql -d postgres -qAtc "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()" >"$WORK/lock"
-echo "UPDATE device SET name = 'X' || name" >"$WORK/none.sql"
-LOSE="psql -qf $WORK/none.sql" unread nobody "it has none of the run's devices"
-echo "INSERT INTO device SELECT (jsonb_populate_record(device, jsonb_build_object('id', gen_random_uuid(), 'tenant_id', gen_random_uuid()))).* FROM device WHERE name = 'DW00000007'" >"$WORK/twice.sql"
-LOSE="psql -qf $WORK/twice.sql" unread twice "several tenants have devices with the names of the run's"
+unread locked "no answer within 1 s" "BEGIN; LOCK TABLE ts_kv; SELECT pg_sleep(600)"
+psql -d postgres -qAtc "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()" >"$WORK/ended"
+unread revoked "permission denied for table ts_kv" "REVOKE SELECT ON ts_kv FROM reader"
+unread dropped "it has no table \`ts_kv\`" "DROP TABLE ts_kv"
+unread nobody "it has none of the run's devices" "UPDATE device SET name = 'X' || name"
+unread twice "several tenants have devices with the names of the run's" "
+    INSERT INTO device SELECT (jsonb_populate_record(device, jsonb_build_object('id', gen_random_uuid(), 'tenant_id', gen_random_uuid()))).*
+    FROM device WHERE name = 'DW00000007'"
+unread changed "password authentication failed" "ALTER ROLE reader PASSWORD 'another'"
 finish

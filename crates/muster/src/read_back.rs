@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use muster_cluster::Observer;
 use muster_conduct::{PointInstants, RunData, StoreAccount, recorder_plan};
 use muster_load::StreamSchedule;
@@ -37,9 +37,14 @@ pub(crate) fn refuse(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Checks before a run that this build can read the store, and that its certificates can be used.
-pub(crate) fn check(plan: &Plan) -> Result<()> {
-    store(plan)?;
+/// Checks before a run that the store can be read.
+pub(crate) fn check(plan: &Plan, interrupted: &AtomicBool) -> Result<()> {
+    if let Some(store) = store(plan)? {
+        let watch = Watcher::new(interrupted, true);
+        store
+            .greet(&watch)
+            .context("read back what will be stored")?;
+    }
     Ok(())
 }
 

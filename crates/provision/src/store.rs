@@ -40,6 +40,14 @@ pub trait Store: Send + Sync {
         watch: &dyn Watch,
     ) -> Result<(), ProvisionError>;
 
+    /// Makes calls that change nothing, to find out before the load whether the store can be read. By default it makes none.
+    ///
+    /// # Errors
+    /// [`ProvisionError`] if it cannot.
+    fn greet(&self, _watch: &dyn Watch) -> Result<(), ProvisionError> {
+        Ok(())
+    }
+
     /// Lets no call come before that time has passed.
     fn rest(&self, time: Micros);
 

@@ -127,7 +127,7 @@ pub(crate) fn once(args: &RunArgs, loaded: &Loaded, interrupted: &AtomicBool) ->
     let processes = processes(args, &needs, descriptors);
     clock_of(args)?;
     check_part(args, &plan)?;
-    read_back::check(&plan)?;
+    read_back::check(&plan, interrupted)?;
     let outlets = watched::open(args)?;
     let shortage = shortage_of(part_of(args), &needs);
     if !shortage.is_empty() {
