@@ -5,6 +5,7 @@
 //! side says of itself is only compared with that. Load stays on loopback, every run is bounded in
 //! time, and every process is ended with the run that started it.
 
+mod board;
 mod californium;
 mod coap;
 mod connect;
@@ -40,7 +41,7 @@ use programs::Programs;
 /// Selection and length of benchmarks.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Benchmarks to run; by default all but `quick`, `soak`, `devices` and those that need Java.
+    /// Benchmarks to run; by default all but `quick`, `soak`, `devices`, `board` and those that need Java.
     #[arg(value_enum)]
     pub names: Vec<Name>,
     /// Interleaved repetitions; the tables show their medians.
@@ -82,6 +83,10 @@ pub enum Name {
     CoapPeers,
     /// 15,000 devices over DTLS.
     Devices,
+    /// ThingsBoard's REST API: 10,000 devices created, a million stored points read back.
+    Board,
+    /// Cost of watching the target once a second.
+    Monitor,
     /// Receiving over AMQP 1.0 against `fe2o3-amqp` alone.
     Amqp,
     /// Consuming from Kafka against `rdkafka` alone; needs JDK 17, Maven and kcat.
@@ -96,7 +101,7 @@ pub enum Name {
     Soak,
 }
 
-const ALL: [Name; 10] = [
+const ALL: [Name; 11] = [
     Name::Publish,
     Name::Connect,
     Name::Loops,
@@ -106,6 +111,7 @@ const ALL: [Name; 10] = [
     Name::Http,
     Name::Dtls,
     Name::Memory,
+    Name::Monitor,
     Name::Peers,
 ];
 const QUICK: [Name; 3] = [Name::Publish, Name::Connect, Name::Loops];
@@ -175,6 +181,8 @@ fn measure(name: Name, bench: &mut Bench<'_>) -> Result<()> {
         Name::Coap => coap::against_bare(bench),
         Name::Http => http::against_bare(bench),
         Name::Dtls => coap::dtls(bench),
+        Name::Board => board::over_rest(bench.programs, bench.out),
+        Name::Monitor => example::MONITOR.run(bench.programs, bench.out),
         Name::Amqp => consumers::AMQP.compare(bench),
         Name::Kafka => consumers::KAFKA.compare(bench),
         Name::CoapPeers => californium::against_muster(bench),

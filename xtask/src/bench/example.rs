@@ -32,6 +32,14 @@ pub(super) const TLS: Example = Example {
             at most 6,144 bytes a link at rest.",
 };
 
+/// The cost of watching processes.
+pub(super) const MONITOR: Example = Example {
+    package: "muster-monitor",
+    name: "watch_cost",
+    title: "Watching the target",
+    goals: "Goal: at most 10 ms of CPU a sample, which is 1 % of a core at one a second.",
+};
+
 /// The cost of a DTLS handshake, session and record.
 pub(super) const DTLS: Example = Example {
     package: "muster-transport",
