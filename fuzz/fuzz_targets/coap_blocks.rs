@@ -187,6 +187,7 @@ fn take(
             return Some(response.key);
         }
         ClientEvent::Again { key, .. } => return Some(*key),
+        ClientEvent::Notification(_) => unreachable!("nobody observes"),
         ClientEvent::Acknowledged { .. }
         | ClientEvent::AnsweredLate { .. }
         | ClientEvent::Pong { .. }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use muster_model::Micros;
 use muster_protocol::coap::{
-    BlockSize, ClientEvent, ClientSettings, Code, ExchangeKey, Message, Request, SharedClient,
+    BlockSize, ClientEvent, ClientSettings, Code, ExchangeKey, Message, Request, Response, SharedClient,
     Ticket,
 };
 
@@ -30,6 +30,8 @@ struct World {
     next: u32,
     /// Tickets whose exchange is open; forgotten ones may still be answered late.
     open: BTreeSet<u32>,
+    /// Tickets that ask for notifications.
+    observers: BTreeSet<u32>,
     forgotten: BTreeSet<u32>,
     keys: Vec<(u32, ExchangeKey)>,
     /// Datagram of each exchange that was sent last, which a server would answer.
@@ -65,6 +67,7 @@ impl World {
             now: Micros(1),
             next: 0,
             open: BTreeSet::new(),
+            observers: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             keys: Vec::new(),
             sent: Vec::new(),
@@ -108,10 +111,17 @@ impl World {
             ..Request::new(Code::POST, &[], body)
         };
         let mut out = Vec::new();
-        let sent = self.client.request(self.now, ticket, &request, &mut out);
+        let observes = operand & 0x08 != 0;
+        let sent = match observes {
+            true => self.client.observe(self.now, ticket, &request, &mut out),
+            false => self.client.request(self.now, ticket, &request, &mut out),
+        };
         self.said(&out);
         if let Ok(key) = sent {
             self.open.insert(ticket.name);
+            if observes {
+                self.observers.insert(ticket.name);
+            }
             self.keys.push((ticket.name, key));
         } else {
             assert!(out.is_empty());
@@ -194,8 +204,10 @@ impl World {
     /// Notes an event: each exchange ends once. Returns the exchange whose request must be rendered again.
     fn take(&mut self, event: &ClientEvent<'_>) -> Option<ExchangeKey> {
         match event {
-            ClientEvent::Response(response) => {
-                assert!(self.open.remove(&response.ticket.name));
+            ClientEvent::Response(response) => self.answered(response),
+            ClientEvent::Notification(response) => {
+                assert!(self.observers.contains(&response.ticket.name));
+                self.answered(response);
             }
             ClientEvent::Failed { ticket, .. } | ClientEvent::Pong { ticket } => {
                 assert!(self.open.remove(&ticket.name));
@@ -210,6 +222,15 @@ impl World {
             | ClientEvent::PingedAgain => {}
         }
         None
+    }
+
+    /// An exchange that is answered is over, unless it observes and goes on.
+    fn answered(&mut self, response: &Response<'_>) {
+        let name = response.ticket.name;
+        assert!(self.open.contains(&name));
+        if !(response.is_observed() && self.observers.contains(&name)) {
+            self.open.remove(&name);
+        }
     }
 
     fn said(&mut self, out: &[u8]) {

@@ -65,6 +65,7 @@ fn request(requests: &Requests, flags: u8, text: &str) {
             let status = topic.rsplit('/').next().and_then(|text| text.parse().ok());
             assert!(status.is_some_and(|status: u16| (200..600).contains(&status)));
         }
+        Wanted::Observation(_) => unreachable!("Hono has no observers"),
         Wanted::Ignored => unreachable!("Hono answers everything"),
         Wanted::Refused(refusal) => assert!(!refusal.status.is_yes()),
     }
