@@ -5,6 +5,7 @@ use muster_judge::{cycle, stability::Point};
 use muster_model::{Dimension, Micros, figure};
 use serde::{Deserialize, Serialize};
 
+use super::obstacle::Obstacle;
 use super::{CapacityReport, CapacityStep};
 use crate::text::reason;
 use crate::{Consequence, Report, Rule, Window};
@@ -102,25 +103,26 @@ impl CapacityReport {
     /// The noise that kept the search from stating a capacity, by the windows of the last run; none if it stated one, or
     /// something else ended it.
     pub(super) fn noise(&self, report: &Report) -> Vec<Noise> {
+        let known = self.own.known.as_ref();
+        let obstacle = Obstacle::new(&self.limits, &self.steps, known);
+        let is_unclear = matches!(self.own.end, Some(SearchEnd::NothingClear { .. }));
         let is_prevented = match &self.own.end {
-            Some(SearchEnd::OutOfBudget { .. } | SearchEnd::NothingClear { .. }) => true,
+            Some(SearchEnd::NothingClear { .. }) => true,
+            Some(SearchEnd::OutOfBudget { .. }) => !obstacle.is_ramp(),
             Some(_) => false,
-            None => self
-                .own
-                .known
-                .is_some_and(|known| known.width() > self.limits.width),
+            None => known.is_some_and(|known| known.width() > self.limits.width),
         };
         if !is_prevented {
             return Vec::new();
         }
         let contradicting = Contradicting::new(&self.limits, &self.steps);
         let contradiction = contradicting.map(|of| of.noise(self.find, self.limits.budget));
-        let period = self.period(report);
-        contradiction
-            .into_iter()
-            .chain(period)
-            .chain(self.unclear())
-            .collect()
+        let mut noise: Vec<Noise> = contradiction.into_iter().collect();
+        noise.extend(self.period(report));
+        if is_unclear || obstacle.is_unclear() {
+            noise.extend(self.unclear());
+        }
+        noise
     }
 
     /// The period of a latency in the steps of the last run up to the interval; none if none is sure.
@@ -135,7 +137,6 @@ impl CapacityReport {
                 && step.load <= highest
                 && step.outcome != Outcome::Unclear
         };
-        let steps: Vec<&CapacityStep> = self.steps.iter().filter(is_meant).collect();
         let spacing_s = report.windows.iter().map(|window| window.for_s);
         let spacing_s = spacing_s.max_by(f64::total_cmp)?;
         let has_response = report.latency.response.is_some();
@@ -143,7 +144,7 @@ impl CapacityReport {
             true => ("response", |window| window.response.p99_us),
             false => ("end-to-end", |window| window.end_to_end.p99_us),
         };
-        let points = steps.iter().map(|step| {
+        let points = |step: &CapacityStep| {
             let within = report.windows.iter().filter(|window| {
                 let until_s = window.t_s + window.for_s;
                 window.t_s >= step.figures.from_s && until_s <= step.figures.until_s
@@ -155,15 +156,18 @@ impl CapacityReport {
                 })
             };
             within.filter_map(point).collect::<Vec<Point>>()
-        });
-        let points: Vec<Vec<Point>> = points.filter(|points| rises(points)).collect();
+        };
+        let of_step = self.steps.iter().filter(is_meant);
+        let of_step = of_step.map(|step| (step.number, points(step)));
+        let of_step = of_step.filter(|(_, points)| rises(points));
+        let (steps, points): (Vec<u64>, Vec<Vec<Point>>) = of_step.unzip();
         let period_s = cycle::period(&points, spacing_s)?;
         let lasting = Micros::from_secs_f64(PERIODS * period_s);
         let enough = Micros::from_secs_f64(STEPS * PERIODS * period_s);
         let budget = self.limits.budget;
         Some(Noise {
             kind: NoiseKind::Period,
-            steps: steps.iter().map(|step| step.number).collect(),
+            steps,
             period_s: Some(period_s),
             seen: format!("{leg} p99 rises about every {period_s:.0} s"),
             remedy: format!(

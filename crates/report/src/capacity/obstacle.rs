@@ -44,6 +44,16 @@ impl<'a> Obstacle<'a> {
         }
     }
 
+    /// Returns whether unclear steps took the time.
+    pub(super) const fn is_unclear(&self) -> bool {
+        matches!(self.kind, Kind::Unclear { .. })
+    }
+
+    /// Returns whether the ramp alone took the time.
+    pub(super) const fn is_ramp(&self) -> bool {
+        matches!(self.kind, Kind::Ramp { .. })
+    }
+
     /// The obstacle, and what to do.
     pub(super) fn in_words(self, find: Dimension) -> String {
         let longer = minutes(self.budget + self.budget);
