@@ -168,7 +168,8 @@ impl Equations {
         for state in State::SENT {
             let row = figures.of(state);
             arrived += row.arrived;
-            let name = format!("{} = sum of its row", state.name());
+            let terms = "arrived + absent + outstanding + overwritten + outside_sample";
+            let name = format!("{} = {terms}", state.name());
             self.counts(&name, sizes[state.index()], row.total());
         }
         let difference = figures.arrived.abs_diff(arrived).saturating_sub(altered);

@@ -259,10 +259,11 @@ impl ArrivalFigures {
         self.lost() + self.lost_unacknowledged()
     }
 
-    /// Accepted or unacknowledged: what every backend is to get, without that of devices that nobody looked for.
+    /// Accepted or unacknowledged: what every backend is to get, without overwritten messages and those outside the
+    /// sample of a store.
     pub fn expected(&self) -> u64 {
         let all = self.of(State::Accepted).total() + self.of(State::Unacknowledged).total();
-        all - self.outside_sample()
+        all - self.overwritten() - self.outside_sample()
     }
 
     /// Accepted or unacknowledged messages that another message of their device replaced in a store.
@@ -338,6 +339,19 @@ merge_fields! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neither_overwritten_messages_nor_those_outside_the_sample_are_expected() {
+        let mut figures = ArrivalFigures::default();
+        figures.table.rows[State::Accepted.index()] = TableRow {
+            arrived: 90,
+            absent: 10,
+            outstanding: 0,
+            overwritten: 900,
+            outside_sample: 5_000,
+        };
+        assert_eq!((figures.all_lost(), figures.expected()), (10, 100));
+    }
 
     #[test]
     fn what_we_shed_ourselves_is_no_failure_of_the_target() {

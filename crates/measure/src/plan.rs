@@ -295,6 +295,13 @@ impl RecorderPlan {
             })
     }
 
+    /// Returns whether the id names a message of this plan that a backend can have: a store has those of devices that are
+    /// read.
+    pub(crate) fn expects(&self, backend: usize, id: &MessageId) -> bool {
+        let read_of = self.read_of(backend);
+        self.knows(id) && read_of.is_none_or(|sample| sample.holds(id.device))
+    }
+
     /// The link that carries a device of a stream; none if the plan has no such device.
     pub(crate) fn link_of(&self, stream: StreamId, device: DeviceId) -> Option<LinkId> {
         let track = self.stream(stream)?;

@@ -166,7 +166,7 @@ impl Recorder {
         let Some((id, message)) = arrival.id.zip(message) else {
             return;
         };
-        if !self.plan.knows(&id) {
+        if !self.plan.expects(at, &id) {
             return;
         }
         let manner = Manner {
@@ -353,10 +353,11 @@ impl Recorder {
     }
 
     fn count_stray(&mut self, arrival: &Arrival) {
+        let at = arrival.backend.index();
         let is_corrupted = arrival.integrity == Integrity::Corrupted;
-        let is_foreign = arrival.id.as_ref().is_some_and(|id| !self.plan.knows(id));
+        let is_foreign = arrival.id.is_some_and(|id| !self.plan.expects(at, &id));
         let is_unstamped = arrival.id.is_none();
-        let seen = &mut self.identity.backends[arrival.backend.index()];
+        let seen = &mut self.identity.backends[at];
         seen.foreign += u64::from(is_foreign);
         seen.corrupted += u64::from(is_corrupted);
         if !is_foreign && !is_unstamped {

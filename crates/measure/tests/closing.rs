@@ -823,14 +823,17 @@ fn what_a_store_lacks_is_lost_once_all_of_its_device_was_read() {
     }
 }
 
+/// A sample of one of two devices, which holds the first or not.
+fn sample(holds_first: bool) -> DeviceSample {
+    let mut samples = (0..).map(|seed| DeviceSample::new(1, 2, seed));
+    let found = samples.find(|sample| sample.holds(DeviceId(0)) == holds_first);
+    found.expect("a seed decides on the device")
+}
+
 /// Law: accepted = stored + not stored + outside the sample. Nobody looks for what is outside of it.
 #[test]
 fn messages_outside_the_sample_of_a_store_are_neither_lost_nor_outstanding() {
-    let samples = (0..).map(|seed| DeviceSample::new(1, 2, seed));
-    let is_outside = |sample: &DeviceSample| !sample.holds(DeviceId(0));
-    let outside = samples.clone().find(is_outside).unwrap();
-    let within = samples.clone().find(|sample| !is_outside(sample)).unwrap();
-    for (sample, lost, outside) in [(outside, 0, 30), (within, 30, 0)] {
+    for (sample, lost, outside) in [(sample(false), 0, 30), (sample(true), 30, 0)] {
         let mut line = Line::of(RecorderPlan {
             store: Some(sample),
             ..plan()
@@ -854,22 +857,38 @@ fn messages_outside_the_sample_of_a_store_are_neither_lost_nor_outstanding() {
     }
 }
 
+/// As by a platform that stores a message under another device.
+#[test]
+fn a_stored_message_of_a_device_outside_the_sample_is_foreign() {
+    let mut line = Line::of(RecorderPlan {
+        store: Some(sample(false)),
+        ..plan()
+    });
+    accept_all(&mut line, 30);
+    (0..3).for_each(|seq| line.arrive(seq, 0, due(seq)));
+    let summary = line.close(20, Micros::from_secs(9));
+    let store = &summary.backends[0];
+    assert_eq!((store.foreign, store.uplink.copies), (3, 0));
+    assert_eq!(store.uplink.outside_sample(), 30);
+    assert_eq!(summary.residue, Some(0));
+}
+
 proptest! {
     /// Law: accepted = stored + not stored + overwritten + outstanding. Where the store was not read to its end, nobody
     /// knows what is overwritten.
     #[test]
     fn each_accepted_message_is_stored_or_not_or_overwritten(
-        fates in prop::collection::vec((any::<bool>(), 0u8..3), 30),
+        ends in prop::collection::vec((any::<bool>(), 0u8..3), 30),
         is_read: bool,
     ) {
         let mut line = Line::of(RecorderPlan {
             store: Some(DeviceSample::all(1)),
             ..plan()
         });
-        for ((is_accepted, fate), seq) in fates.iter().zip(0..) {
+        for ((is_accepted, end), seq) in ends.iter().zip(0..) {
             let outcome = if *is_accepted { Outcome::Accepted } else { Outcome::TimedOut };
             line.end(seq, Micros::from_millis(20), outcome);
-            match fate {
+            match end {
                 0 => line.arrive(seq, 0, due(seq)),
                 1 => line.recorder.overwritten(&Line::id(seq)),
                 _ => {}
@@ -879,7 +898,7 @@ proptest! {
             line.recorder.all_read(DeviceId(0));
         }
         let summary = line.close(20, Micros::from_secs(9));
-        let of = |fate| fates.iter().filter(|it| **it == (true, fate)).count() as u64;
+        let of = |end| ends.iter().filter(|it| **it == (true, end)).count() as u64;
         let wanted = match is_read {
             true => (of(0), of(1), of(2), 0),
             false => (of(0), 0, 0, of(1) + of(2)),
