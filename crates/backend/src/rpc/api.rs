@@ -265,7 +265,8 @@ pub(super) mod tests {
 
     pub(in crate::rpc) const OLD: &str = r#"{"token":"old","refreshToken":"r"}"#;
     const NEW: &str = r#"{"token":"new","refreshToken":"r"}"#;
-    const DEVICE: &str = r#"{"id":{"entityType":"DEVICE","id":"7"},"name":"a b","type":"default"}"#;
+    pub(in crate::rpc) const DEVICE: &str =
+        r#"{"id":{"entityType":"DEVICE","id":"7"},"name":"a b","type":"default"}"#;
 
     /// Answers requests of one connection in this order, and closes it; returns their start lines, each with its token.
     pub(in crate::rpc) async fn serve(
@@ -275,13 +276,19 @@ pub(super) mod tests {
         let (mut stream, _) = listener.accept().await.expect("the client connects");
         let mut seen = Vec::new();
         for (status, body) in answers {
-            seen.push(request(&mut stream).await);
-            let length = body.len();
-            let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n{body}");
-            let written = stream.write_all(answer.as_bytes()).await;
-            written.expect("the client is there");
+            seen.push(answer(&mut stream, *status, body).await);
         }
         seen
+    }
+
+    /// Answers one request; returns its start line with its token.
+    pub(in crate::rpc) async fn answer(stream: &mut TcpStream, status: u16, body: &str) -> String {
+        let request = request(stream).await;
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n\r\n{body}");
+        let written = stream.write_all(answer.as_bytes()).await;
+        written.expect("the client is there");
+        request
     }
 
     async fn request(stream: &mut TcpStream) -> String {

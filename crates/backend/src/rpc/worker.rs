@@ -71,7 +71,11 @@ impl Reporter {
 enum Done {
     LoggedIn,
     Answered,
-    Lost(Loss),
+    /// A call was not answered that was made after this number of logins.
+    Lost {
+        logins: u32,
+        loss: Loss,
+    },
 }
 
 impl Worker {
@@ -79,27 +83,41 @@ impl Worker {
     pub(super) async fn run(mut self) {
         let mut tasks = JoinSet::new();
         tasks.spawn(log_in(Arc::clone(&self.api), self.reporter.clone()));
-        let mut is_up = false;
+        let (mut logins, mut is_up) = (0, false);
         loop {
             select! {
                 command = self.commands.recv() => match command {
                     Some(command) => {
-                        tasks.spawn(call(Arc::clone(&self.api), command, self.reporter.clone()));
+                        let call = call(Arc::clone(&self.api), command, self.reporter.clone());
+                        tasks.spawn(async move {
+                            let loss = call.await;
+                            loss.map_or(Done::Answered, |loss| Done::Lost { logins, loss })
+                        });
                     }
                     None => return,
                 },
                 Some(done) = tasks.join_next() => match done {
-                    Ok(Done::LoggedIn) => is_up = true,
-                    Ok(Done::Lost(loss)) if std::mem::take(&mut is_up) => {
-                        self.reporter.report(News::Lost(loss)).await;
-                        self.api.forget().await;
-                        tasks.spawn(log_in(Arc::clone(&self.api), self.reporter.clone()));
+                    Ok(Done::LoggedIn) => {
+                        (logins, is_up) = (logins + 1, true);
+                        self.reporter.report(News::Up).await;
                     }
-                    Ok(Done::Answered | Done::Lost(_)) | Err(_) => {}
+                    // Calls from before the last login say nothing about it.
+                    Ok(Done::Lost { logins: of, loss }) if is_up && of == logins => {
+                        is_up = false;
+                        self.reporter.report(News::Lost(loss)).await;
+                        tasks.spawn(log_in_anew(Arc::clone(&self.api), self.reporter.clone()));
+                    }
+                    Ok(Done::Answered | Done::Lost { .. }) | Err(_) => {}
                 },
             }
         }
     }
+}
+
+/// Logs in although there is a session.
+async fn log_in_anew(api: Arc<Api>, reporter: Reporter) -> Done {
+    api.forget().await;
+    log_in(api, reporter).await
 }
 
 /// Logs in, and reports each failure before another try.
@@ -110,11 +128,15 @@ async fn log_in(api: Arc<Api>, reporter: Reporter) -> Done {
         sleep(RETRY * (1 << failures.min(DOUBLINGS_MAX))).await;
         failures += 1;
     }
-    reporter.report(News::Up).await;
     Done::LoggedIn
 }
 
-async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Reporter) -> Done {
+/// Makes a call; the loss if it is not answered.
+async fn call(
+    api: Arc<Api>,
+    Outgoing { token, command }: Outgoing,
+    reporter: Reporter,
+) -> Option<Loss> {
     let answer = api.command(&command).await;
     let loss = answer.as_ref().err().cloned();
     let called = Called {
@@ -123,7 +145,7 @@ async fn call(api: Arc<Api>, Outgoing { token, command }: Outgoing, reporter: Re
         answer,
     };
     reporter.report(News::Called(called)).await;
-    loss.map_or(Done::Answered, Done::Lost)
+    loss
 }
 
 #[cfg(test)]
@@ -133,7 +155,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::rpc::api::tests::{OLD, api, serve};
+    use crate::rpc::api::tests::{DEVICE, OLD, answer, api, serve};
 
     /// A worker for calls of a server, the way of commands to it, and its news.
     fn worker(api: Api) -> (Worker, mpsc::Sender<Outgoing>, mpsc::Receiver<News>) {
@@ -146,6 +168,18 @@ mod tests {
             reporter: Reporter { news, waker },
         };
         (worker, queue, reported)
+    }
+
+    /// Issues a command.
+    async fn issue(queue: &mpsc::Sender<Outgoing>) {
+        let command = Command {
+            device: "a".to_owned(),
+            is_two_way: false,
+            body: b"{}".to_vec(),
+        };
+        let token = CommandToken(0);
+        let sent = queue.send(Outgoing { token, command }).await;
+        sent.expect("the worker takes it");
     }
 
     /// A server that is gone while it is called has lost us, and we are back when it lets us in again.
@@ -167,14 +201,7 @@ mod tests {
             let issued = async {
                 let mut next = async || news.recv().await.expect("news");
                 assert!(matches!(next().await, News::Up));
-                let command = Command {
-                    device: "a".to_owned(),
-                    is_two_way: false,
-                    body: b"{}".to_vec(),
-                };
-                let token = CommandToken(0);
-                let sent = queue.send(Outgoing { token, command }).await;
-                sent.expect("the worker takes it");
+                issue(&queue).await;
                 assert!(matches!(next().await, News::Called(called) if called.answer.is_err()));
                 assert!(matches!(next().await, News::Lost(_)));
                 assert!(matches!(next().await, News::Down(_)));
@@ -182,6 +209,39 @@ mod tests {
                 drop(queue);
             };
             tokio::join!(worker.run(), server, issued);
+        });
+    }
+
+    /// Two calls are open when the first one is lost; the second one is lost after the next login.
+    #[test]
+    fn a_call_from_before_a_login_does_not_end_it() {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("its address");
+            let (worker, queue, mut news) = worker(api(address));
+            let called = async {
+                let connection = async || listener.accept().await.expect("the client connects").0;
+                let mut first = connection().await;
+                answer(&mut first, 200, OLD).await;
+                assert!(matches!(news.recv().await, Some(News::Up)));
+                issue(&queue).await;
+                // Its look-up, so that the other call needs a connection.
+                answer(&mut first, 200, DEVICE).await;
+                issue(&queue).await;
+                let second = connection().await;
+                drop(first);
+                let is_called = |of| matches!(of, Some(News::Called(_)));
+                assert!(is_called(news.recv().await));
+                assert!(matches!(news.recv().await, Some(News::Lost(_))));
+                serve(&listener, &[(200, OLD)]).await;
+                assert!(matches!(news.recv().await, Some(News::Up)));
+                drop(second);
+                assert!(is_called(news.recv().await));
+                drop(queue);
+                assert!(news.recv().await.is_none());
+            };
+            tokio::join!(worker.run(), called);
         });
     }
 
