@@ -286,7 +286,7 @@ function counted() {
   const own = report.target.counted;
   if (!own) return null;
   const row = (name, of) => [name, { text: count(of.messages), n: true }, { text: rate(of.rate), n: true }, { text: rate(of.average), n: true }];
-  const hint = `accepted ${count(own.accepted)}, difference ${own.difference}; messages of others count too`;
+  const hint = `accepted ${count(own.accepted)}, without an answer ${count(own.unanswered)}, difference ${own.difference}; messages of others count too`;
   return card("Counts of the rule engine", el("span", { class: "hint" }, hint),
     table(["node", ["messages", "n"], ["/s", "n"], ["average of the counts", "n"]], [...own.nodes.map((of) => row(of.node, of)), row("total", own)]));
 }

@@ -12,7 +12,10 @@ pub struct ServerCount {
     pub messages: u64,
     /// The ledger's accepted messages of the streams that the rule engine counts, warm-up and measured phase.
     pub accepted: u64,
-    /// `messages` less `accepted`. Above 0 if others sent, or if a message had data of several devices or instants.
+    /// Their sent messages without an answer, such as all of QoS 0; the rule engine may have counted them or not.
+    pub unanswered: u64,
+    /// 0 if `messages` lies between `accepted` and `accepted + unanswered`, otherwise how much it is below (negative) or
+    /// above. Above 0 if others sent, or if a message had data of several devices or instants.
     pub difference: i64,
     /// Sum of the rates of the nodes; null if no node has one.
     pub rate: Option<f64>,
@@ -69,6 +72,7 @@ pub(crate) mod tests {
         ServerCount {
             messages: 477,
             accepted,
+            unanswered: 0,
             difference: 477 - accepted as i64,
             rate: Some(100.0),
             average: Some(117.5),

@@ -45,11 +45,12 @@ fn counts(of: &ServerCount) -> String {
     let last = of.nodes.iter().rev().find_map(|node| node.interval_s);
     line("Total", of.average, last);
     let rate = of.rate.map_or("-".to_owned(), |rate| format!("{rate:.2}"));
-    let (messages, accepted, difference) = (of.messages, of.accepted, of.difference);
+    let (messages, difference) = (of.messages, of.difference);
+    let (accepted, unanswered) = (of.accepted, of.unanswered);
     let _ = writeln!(
         text,
-        "\nBy the stored instants: {rate} messages per second. Counted {messages}, accepted {accepted}, difference \
-         {difference}."
+        "\nBy the stored instants: {rate} messages per second. Counted {messages}, accepted {accepted}, without an \
+         answer {unanswered}, difference {difference}."
     );
     text
 }

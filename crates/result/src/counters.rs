@@ -143,7 +143,8 @@ fn rejected(ledger: &Ledger, class: char) -> u64 {
     of_class.map(|(_, count)| count).sum()
 }
 
-fn unanswered(ledger: &Ledger) -> u64 {
+/// Sent messages without an answer; the platform may have counted them or not.
+pub(crate) fn unanswered(ledger: &Ledger) -> u64 {
     ledger.timed_out + ledger.broken + ledger.in_flight + ledger.unacknowledged
 }
 

@@ -26,12 +26,18 @@ impl Screen {
 }
 
 fn total(of: &ServerCount) -> String {
+    let [accepted, unanswered] = [of.accepted, of.unanswered].map(count);
     let relation = match of.difference {
-        0 => "as accepted".to_owned(),
-        more @ 1.. => format!(
-            "{} more than accepted (others count too)",
-            count(more.unsigned_abs())
-        ),
+        0 if of.messages == of.accepted => "as accepted".to_owned(),
+        0 => format!("{accepted} accepted and {unanswered} without an answer"),
+        more @ 1.. => {
+            let more = count(more.unsigned_abs());
+            let than = match of.unanswered {
+                0 => String::new(),
+                _ => format!(" and the {unanswered} without an answer"),
+            };
+            format!("{more} more than accepted{than} (others count too)")
+        }
         fewer => format!("{} fewer than accepted", count(fewer.unsigned_abs())),
     };
     format!(
@@ -47,25 +53,46 @@ fn rates(rate: Option<f64>, average: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use crate::server_count::tests::counted;
-    use crate::{Report, text};
+    use crate::{Report, ServerCount, text};
 
     #[test]
     fn the_difference_to_the_ledger_is_stated() {
         let mut report = Report::default();
         assert!(!text(&report, 100).contains("counted"));
-        for (accepted, told) in [
+        for (accepted, relation) in [
             (477, "as accepted"),
             (530, "53 fewer than accepted"),
             (470, "7 more than accepted (others count too)"),
         ] {
             report.target.counted = Some(counted(accepted));
             let summary = text(&report, 120);
-            let total = format!("counted    477 messages in the rule engine, {told}  100/s, ");
+            let total = format!("counted    477 messages in the rule engine, {relation}  100/s, ");
             assert!(summary.contains(&total), "{summary}");
             assert!(
                 summary.contains("           tb-2: 7  -/s, - a count\n"),
                 "{summary}"
             );
+        }
+    }
+
+    #[test]
+    fn messages_without_an_answer_are_not_those_of_others() {
+        for (difference, relation) in [
+            (0_i64, "400 accepted and 77 without an answer"),
+            (
+                7,
+                "7 more than accepted and the 70 without an answer (others count too)",
+            ),
+        ] {
+            let mut report = Report::default();
+            report.target.counted = Some(ServerCount {
+                unanswered: 77 - difference.cast_unsigned(),
+                difference,
+                ..counted(400)
+            });
+            let summary = text(&report, 160);
+            let total = format!("counted    477 messages in the rule engine, {relation}  100/s, ");
+            assert!(summary.contains(&total), "{summary}");
         }
     }
 }

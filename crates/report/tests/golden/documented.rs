@@ -470,6 +470,7 @@ fn server_count() -> ServerCount {
     ServerCount {
         messages: 1,
         accepted: 1,
+        unanswered: 0,
         difference: 0,
         rate: Some(1.0),
         average: Some(1.0),
