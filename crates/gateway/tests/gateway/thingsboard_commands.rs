@@ -101,14 +101,11 @@ fn a_device_over_http_gets_commands_while_it_waits_and_its_reply_is_the_answer()
     }
 }
 
-/// 2.03: the answer to an observer.
-const VALID: Code = Code(0x43);
-
 /// A device over CoAP that observes its commands.
 fn observer(tenant: &Tenant, token: &str) -> Device {
     let mut device = Device::new(tenant.at("coap"));
     let answer = device.answer(Ask::observe(&format!("api/v1/{token}/rpc")));
-    assert_eq!((answer.code, answer.payload), (VALID, Vec::new()));
+    assert_eq!((answer.code, answer.payload), (Code::VALID, Vec::new()));
     device
 }
 

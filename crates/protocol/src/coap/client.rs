@@ -215,7 +215,8 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
     }
 
     /// Gives an exchange up: nothing is sent again, and an answer to it is
-    /// [`ClientEvent::AnsweredLate`]. Whether there was such an exchange.
+    /// [`ClientEvent::AnsweredLate`]. An observation that has begun ends at once: its notifications are reset.
+    /// Returns true if there was such an exchange.
     pub fn forget(&mut self, key: ExchangeKey) -> bool {
         let Some(exchange) = self.exchanges.get_mut(key) else {
             return false;
@@ -224,11 +225,12 @@ impl<L: AsRef<[SocketSlot]> + AsMut<[SocketSlot]>> Endpoint<L> {
         exchange.set(FORGOTTEN, true);
         let (stage, expires) = (exchange.stage, exchange.expires);
         match stage {
-            Stage::Sent | Stage::Acknowledged | Stage::Observing => {
+            Stage::Sent | Stage::Acknowledged => {
                 self.count(key, false);
                 self.exchanges.set_deadline(key, expires);
             }
-            Stage::BlockDue => {
+            // Neither waits for an answer.
+            Stage::BlockDue | Stage::Observing => {
                 self.end(key);
             }
         }

@@ -38,6 +38,8 @@ impl Code {
     pub const DELETE: Self = Self::new(0, 4);
     /// FETCH (RFC 8132 section 2).
     pub const FETCH: Self = Self::new(0, 5);
+    /// Valid: a response without a payload (section 5.9.1.3).
+    pub const VALID: Self = Self::new(2, 3);
     /// Changed.
     pub const CHANGED: Self = Self::new(2, 4);
     /// Content.

@@ -16,7 +16,8 @@ pub enum ClientEvent<'a> {
         /// The exchange, which goes on.
         key: ExchangeKey,
     },
-    /// The response, or the last block of it. The exchange is over.
+    /// The response, or the last block of it. The exchange is over, unless an observation begins: a notification
+    /// that comes before the response begins it, too.
     Response(Response<'a>),
     /// A block of the response that is not the last: take its payload, then call
     /// [`super::Endpoint::again`] for the next.
