@@ -30,6 +30,7 @@ mod health;
 mod judge;
 mod keep_alive;
 mod latency;
+mod loss;
 mod margin;
 mod meanwhile;
 pub mod outlook;

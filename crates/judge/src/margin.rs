@@ -4,7 +4,7 @@ use muster_measure::{ScopeSummary, Summary};
 
 use crate::capacity::{Batch, Margin, Outcome};
 use crate::latency::PercentileBound;
-use crate::{Allowance, Evidence, Slo, SloBound, is_judged_in_steps, latency, slo};
+use crate::{Allowance, Evidence, Slo, SloBound, is_judged_in_steps, latency, loss, slo};
 
 /// The margin of the level that came nearest to its limit in a step, or exceeded it most; `parts` are its parts in order.
 /// None if no level allows a share of messages, or none of these decided the outcome of the step.
@@ -97,7 +97,7 @@ impl Counted {
         } else if let SloBound::Loss(Allowance::Ratio(share)) = slo.bound {
             Self {
                 allowed: share.as_fraction(),
-                batches: slo::losses(slo, evidence).collect(),
+                batches: loss::losses(slo, evidence).collect(),
             }
         } else {
             return None;

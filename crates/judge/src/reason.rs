@@ -183,7 +183,7 @@ const ROWS: [Row; 25] = [
     Row {
         reason: Reason::NotMeasurable,
         name: "not-measurable",
-        remedy: "remove the rule, or add what it needs (a backend, links, answers)",
+        remedy: "remove the rule, or add what it needs (a backend, links, answers, a larger sample)",
     },
     Row {
         reason: Reason::ClocksApart,
@@ -249,6 +249,7 @@ impl Reason {
             Unevaluated::CutShort => Self::Interrupted,
             Unevaluated::NoLinks
             | Unevaluated::NoBackend
+            | Unevaluated::OutsideSample
             | Unevaluated::NoSuchLatency
             | Unevaluated::NoLimit
             | Unevaluated::DeliveryUnknown

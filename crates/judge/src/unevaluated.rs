@@ -47,6 +47,8 @@ pub enum Unevaluated {
     CutShort,
     /// No backend reports arrivals.
     NoBackend,
+    /// No accepted message of the scope is in the sample of the store.
+    OutsideSample,
     /// The latency does not exist in the scope by design.
     NoSuchLatency,
     /// Our own consumer was away, so that what did not arrive is no proof.
@@ -108,6 +110,9 @@ impl fmt::Display for Unevaluated {
             Self::CutShort => f.write_str("the run was interrupted before"),
             Self::NoLinks => f.write_str("no links are wanted"),
             Self::NoBackend => f.write_str("no backend reports arrivals"),
+            Self::OutsideSample => f.write_str(
+                "no accepted message of it is in the sample of the read-back",
+            ),
             Self::NoSuchLatency => f.write_str("no message of the scope has this latency"),
             Self::ConsumerDisturbed => {
                 f.write_str("our own consumer was away, so absence proves nothing")

@@ -59,6 +59,8 @@ pub enum WarningKind {
     NoCommand,
     /// Any loss towards devices (rules `commands-not-received`, `replies-lost`, `receive-loss`).
     NotReceived,
+    /// Another message replaced accepted ones in the store, so that their loss cannot be seen.
+    Overwritten,
     /// Lost messages were due while a consumer of ours was away.
     LostMeanwhile,
     /// MQTT acknowledgements came again, or named an unused packet id.
@@ -115,6 +117,7 @@ pub(crate) fn warnings(
     found.extend(last_sent(evidence));
     found.extend(reach::warning(evidence));
     found.extend(stray_answers(evidence));
+    found.extend(overwritten(evidence));
     found.extend(meanwhile::warnings(evidence));
     found.extend_from_slice(evidence.found);
     for (at, stream) in evidence.streams.iter().enumerate() {
@@ -203,6 +206,21 @@ fn last_sent(evidence: &Evidence<'_>) -> Option<Warning> {
             "{} messages were last sent on links that then ended: {}",
             figure::count(messages),
             listed(&causes.collect())
+        ),
+    })
+}
+
+/// Accepted messages in whose place a store holds others.
+fn overwritten(evidence: &Evidence<'_>) -> Option<Warning> {
+    let backends = &evidence.summary.backends;
+    let messages: u64 = backends.iter().map(|of| of.uplink.overwritten()).sum();
+    (messages > 0).then(|| Warning {
+        kind: WarningKind::Overwritten,
+        scope: "run".to_owned(),
+        detail: format!(
+            "a loss of {} accepted messages cannot be seen: the store keeps one message for each device and instant; \
+             give each its own instant",
+            figure::count(messages)
         ),
     })
 }

@@ -10,7 +10,7 @@ use crate::set_merge::{len, merge_runs};
 use crate::{SeqSet, SessionCounts, State};
 
 /// The account of one scope and cohort. Arrival figures are those of the first backend; they are
-/// null without a backend.
+/// null without a backend. Overwritten messages, and those outside the sample of a store, stand in `by_backend` alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {

@@ -6,7 +6,7 @@ use muster_judge::{
     Allowance, Ending, Figure, Incident, IncidentKind, Latency, Percentile, RuleName, RuleOutcome,
     Rules, RunResult, Scope, Share, SloBound, Unevaluated, Verdict, WarningKind,
 };
-use muster_measure::{GroupSummary, Summary};
+use muster_measure::{GroupSummary, State, Summary};
 use muster_model::{
     Cause, FleetId, Listening, Micros, Outcome, Reason, ShedCause, StreamId, figure,
 };
@@ -800,4 +800,21 @@ fn a_store_that_was_not_read_to_its_end_fails_drain() {
     assert_eq!(failed(&verdict), ["drain"]);
     let words = "7 were accepted, and the store was not read to its end";
     assert_eq!(rule(&verdict, "drain").evidence, words);
+}
+
+/// Law: nothing is said of messages for which nobody looked; what the sample has is judged.
+#[test]
+fn loss_of_messages_outside_the_sample_is_not_evaluated() {
+    let run = Run::healthy(100, 10).names(&[SloBound::Loss(Allowance::Count(0))]);
+    for (in_sample, wanted) in [
+        (0, RuleOutcome::NotEvaluated(Unevaluated::OutsideSample)),
+        (1, RuleOutcome::Pass),
+    ] {
+        let mut summary = run.summary();
+        let accepted = &mut summary.backends[0].streams[0].table.rows[State::Accepted.index()];
+        accepted.outside_sample = accepted.arrived - in_sample;
+        accepted.arrived = in_sample;
+        let verdict = run.judged_by(&summary);
+        assert_eq!(rule(&verdict, "loss").outcome, wanted);
+    }
 }

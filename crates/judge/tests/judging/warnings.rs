@@ -6,6 +6,7 @@ use muster_judge::{
     Allowance, Ending, Latency, Percentile, RuleOutcome, Rules, RunResult, Share, SloBound,
     Warning, WarningKind,
 };
+use muster_measure::State;
 use muster_model::{Cause, Micros, Outcome, ShedCause};
 
 use crate::run::{Run, links};
@@ -236,4 +237,20 @@ fn links_that_the_platform_ended_are_warned_of_where_no_rule_looked() {
     run = Run::healthy(100, 10);
     run.links.ended_by_platform = ended;
     assert_eq!(warning(&run), None, "rule `disconnects` words of them");
+}
+
+#[test]
+fn a_pass_says_of_how_many_messages_a_loss_cannot_be_seen() {
+    let run = unlooked();
+    let mut summary = run.summary();
+    let accepted = &mut summary.backends[0].uplink.table.rows[State::Accepted.index()];
+    accepted.overwritten = 900;
+    accepted.arrived -= 900;
+    let warnings = run.judged_by(&summary).warnings;
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(warning.kind, WarningKind::Overwritten);
+    let words = "a loss of 900 accepted messages cannot be seen: ";
+    assert!(warning.detail.starts_with(words), "{}", warning.detail);
 }
