@@ -251,13 +251,13 @@ fails adapter
 check "adapter: the interval is among the events ($(lasted adapter no-answer) s)" test "$(lasted adapter no-answer)" -ge 7
 
 MEANWHILE="freeze_kafka 10"
-fails kafka
-check "kafka: what was answered 5.03 and came is told ($(value "$WORK/kafka" .ledger.uplink.rejected_but_arrived))" \
-    test "$(value "$WORK/kafka" .ledger.uplink.rejected_but_arrived)" -gt 0
-says "kafka: the codes are told" "$(value "$WORK/kafka" '.ledger.uplink.rejected_by_code | keys | join(" ")')" 5.03
-says "kafka: that no broker answered is told" "$(event kafka consumer-lost)" "has not answered for"
-says "kafka: and that it answers again" "$(event kafka consumer-back)" "consumer 0 of"
-check "kafka: the interval is among the events ($(lasted kafka consumer-lost) s)" test "$(lasted kafka consumer-lost)" -ge 7
+fails broker
+check "broker: what was answered 5.03 and came is told ($(value "$WORK/broker" .ledger.uplink.rejected_but_arrived))" \
+    test "$(value "$WORK/broker" .ledger.uplink.rejected_but_arrived)" -gt 0
+says "broker: the codes are told" "$(value "$WORK/broker" '.ledger.uplink.rejected_by_code | keys | join(" ")')" 5.03
+says "broker: that no broker answered is told" "$(event broker consumer-lost)" "has not answered for"
+says "broker: and that it answers again" "$(event broker consumer-back)" "consumer 0 of"
+check "broker: the interval is among the events ($(lasted broker consumer-lost) s)" test "$(lasted broker consumer-lost)" -ge 7
 
 provisioned "devices are verified" verify "device: $DEVICES already there; tenant: 1 already there"
 provisioned "devices are removed" remove "device: $DEVICES removed"
