@@ -142,12 +142,26 @@ impl Ceiling {
     /// The ceiling of a load while messages are sent at this rate, by the ceiling of these. It is scaled such that
     /// [`GENERATOR_SHARE_MAX`] of it, with the messages, uses that share of a part; 0 if the messages use it alone.
     #[must_use]
-    pub fn beside(mut self, rate: f64, messages: &Self) -> Self {
+    pub fn left_by(mut self, rate: f64, messages: &Self) -> Self {
         for of in &mut self.by_part {
             let mut parts = messages.by_part.iter();
             let part = parts.find(|it| it.part == of.part);
             let used = part.map_or(0.0, |part| rate / part.rate);
             of.rate *= (GENERATOR_SHARE_MAX - used).max(0.0) / GENERATOR_SHARE_MAX;
+        }
+        self.rate = self.least().map_or(0.0, |least| least.rate);
+        self
+    }
+
+    /// The ceiling of a load at this rate that grows and shrinks together with another one, at `other_rate` then, by the
+    /// ceiling of that one: the shares of both loads add up in each part.
+    #[must_use]
+    pub fn together(mut self, rate: f64, other_rate: f64, other: &Self) -> Self {
+        for of in &mut self.by_part {
+            let mut parts = other.by_part.iter();
+            let part = parts.find(|it| it.part == of.part);
+            let used = part.map_or(0.0, |part| other_rate / part.rate);
+            of.rate = rate / (rate / of.rate + used);
         }
         self.rate = self.least().map_or(0.0, |least| least.rate);
         self
@@ -253,7 +267,30 @@ mod tests {
     }
 
     #[test]
-    fn a_load_beside_messages_has_what_they_leave_of_each_part() {
+    fn a_load_with_messages_has_what_they_leave_of_each_part() {
+        let (messages, commands) = messages_and_commands();
+        // 3,500/s use 35 % of the devices and 7 % of the consumers.
+        let left = commands.clone().left_by(3_500.0, &messages);
+        assert_eq!(rates(&left), [4_000.0, 3_600.0, 7_000.0]);
+        assert_eq!(left.rate.round(), 3_600.0);
+        assert_eq!(commands.clone().left_by(0.0, &messages), commands);
+        assert_eq!(commands.left_by(9_000.0, &messages).rate, 0.0);
+    }
+
+    #[test]
+    fn the_shares_of_loads_that_grow_together_add_up_in_each_part() {
+        let (messages, commands) = messages_and_commands();
+        // Each alone uses 60 % of the devices.
+        let together = commands.clone().together(4_800.0, 6_000.0, &messages);
+        assert_eq!(rates(&together), [4_000.0, 3_636.0, 7_000.0]);
+        assert_eq!((together.share_of(4_800.0) * 100.0).round(), 132.0);
+        assert_eq!(
+            rates(&commands.clone().together(1.0, 0.0, &messages)),
+            rates(&commands)
+        );
+    }
+
+    fn messages_and_commands() -> (Ceiling, Ceiling) {
         let messages = ceiling(&[
             (GeneratorPart::Devices, 10_000.0),
             (GeneratorPart::Consumers, 50_000.0),
@@ -263,13 +300,11 @@ mod tests {
             (GeneratorPart::Consumers, 4_000.0),
             (GeneratorPart::Cores, 7_000.0),
         ]);
-        // 3,500/s use 35 % of the devices and 7 % of the consumers.
-        let beside = commands.clone().beside(3_500.0, &messages);
-        let rates: Vec<f64> = beside.by_part.iter().map(|of| of.rate.round()).collect();
-        assert_eq!(rates, [4_000.0, 3_600.0, 7_000.0]);
-        assert_eq!(beside.rate.round(), 3_600.0);
-        assert_eq!(commands.clone().beside(0.0, &messages), commands);
-        assert_eq!(commands.beside(9_000.0, &messages).rate, 0.0);
+        (messages, commands)
+    }
+
+    fn rates(of: &Ceiling) -> Vec<f64> {
+        of.by_part.iter().map(|of| of.rate.round()).collect()
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Calibration {
         let parts = by_part.iter();
         let parts = parts.map(|it| format!("{} {}/s", it.part, figure::rate(it.rate)));
         let (of, can, did) = match self.load {
-            Dimension::Commands => (" of commands", "issue", "took"),
+            Dimension::Commands => (" of commands", "issue together with the messages", "took"),
             Dimension::Connects => (" of connects", "make", "made"),
             Dimension::Rate | Dimension::Devices | Dimension::Payload => ("", "send", "sent"),
         };

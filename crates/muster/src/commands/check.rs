@@ -81,53 +81,53 @@ fn infeasible() -> u8 {
     outcome::INVALID
 }
 
-/// Compares the highest rates of messages, commands and connects with the generator's own ceilings.
+/// Compares the highest rates of messages, of commands with these messages, and of connects with the generator's own
+/// ceilings.
 fn ceilings(args: &CheckArgs, plan: &Plan, addresses: &Addresses, peak: Rate) -> u8 {
+    let peak = peak.get();
     let commands = plan.stated_load(Dimension::Commands);
     let connects = plan.stated_load(Dimension::Connects);
-    let loads = [
-        (Dimension::Rate, peak.get()),
-        (Dimension::Commands, commands),
-        (Dimension::Connects, connects),
-    ];
-    let wanted = loads.into_iter().filter(|(load, rate)| {
-        let is_sure = *load == Dimension::Connects && *rate <= CONNECTS_SURE;
-        *rate > 0.0 && !is_sure
-    });
-    let codes = wanted.map(|(load, rate)| {
-        let found = Calibration::find(plan, load, addresses, &args.calibration);
-        ceiling(found, rate)
-    });
-    match codes.max().unwrap_or(outcome::PASS) {
-        outcome::PASS => outcome::PASS,
-        _ => infeasible(),
+    let find = |load| measured(Calibration::find(plan, load, addresses, &args.calibration));
+    let mut is_met = true;
+    let of_messages = (peak > 0.0).then(|| find(Dimension::Rate)).flatten();
+    if let Some(messages) = &of_messages {
+        is_met &= is_below(messages, peak);
+    }
+    let of_commands = (commands > 0.0).then(|| find(Dimension::Commands));
+    if let Some(mut found) = of_commands.flatten() {
+        if let Some(messages) = &of_messages {
+            found.ceiling = found.ceiling.together(commands, peak, &messages.ceiling);
+        }
+        is_met &= is_below(&found, commands);
+    }
+    let of_connects = (connects > CONNECTS_SURE).then(|| find(Dimension::Connects));
+    if let Some(found) = of_connects.flatten() {
+        is_met &= is_below(&found, connects);
+    }
+    match is_met {
+        true => outcome::PASS,
+        false => infeasible(),
     }
 }
 
-/// Compares a rate with a ceiling of the generator. One that cannot be measured decides nothing.
-fn ceiling(found: Result<Option<Calibration>>, peak: f64) -> u8 {
-    let calibration = match found {
-        Ok(Some(calibration)) => calibration,
-        Ok(None) => return outcome::PASS,
-        Err(error) => {
-            print(
-                "skipped",
-                &format!("ceiling: not measured: failed to {error:#}"),
-            );
-            return outcome::PASS;
-        }
-    };
+/// The ceiling that was found. One that cannot be measured decides nothing.
+fn measured(found: Result<Option<Calibration>>) -> Option<Calibration> {
+    found.unwrap_or_else(|error| {
+        let why = format!("ceiling: not measured: failed to {error:#}");
+        print("skipped", &why);
+        None
+    })
+}
+
+/// Compares a rate with a ceiling of the generator, and prints both.
+fn is_below(calibration: &Calibration, peak: f64) -> bool {
     let is_met = calibration.ceiling.share_of(peak) <= 1.0;
     let line = calibration.in_words(peak);
     print(if is_met { "ok" } else { "short" }, &line);
     if let Some(bottleneck) = calibration.ceiling.bottleneck(peak) {
         print("note", &bottleneck.to_string());
     }
-    if is_met {
-        outcome::PASS
-    } else {
-        outcome::INVALID
-    }
+    is_met
 }
 
 fn print(mark: &str, text: &str) {

@@ -219,7 +219,7 @@ fn a_load_that_the_scenario_lacks_is_refused_before_any_load() {
 /// one search, which must not fail, and what the other one said.
 fn below_and_above(text: &str, find: &str, loads: [&str; 2]) -> (Value, String) {
     let folder = folder_with(text);
-    // To measure the ceilings beside a step would delay it.
+    // To measure the ceilings during a step would delay it.
     muster(folder.path(), &["check", "scenario.yaml", "--offline"]);
     let search = ["--find", find, "--from"];
     let [below, above] = loads.map(|from| [&search[..], &[from, "--out"]].concat());

@@ -477,6 +477,14 @@ fn commands_and_connects_have_ceilings_of_their_own() {
         let line = text.lines().find(|line| line.starts_with(begin));
         assert!(line.is_some_and(|line| line.contains(parts)), "{text}");
     }
+    // Above what any machine sends, so that it leaves nothing to the same commands.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let rate = format!("rate: {}/s, qos", 400_000 * cores);
+    let filled = folder_with(&commanded.replace("rate: 100/s, qos", &rate));
+    let (code, _, text) = ceiling(filled.path(), cache.path(), &[]);
+    assert_eq!(code, 3, "{text}");
+    let line = "short   ceiling of commands: at most 20/s is ";
+    assert!(text.contains(line), "{text}");
     // Above what any machine makes.
     let connects = ["--set", "fleet.connect.rate=1000000/s"];
     let (code, _, text) = ceiling(folder.path(), cache.path(), &connects);

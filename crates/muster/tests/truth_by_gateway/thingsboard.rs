@@ -21,7 +21,7 @@ phases: { warm-up: 0s, measure: 1500ms, settle: { at-most: 15s, quiet: 400ms } }
 slo: { failure-ratio: 0, connected: 100% }
 "#;
 
-/// Reads back what is stored; the backend beside it gets every message. Those of a device are half a second apart, since
+/// Reads back what is stored; the backend gets every message. Those of a device are half a second apart, since
 /// two that the gateway takes in one millisecond would be one point.
 const READ_BACK: &str = r#"
 name: truth

@@ -46,7 +46,16 @@ pub(in crate::commands) fn ceiling(
     match find {
         Dimension::Rate | Dimension::Devices => {
             let rate_per_load = plan.stated_rate() / plan.stated_load(find);
-            let found = measured_ceiling(args, plan, find)?;
+            let messages = measured_ceiling(args, plan, find)?;
+            // A step multiplies commands too.
+            let commands = plan.stated_load(Dimension::Commands);
+            let of_commands = (commands > 0.0)
+                .then(|| measured_ceiling(args, plan, Dimension::Commands))
+                .flatten();
+            let found = match of_commands {
+                Some(of_commands) => messages.together(plan.stated_rate(), commands, &of_commands),
+                None => messages,
+            };
             Some(CapacityCeiling::new(found, rate_per_load))
         }
         Dimension::Payload => {
@@ -56,7 +65,7 @@ pub(in crate::commands) fn ceiling(
             let commands = measured_ceiling(args, plan, find)?;
             let messages = measured_ceiling(args, plan, Dimension::Rate);
             let found = match messages {
-                Some(messages) => commands.beside(plan.stated_rate(), &messages),
+                Some(messages) => commands.left_by(plan.stated_rate(), &messages),
                 None => commands,
             };
             Some(CapacityCeiling::new(found, 1.0))
