@@ -76,7 +76,7 @@ pub use target::{
     BackendPlan, KafkaNorthbound, KafkaTopic, MqttNorthbound, Northbound, Pause, PlatformKind,
     PlatformPlan, Sasl,
 };
-pub use transport::{Endpoint, PemFile, TlsPlan, TlsVersions};
+pub use transport::{Endpoint, PemFile, TlsPlan, TlsVersions, is_loopback};
 pub use webhook::{WebhookNorthbound, WebhookProof};
 
 /// The name of the account of what was read back from the platform's store.

@@ -190,14 +190,6 @@ pub struct WebAddress {
     pub path: String,
 }
 
-impl WebAddress {
-    /// Returns true if it is on this machine for certain.
-    pub fn is_loopback(&self) -> bool {
-        let host = self.host.as_str();
-        host == "localhost" || host == "::1" || host.starts_with("127.")
-    }
-}
-
 impl fmt::Display for WebAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };

@@ -79,6 +79,13 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// Returns true if a host is this machine for certain: `localhost` or a loopback address, IPv6 without brackets.
+pub fn is_loopback(host: &str) -> bool {
+    let is_byte = |part: &str| part.parse::<u8>().is_ok();
+    let is_ipv4 = host.split('.').count() == 4 && host.split('.').all(is_byte);
+    matches!(host, "localhost" | "::1") || is_ipv4 && host.starts_with("127.")
+}
+
 /// A file of certificates or a key (RFC 7468), as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PemFile {
@@ -161,5 +168,15 @@ mod tests {
         let weighted = [at("a"), at("b"), at("a"), at("a")];
         let listed = ["http://a:80", "http://b:80"];
         assert_eq!(Endpoint::each_once(weighted.iter()), listed);
+    }
+
+    #[test]
+    fn only_localhost_and_loopback_addresses_are_this_machine_for_certain() {
+        for host in ["localhost", "127.0.0.1", "127.0.0.2", "::1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["127.db.example", "127.0.0.1.example", "10.0.0.1", "::2", ""] {
+            assert!(!is_loopback(host), "{host}");
+        }
     }
 }

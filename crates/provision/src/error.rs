@@ -168,7 +168,7 @@ pub enum ProvisionError {
         /// Another one.
         other: String,
     },
-    /// A database says no.
+    /// A database rejects a call.
     #[error("{call}: {why}; {remedy}")]
     Database {
         /// The call and its address.

@@ -1,7 +1,7 @@
 //! Addresses, as URLs write them (RFC 3986 section 3.2).
 
 use http::uri::Authority;
-use muster_plan::{Endpoint, PathUse, Scheme};
+use muster_plan::{Endpoint, MASK, PathUse, Scheme};
 
 use crate::units::Unreadable;
 
@@ -46,12 +46,18 @@ fn no_host(url: &str) -> Unreadable {
     }
 }
 
-/// An address as messages show it: what stands before an `@` may be a password.
+/// An address as messages show it: a login before an `@` and a query may hold a password.
 pub(crate) fn shown(url: &str) -> String {
-    let after = url
-        .rsplit_once('@')
-        .map(|(_, after)| format!("***@{after}"));
-    after.unwrap_or_else(|| url.to_owned())
+    let (address, query) = match url.split_once('?') {
+        // The password may hold the `?`, or the query the `@`.
+        Some((_, query)) if query.contains('@') => return MASK.to_owned(),
+        Some((address, _)) => (address, format!("?{MASK}")),
+        None => (url, String::new()),
+    };
+    match address.rsplit_once('@') {
+        Some((_, place)) => format!("{MASK}@{place}{query}"),
+        None => format!("{address}{query}"),
+    }
 }
 
 fn one(url: &str) -> Result<Endpoint, Unreadable> {

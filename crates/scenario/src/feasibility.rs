@@ -5,7 +5,9 @@ use muster_load::{Names, PayloadSpec, Phase, ScheduleSpec, Shape, StreamSchedule
 use muster_measure::Recorder;
 use muster_model::{Micros, Rate, StreamId};
 
-use muster_plan::{Endpoint, Plan, PlatformKind, PlatformPlan, Scheme, StreamKind, StreamPlan};
+use muster_plan::{
+    Endpoint, Plan, PlatformKind, PlatformPlan, Scheme, StreamKind, StreamPlan, is_loopback,
+};
 use muster_platform::Protocol;
 
 /// Descriptors of a process other than its sockets: standard streams, epoll and timer descriptors of
@@ -253,6 +255,7 @@ fn ports(plan: &Plan) -> Vec<PortNeed> {
         for (place, endpoint) in (0..).zip(plan.platform.endpoints_of(protocol)) {
             let share = sockets / endpoints;
             add(endpoint, share + u32::from(place < sockets % endpoints));
+            // Linux uses such ports of loopback addresses again at once.
             if !is_loopback(&endpoint.host) {
                 add(endpoint, ended);
             }
@@ -281,11 +284,6 @@ fn ended_connections(plan: &Plan, protocol: Protocol) -> u32 {
         .map(|stream| peak(&stream.schedule))
         .sum();
     (rate * TIME_WAIT.as_secs_f64()).ceil() as u32
-}
-
-/// Returns true for an address of this machine alone, where Linux uses such ports again at once.
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host == "::1" || host.starts_with("127.")
 }
 
 /// Source addresses of the devices of a protocol; that which the kernel picks for fleets that name none is one.

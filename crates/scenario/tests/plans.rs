@@ -1650,6 +1650,11 @@ fn a_database_is_read_back_without_an_api_and_its_password_leaves_no_process() {
         ),
         (
             "none",
+            "from: 'postgresql://tb@h/x?password=hunter2'",
+            "`***@h/x?***` has parameters that have no meaning here",
+        ),
+        (
+            "none",
             "from: 'postgresql://tb@127.0.0.1/x', tls: { insecure: true }",
             "`tls` has no meaning here",
         ),

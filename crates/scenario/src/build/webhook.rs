@@ -1,6 +1,8 @@
 //! Webhooks: backends to which the platform pushes messages.
 
-use muster_plan::{Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound, WebhookProof};
+use muster_plan::{
+    Endpoint, Scheme, Secret, TlsPlan, WebhookNorthbound, WebhookProof, is_loopback,
+};
 
 use super::secret::secret;
 use super::transport;
@@ -36,7 +38,7 @@ pub(super) fn webhook(platform: &View<'_>, backend: &View<'_>, view: &View<'_>) 
         topic: header(view, "topic-header")?,
         batches: view.truth("batches")?,
     };
-    if northbound.proof.is_none() && !is_loopback(&endpoint) {
+    if northbound.proof.is_none() && !is_loopback(&endpoint.host) {
         let what = format!("whoever reaches {endpoint} can add arrivals to this run");
         view.warn(
             what,
@@ -156,9 +158,4 @@ fn header(view: &View<'_>, key: &str) -> Option<Option<String>> {
         let what = format!("`{}` is no name of a header", name.text());
         name.refuse(what, "letters, digits and `-`, such as x-muster-secret")
     })
-}
-
-fn is_loopback(endpoint: &Endpoint) -> bool {
-    let host = endpoint.host.as_str();
-    host.starts_with("127.") || matches!(host, "localhost" | "::1")
 }

@@ -1,6 +1,6 @@
 //! PostgreSQL databases, by addresses as libpq writes them.
 
-use muster_plan::{CertificateCheck, DatabasePlan};
+use muster_plan::{CertificateCheck, DatabasePlan, is_loopback};
 
 use super::has_none;
 use crate::build::secret::secret;
@@ -13,8 +13,7 @@ use crate::view::View;
 const PORT: u16 = 5432;
 const EXAMPLE: &str = "such as postgresql://thingsboard@db.example:5432/thingsboard";
 
-/// Reads the database that is read back from. The outer option: whether it can be used; the inner one: whether there is
-/// one.
+/// Reads `provision.read-back.from`. The outer option is none if the key has an error, the inner one if the key is absent.
 pub(super) fn database(provision: &View<'_>) -> Option<Option<DatabasePlan>> {
     let Some(view) = provision.get("read-back") else {
         return Some(None);
@@ -117,11 +116,6 @@ fn read(url: &str) -> Result<DatabasePlan, Unreadable> {
     })
 }
 
-/// Returns true if a host is this machine for certain.
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host == "::1" || host.starts_with("127.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +129,11 @@ mod tests {
                 false,
             ),
             ("postgres://tb@db/x", "postgresql://db:5432/x", true),
+            (
+                "postgresql://tb@127.db.example/x",
+                "postgresql://127.db.example:5432/x",
+                true,
+            ),
             (
                 "postgresql://tb@[::1]/x",
                 "postgresql://[::1]:5432/x",
@@ -169,6 +168,23 @@ mod tests {
             let refused = read(url).unwrap_err();
             assert_eq!(refused.what, "`***@db/x` holds a password");
             assert!(refused.help.contains("`password`"), "{}", refused.help);
+        }
+    }
+
+    #[test]
+    fn no_secret_of_an_address_is_shown() {
+        for url in [
+            "postgresql://tb@db/x?password=hunter2",
+            "postgresql://tb@db/x?password=hunter2&sslmode=require",
+            "postgresql://tb@db/x?password=me@hunter2",
+            "postgresql://db/x?user=tb&password=hunter2",
+            "postgresql://tb:hunter2?@db/x",
+            "postgresql://tb:?hunter2@db/x",
+            "tb:hunter2@db/x",
+            "db/x?password=hunter2",
+        ] {
+            let refused = read(url).unwrap_err().what;
+            assert!(!refused.contains("hunter2"), "{refused}");
         }
     }
 

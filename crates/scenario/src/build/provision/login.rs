@@ -1,7 +1,7 @@
 //! Authorisation of the calls of a management API. What is wrong with it is never shown: it may be
 //! half of a secret.
 
-use muster_plan::{ApiCredential, Secret, WebAddress};
+use muster_plan::{ApiCredential, Secret, WebAddress, is_loopback};
 
 use super::has_none;
 use crate::build::secret::secret;
@@ -64,7 +64,7 @@ fn plain(stands: &View<'_>, what: &str) -> Option<Secret> {
 }
 
 fn warn_of_clear_text(stands: &View<'_>, what: &str, api: &WebAddress) {
-    if !api.is_tls && !api.is_loopback() {
+    if !api.is_tls && !is_loopback(&api.host) {
         let what = format!("the {what} crosses the network for everybody to read");
         stands.warn(what, "an `https` address as `url`");
     }
