@@ -6,6 +6,7 @@
 mod connection;
 mod failures;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,14 +24,16 @@ use crate::threads::each;
 use crate::work::Work;
 use crate::{ProvisionError, Watch};
 
-/// Devices of one query.
+/// Devices of one query for points.
 const DEVICES: usize = 100;
+/// Devices of one query for tenants: it reads the whole table, which has no index for names alone.
+const TENANT_DEVICES: usize = 100_000;
 /// Looks for the tables that must be there, and for both names of the dictionary.
 const TABLES: &str = "SELECT to_regclass('device') IS NOT NULL, to_regclass('ts_kv') IS NOT NULL, \
      to_regclass('key_dictionary') IS NOT NULL, to_regclass('ts_kv_dictionary') IS NOT NULL";
 /// The tenants of devices by their names.
-const TENANTS: &str =
-    "SELECT DISTINCT tenant_id::text FROM device WHERE name = ANY($1::text[]) LIMIT 2";
+const TENANTS: &str = "SELECT DISTINCT tenant_id::text FROM device \
+     WHERE name IN (SELECT unnest($1::text[])) LIMIT 2";
 
 /// An id that no tenant has.
 const NO_TENANT: &str = "00000000-0000-0000-0000-000000000000";
@@ -122,29 +125,26 @@ impl<'a> Reader<'a> {
         Err(failures::no_table(&self.database.name, missing))
     }
 
-    /// Returns the tenant whose devices have the names of the plan's, by the first ones that are there.
+    /// Returns the only tenant whose devices have names of the plan's.
     fn tenant(&self, plan: &Plan) -> Result<String, ProvisionError> {
-        for devices in chunks(read_back(plan), DEVICES) {
+        let mut tenants = BTreeSet::new();
+        for devices in chunks(read_back(plan), TENANT_DEVICES) {
             let names = names(&devices);
             let query = Query {
                 sql: TENANTS,
                 parameters: &[&names],
             };
-            let mut tenants: Vec<String> = Vec::new();
             self.rows(&query, |row| {
-                tenants.push(row.try_get(0)?);
+                tenants.insert(row.try_get(0)?);
                 Ok(())
             })?;
-            match (tenants.pop(), tenants.pop()) {
-                (Some(tenant), None) => return Ok(tenant),
-                (Some(one), Some(other)) => {
-                    let name = &self.database.name;
-                    return Err(failures::two_tenants(name, [&one, &other]));
-                }
-                (None, _) => {}
-            }
         }
-        Err(failures::no_devices(&self.database.name))
+        let name = &self.database.name;
+        match (tenants.pop_first(), tenants.pop_first()) {
+            (Some(tenant), None) => Ok(tenant),
+            (Some(one), Some(other)) => Err(failures::two_tenants(name, [&one, &other])),
+            (None, _) => Err(failures::no_devices(name)),
+        }
     }
 }
 
