@@ -14,7 +14,7 @@ use muster_model::{BackendId, Dimension, LinkId, Rate, RunId};
 use muster_monitor::Environment;
 use muster_net::{Clock, limits};
 use muster_plan::{FleetPlan, Plan, PlatformKind, ProvisionMode};
-use muster_provision::{distinct, provisioner};
+use muster_provision::{ProvisionError, distinct, provisioner, store};
 use muster_scenario::{LONGEST_RUN, Needs, OWN_DESCRIPTORS, PortNeed, needs};
 
 use self::connecting::{Connecting, names};
@@ -144,7 +144,7 @@ pub(crate) fn check_layers(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Tries devices, consumers and the management API. A target that refuses is there: what
+/// Tries devices, consumers, the management API and the store that is read back. A target that refuses is there: what
 /// the scenario says of it is wrong.
 fn answers(plan: &Plan, all_links: bool) -> Result<u8> {
     check_layers(plan)?;
@@ -156,7 +156,8 @@ fn answers(plan: &Plan, all_links: bool) -> Result<u8> {
         return Ok(outcome::PASS);
     }
     let management = management(plan)?;
-    let code = management.max(devices(plan, all_links)?);
+    let code = management.max(read_back(plan)?);
+    let code = code.max(devices(plan, all_links)?);
     Ok(code.max(consumers(plan)?))
 }
 
@@ -288,6 +289,21 @@ fn management(plan: &Plan) -> Result<u8> {
     let interrupted = AtomicBool::new(false);
     let greeted =
         distinct(plan).and_then(|()| provisioner.greet(&Watcher::new(&interrupted, true)));
+    Ok(answer(&format!("{target}, management API"), greeted))
+}
+
+/// Reads from the store that is read back, but no device; the exit code.
+fn read_back(plan: &Plan) -> Result<u8> {
+    let Some(store) = store(plan).context("read back what will be stored")? else {
+        return Ok(outcome::PASS);
+    };
+    let interrupted = AtomicBool::new(false);
+    let greeted = store.greet(&Watcher::new(&interrupted, true));
+    Ok(answer(&format!("{}, read-back", store.name()), greeted))
+}
+
+/// Prints the answer to a first call; the exit code.
+fn answer(who: &str, greeted: Result<(), ProvisionError>) -> u8 {
     let found = match greeted {
         Ok(()) => Found::new(outcome::PASS, "ok", "answers"),
         Err(error) if error.is_silence() => {
@@ -295,8 +311,8 @@ fn management(plan: &Plan) -> Result<u8> {
         }
         Err(error) => Found::new(outcome::USAGE, "refused", error.to_string()),
     };
-    found.print(&format!("{target}, management API"));
-    Ok(found.code)
+    found.print(who);
+    found.code
 }
 
 /// The need of the plan for one resource, and the amount that there is.
