@@ -1,5 +1,5 @@
 -- The tables of ThingsBoard CE 4.3 that a read-back reads (columns, keys and partitions by month as in its
--- schema-entities.sql and schema-ts-psql.sql), with the devices of e2e/thingsboard-postgres.yaml. The bounds between
+-- schema-entities.sql and schema-ts-psql.sql), with devices for e2e/thingsboard-postgres.sh. The bounds between
 -- both months lie three seconds ahead.
 SET client_min_messages = warning;
 DROP TABLE IF EXISTS ts_kv, key_dictionary, device;
@@ -43,6 +43,6 @@ CREATE TABLE ts_kv_2026_11 PARTITION OF ts_kv FOR VALUES FROM (:month_end) TO (9
 INSERT INTO device (id, created_time, device_profile_id, type, name, tenant_id)
 SELECT gen_random_uuid(), 0, gen_random_uuid(), 'default', 'DW' || lpad(place::text, 8, '0'),
     '13814000-1dd2-11b2-8080-808080808080'
-FROM generate_series(0, 49) AS place;
+FROM generate_series(0, 119) AS place;
 GRANT SELECT ON device, key_dictionary, ts_kv TO reader;
 GRANT SELECT ON device, key_dictionary TO stranger;
