@@ -258,6 +258,8 @@ pub enum Event<'a> {
     },
     /// The link may carry messages.
     Ready,
+    /// The link may carry messages, and a command came, as in [`Self::Command`].
+    ReadyWith(CommandCopy<'a>),
     /// The link cannot be used; the goodbye is rendered.
     Refused(ConnectFailure),
     /// The platform took a message.
@@ -269,9 +271,7 @@ pub enum Event<'a> {
         /// True if the answer came in a separate message.
         is_separate: bool,
     },
-    /// The platform refused a message.
-    Rejected { token: Token, reason: Reason },
-    /// An attempt ended without an answer.
+    /// An attempt ended with a refusal, or without an answer.
     Failed { token: Token, outcome: Outcome },
     /// The exchange of an accepted message is complete.
     Completed { token: Token },

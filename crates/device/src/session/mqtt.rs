@@ -10,7 +10,7 @@ mod subscribing;
 mod takeover;
 
 use muster_measure::LinkAccount;
-use muster_model::{Cause, ConnectFailure, Micros};
+use muster_model::{Cause, ConnectFailure, Micros, Outcome};
 use muster_plan::{ClientPlan, MqttSettings};
 use muster_platform::{PROPERTY_NAME, Protocol, SUBSCRIPTIONS_MAX, UplinkScratch};
 use muster_protocol::mqtt::{self, ClientEvent, Stage, reason};
@@ -265,9 +265,9 @@ impl Mqtt {
                 if self.takes_announcement(at.link, token) {
                     return Some(refuse(at, ConnectFailure::Rejected(reason), out));
                 }
-                Event::Rejected {
+                Event::Failed {
                     token: Token(token.0),
-                    reason,
+                    outcome: Outcome::Rejected(reason),
                 }
             }
             ClientEvent::Completed { token } => Event::Completed {

@@ -123,9 +123,6 @@ impl<P: Session, S: Sink> Shard<P, S> {
                     }
                 }
             }
-            Event::Rejected { token, reason } => {
-                traffic.failed(link, token, Outcome::Rejected(reason), now);
-            }
             Event::Failed { token, outcome } => traffic.failed(link, token, outcome, now),
             Event::Completed { token } => traffic.completed(token, now),
             Event::AnsweredLate { token, is_accepted } => {
@@ -149,6 +146,10 @@ impl<P: Session, S: Sink> Shard<P, S> {
             Event::Alive => {}
             Event::Connected { is_kept } => return self.handshake_done(link, now, is_kept, out),
             Event::Ready => self.connected(link, now),
+            Event::ReadyWith(copy) => {
+                self.connected(link, now);
+                self.traffic.answered_by_command(link, now, None, &copy);
+            }
             Event::Refused(failure) => {
                 self.connect_failed(link, now, failure);
                 return Then::Close;

@@ -144,10 +144,7 @@ pub(super) fn failed<'a>(ticket: Ticket, cause: Failure) -> Event<'a> {
     let token = Token(ticket.name);
     let outcome = match cause {
         // An empty message: nobody there knows what it is about.
-        Failure::Reset => {
-            let reason = Reason::Coap(Code::EMPTY.0);
-            return Event::Rejected { token, reason };
-        }
+        Failure::Reset => Outcome::Rejected(Reason::Coap(Code::EMPTY.0)),
         Failure::Unacknowledged | Failure::Unanswered => Outcome::TimedOut,
         Failure::BadOption(_) | Failure::Block | Failure::BodyChanged | Failure::BodyTooLarge => {
             Outcome::Broken(Cause::Malformed)

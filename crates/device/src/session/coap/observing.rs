@@ -1,7 +1,9 @@
 //! Commands that come as notifications (RFC 7641): a link observes them before it is up.
 
 use muster_model::{Cause, ConnectFailure, Reason};
-use muster_platform::{Answered, Asking, Protocol, Segments, Status};
+use muster_platform::{
+    Answered, Asking, CommandCopy, Protocol, ReplyPath, Requests, Segments, Status,
+};
 use muster_protocol::coap::{
     Again, ClientEvent, Code, ExchangeKey, Failure, Opt, OptionNumber, Refused, Response, Ticket,
 };
@@ -100,7 +102,11 @@ impl Coap {
             ClientEvent::Notification(response) if !response.is_observed() => {
                 Some(Event::Lost(Cause::PeerClosed))
             }
-            ClientEvent::Notification(response) => notified(at, response),
+            ClientEvent::Notification(response) => {
+                let requests = at.class.dialect.requests(Protocol::Coap);
+                let path = &mut at.messages.scratch.reply_path;
+                command(requests, response, path).map(Event::Command)
+            }
             ClientEvent::Again {
                 key,
                 cause: Again::Retransmission,
@@ -132,11 +138,11 @@ impl Coap {
 }
 
 /// The first answer: the link is up if the platform observes for it.
-fn granted<'a>(at: &mut Context<'_, Coap>, response: &Response<'_>) -> Event<'a> {
-    if response.is_observed() {
-        return Event::Ready;
-    }
+fn granted<'a>(at: &mut Context<'_, Coap>, response: &Response<'a>) -> Event<'a> {
     let requests = at.class.dialect.requests(Protocol::Coap);
+    if response.is_observed() {
+        return begun(requests, response, &mut at.messages.scratch.reply_path);
+    }
     let hint = (requests.hint)(Status(response.code.status())).map(str::as_bytes);
     let text = hint.unwrap_or(b"the platform does not observe: its answer has no Observe");
     let reason = Reason::Coap(response.code.0);
@@ -148,15 +154,109 @@ const fn refused<'a>(code: Code) -> Event<'a> {
     Event::Refused(ConnectFailure::SubscribeRejected(Reason::Coap(code.0)))
 }
 
-/// A command that came; none if what came is no command.
-fn notified<'a>(at: &mut Context<'_, Coap>, response: &Response<'a>) -> Option<Event<'a>> {
-    let requests = at.class.dialect.requests(Protocol::Coap);
+/// The link is up. If a notification came before the response, its command is the first answer.
+fn begun<'a>(requests: &Requests, response: &Response<'a>, path: &mut ReplyPath) -> Event<'a> {
+    let command = command(requests, response, path);
+    command.map_or(Event::Ready, Event::ReadyWith)
+}
+
+/// A command that came; none if the response has none, as the one to the request itself.
+fn command<'a>(
+    requests: &Requests,
+    response: &Response<'a>,
+    path: &mut ReplyPath,
+) -> Option<CommandCopy<'a>> {
+    if response.code == Code::VALID || response.payload.is_empty() {
+        return None;
+    }
     let asked = Segments::of(requests.observed?);
     let mut fields = response.options.iter().filter_map(field);
-    let path = &mut at.messages.scratch.reply_path;
     let status = Status(response.code.status());
     match (requests.answered)(status, &mut fields, response.payload, asked, path) {
-        Answered::Command(copy) => Some(Event::Command(copy)),
+        Answered::Command(copy) => Some(copy),
         Answered::Accepted | Answered::Rejected(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use muster_model::Micros;
+    use muster_platform::Dialect;
+    use muster_protocol::coap::{Client, ClientSettings, Message, Request};
+
+    use super::*;
+
+    const NOW: Micros = Micros(5);
+    const COMMAND: &[u8] = br#"{"id":41,"method":"setGpio","params":{}}"#;
+
+    /// A client that has asked for notifications.
+    struct Observer {
+        client: Client,
+        token: Vec<u8>,
+    }
+
+    impl Observer {
+        fn new() -> Self {
+            let mut client = Client::new(Arc::new(ClientSettings::default()), 1);
+            let ticket = Ticket {
+                slot: 0,
+                name: NAME,
+            };
+            let request = Request::new(Code::GET, &[OBSERVE], &[]);
+            let mut sent = Vec::new();
+            client
+                .observe(NOW, ticket, &request, &mut sent)
+                .expect("it is sent");
+            let sent = Message::decode(&sent).expect("a request");
+            Self {
+                client,
+                token: sent.token.as_bytes().to_vec(),
+            }
+        }
+
+        /// A confirmable response of that message id with Observe.
+        fn response(&self, id: u8, code: Code, payload: &[u8]) -> Vec<u8> {
+            let head = [0x40 | self.token.len() as u8, code.0, 0, id];
+            let marker: &[u8] = if payload.is_empty() { &[] } else { &[0xff] };
+            [&head[..], &self.token, &[0x60], marker, payload].concat()
+        }
+    }
+
+    #[test]
+    fn a_command_before_the_response_comes_with_the_link_and_the_response_is_no_command() {
+        let requests = Dialect::Thingsboard.requests(Protocol::Coap);
+        let mut observer = Observer::new();
+        let (mut path, mut out) = (ReplyPath::default(), Vec::new());
+        let datagram = observer.response(1, Code::CONTENT, COMMAND);
+        let event = observer.client.receive(NOW, &datagram, &mut out);
+        let Some(ClientEvent::Response(response)) = event else {
+            panic!("{event:?}");
+        };
+        let first = begun(requests, &response, &mut path);
+        assert!(matches!(first, Event::ReadyWith(_)), "{first:?}");
+        assert!(path.segments().eq(["41"]));
+        let datagram = observer.response(2, Code::VALID, b"");
+        let event = observer.client.receive(NOW, &datagram, &mut out);
+        let Some(ClientEvent::Notification(response)) = event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(command(requests, &response, &mut path), None);
+    }
+
+    #[test]
+    fn a_response_without_a_command_is_the_link_alone() {
+        let requests = Dialect::Thingsboard.requests(Protocol::Coap);
+        for code in [Code::VALID, Code::CONTENT] {
+            let mut observer = Observer::new();
+            let datagram = observer.response(1, code, b"");
+            let event = observer.client.receive(NOW, &datagram, &mut Vec::new());
+            let Some(ClientEvent::Response(response)) = event else {
+                panic!("{event:?}");
+            };
+            let first = begun(requests, &response, &mut ReplyPath::default());
+            assert_eq!(first, Event::Ready);
+        }
     }
 }
