@@ -12,10 +12,9 @@ use muster_provision::{
 use muster_report::{Event, NodeCount};
 use muster_result::Counted;
 
-use crate::counters::CounterWatch;
 use crate::outcome;
 use crate::outputs::result_folder;
-use crate::provisioned::{Provisioned, Watcher};
+use crate::provisioned::Watcher;
 use crate::wall_clock;
 
 /// The platform's rule chain that counts, until it is put back.
@@ -132,21 +131,6 @@ impl Drop for Counting {
     fn drop(&mut self) {
         let _ = self.restore();
     }
-}
-
-/// Reads the platform's own counts, then removes what was created there.
-pub(crate) fn end(
-    counters: Option<CounterWatch>,
-    provisioned: Option<Provisioned>,
-    clock: Clock,
-) -> CountingEnd {
-    let counters = counters.map(|counters| counters.end(clock));
-    let mut end = provisioned.map(|it| it.after(clock)).unwrap_or_default();
-    if let Some(read) = counters {
-        end.counted.counters = Some(read.counters);
-        end.events.extend(read.unread);
-    }
-    end
 }
 
 /// Puts the rule chain back that a killed run has left root.

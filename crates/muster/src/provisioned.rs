@@ -12,6 +12,7 @@ use muster_provision::{
 };
 use muster_report::Event;
 
+use crate::counters::CounterWatch;
 use crate::counting::{Counting, CountingEnd};
 use crate::outcome;
 
@@ -243,6 +244,21 @@ impl Provisioned {
         let journal = self.journal.take().filter(|_| self.removes)?;
         Some(remove(&*self.provisioner, &journal))
     }
+}
+
+/// Reads the platform's own counts, then removes what was created there.
+pub(crate) fn end(
+    counters: Option<CounterWatch>,
+    provisioned: Option<Provisioned>,
+    clock: Clock,
+) -> CountingEnd {
+    let counters = counters.map(|counters| counters.end(clock));
+    let mut end = provisioned.map(|it| it.after(clock)).unwrap_or_default();
+    if let Some(read) = counters {
+        end.counted.counters = Some(read.counters);
+        end.events.extend(read.unread);
+    }
+    end
 }
 
 /// Registrations during the run, and the refusals before them, as an event.

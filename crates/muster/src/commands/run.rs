@@ -26,7 +26,6 @@ use crate::args::RunArgs;
 use crate::commands::check::{check_layers, shortage};
 use crate::commands::repeat::repeat;
 use crate::counters::CounterWatch;
-use crate::counting;
 use crate::folder::{Folder, read_archive};
 use crate::hooks::Hooks;
 use crate::meanwhile::Prepared;
@@ -252,7 +251,7 @@ impl Ready {
         drop(agents);
         let store = ReadBack::new(&plan, header.run, clock);
         let stored = store.add_to(&mut data, &mut watcher, interrupted);
-        let counts = counting::end(counters, provisioned, clock);
+        let counts = provisioned::end(counters, provisioned, clock);
         let steered = watcher.end_meanwhile(interrupted);
         let noted = target.stop();
         steered.iter().for_each(|it| it.add_to(&mut header.plan));
