@@ -46,7 +46,7 @@ pub enum CounterMeans {
     RefusedAsUnable,
     /// Accepted by the platform, and messages of others.
     AcceptedAndOthers,
-    /// Lost behind the acknowledgement; of others, too.
+    /// Failed behind the acknowledgement and perhaps lost; of others, too.
     Failed,
     /// Nothing that the ledger counts.
     Other,

@@ -127,8 +127,8 @@ pub struct CounterGrowth {
     pub ledger: Option<u64>,
     /// Sent messages without an answer; the platform may have counted them or not.
     pub unanswered: u64,
-    /// True if `grown` lies between `ledger` and `ledger + unanswered`, or if a counter of lost messages is 0; null if
-    /// undecidable.
+    /// True if `grown` lies between `ledger` and `ledger + unanswered`, or if a counter of failures is 0; null if
+    /// undecidable, such as when messages of others may be among at least `ledger`.
     pub agrees: Option<bool>,
 }
 

@@ -154,11 +154,8 @@ fn agrees(means: CounterMeans, grown: u64, ledger: u64, unanswered: u64) -> Opti
         CounterMeans::Accepted | CounterMeans::RefusedAsUnable => {
             Some((ledger..=ledger + unanswered).contains(&grown))
         }
-        // Those of others may be among more.
-        CounterMeans::AcceptedAndOthers => match grown {
-            fewer if fewer < ledger => Some(false),
-            _ => (grown <= ledger + unanswered).then_some(true),
-        },
+        // Those of others may be among them, and hide that some of ours are missing.
+        CounterMeans::AcceptedAndOthers => (grown < ledger).then_some(false),
         CounterMeans::Failed | CounterMeans::Other => None,
         // What the adapter's own CoAP refuses is never counted.
         CounterMeans::RefusedAsWrong => (grown == ledger).then_some(true),
@@ -173,7 +170,8 @@ pub(crate) fn differing(of: &CounterGrowth) -> Option<Warning> {
         open => format!(", {} without an answer", figure::count(open)),
     };
     let why = match of.ledger {
-        None => "they were lost behind their acknowledgement; those of others count too".to_owned(),
+        None => "perhaps lost behind their acknowledgement: those of others count too, and a message may have been stored"
+            .to_owned(),
         Some(ledger) => {
             let why = match grown < ledger {
                 true => "not all have come so far",

@@ -191,7 +191,7 @@ fn counters_of_the_server_say_what_was_accepted_and_not_stored() {
     let successful = "successfulMsgs";
     assert_eq!(
         row("ruleEngine_producer", successful),
-        [json!(200), json!(200), json!(true)]
+        [json!(200), json!(200), Value::Null]
     );
     assert_eq!(
         row("ruleEngine queues", successful),
@@ -206,7 +206,7 @@ fn counters_of_the_server_say_what_was_accepted_and_not_stored() {
         .filter(|warning| warning["kind"] == "counters-differ")
         .map(|warning| warning["detail"].to_string())
         .collect();
-    let lost = "thingsboard says 53 ruleEngine queues failedMsgs, they were lost behind";
+    let lost = "thingsboard says 53 ruleEngine queues failedMsgs, perhaps lost behind";
     assert!(
         details.iter().any(|detail| detail.contains(lost)),
         "{details:?}"
