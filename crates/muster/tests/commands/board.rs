@@ -144,7 +144,7 @@ fn a_run_counts_in_the_rule_engine_and_puts_the_root_back() {
     assert!(
         table
             .out
-            .contains("Counted 200, accepted 200, difference 0."),
+            .contains("Counted 200, accepted 200, without an answer 0, difference 0."),
         "{table:?}"
     );
     assert!(detail("rule-chain-restored").contains("root rule chain: 1 put back"));

@@ -136,7 +136,7 @@ fn each_link_is_tried_with_its_own_credential() {
         .replace("DEVICES", &gateway.url)
         .replace("TLS", "")
         .replace("COUNT", &count.to_string())
-        .replace("timeout: 2s", "timeout: 10s, rate: 10000/s")
+        .replace("timeout: 2s", "timeout: 10s, rate: 500/s")
         .replace("CREDENTIAL", credential);
     let said = checked(path, &text, &[]);
     assert_eq!(said.code, 0, "the first link alone is right: {said:?}");
