@@ -247,7 +247,9 @@ class Recount:
         return dict(Counter(a.code for a in self.attempts.values() if a.state == state))
 
     def at(self, backend):
-        table = {state: {"arrived": 0, "absent": 0, "outstanding": 0} for state in SENT}
+        # The last two are of a platform's store alone.
+        columns = ("arrived", "absent", "outstanding", "overwritten", "outside_sample")
+        table = {state: dict.fromkeys(columns, 0) for state in SENT}
         is_quiet = backend.last + self.result.quiet <= self.result.end
         seen = [m for m in backend.copies if m in self.attempts]
         for message, attempt in self.attempts.items():
