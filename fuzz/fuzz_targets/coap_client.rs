@@ -13,8 +13,8 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use muster_model::Micros;
 use muster_protocol::coap::{
-    BlockSize, ClientEvent, ClientSettings, Code, ExchangeKey, Message, Request, Response, SharedClient,
-    Ticket,
+    BlockSize, ClientEvent, ClientSettings, Code, ExchangeKey, Message, Request, Response,
+    SharedClient, Ticket,
 };
 
 /// Calls of one script; longer ones find nothing that shorter ones do not.
