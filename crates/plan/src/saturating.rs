@@ -39,8 +39,8 @@ const SETTLE: Settle = Settle {
 impl Plan {
     /// This plan for a null target on this machine: after [`Plan::LEAD`] each of these streams has
     /// a turn of a second, in which each of its devices sends as soon as its last message is final, or commands are issued as
-    /// fast as the backend takes them. The first stream sends during the lead too. Addresses, rates, rules and secrets of the target do not remain,
-    /// so that scenarios of one shape become one plan.
+    /// fast as the backend takes them. The first stream sends during the lead too. Addresses, rates, rules and secrets of the
+    /// target do not remain, so that scenarios of one shape become one plan.
     #[must_use]
     pub fn saturating(&self, turns: &[StreamId]) -> Self {
         let mut plan = self.clone().with_first_links(|protocol| {

@@ -25,7 +25,8 @@ const BUFFERS: u32 = 16_384;
 /// Farthest end of a sample of CPU from the end of the second that it stands for.
 const SAMPLE_OFF_MAX: Micros = Micros::from_millis(400);
 
-/// Carries out the plan of a calibration, with one shard, and derives the cost of a message, command or attempt of each stream.
+/// Carries out the plan of a calibration, with one shard, and derives the cost of a message, command or attempt of each
+/// stream.
 pub(super) fn measure(mut plan: Plan, turns: &[StreamId]) -> Result<Measured> {
     for backend in plan.backends.iter_mut().filter(|it| it.kind().listens) {
         backend.endpoint.port = free_port().context("find a port for the webhook")?;

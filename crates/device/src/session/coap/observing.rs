@@ -5,12 +5,11 @@ use muster_platform::{
     Answered, Asking, CommandCopy, Protocol, ReplyPath, Requests, Segments, Status,
 };
 use muster_protocol::coap::{
-    Again, ClientEvent, Code, ExchangeKey, Failure, Opt, OptionNumber, Refused, Response, Ticket,
+    Again, ClientEvent, Code, ExchangeKey, Failure, Opt, OptionNumber, Refused, Response,
 };
 
 use super::answering::field;
 use super::requesting::with_options;
-use super::sockets::Exchanges;
 use super::{Coap, CoapSettings};
 use crate::class::Class;
 use crate::session::{Context, Event, Scratch};
@@ -70,24 +69,10 @@ impl Coap {
             return Err(Refused::NothingDue);
         };
         let now = at.now;
-        at.class
-            .observe(topic, scratch, |request| match (&mut exchanges, again) {
-                (exchanges, Some(key)) => exchanges.again(now, key, request, out),
-                (Exchanges::Own(client), None) => {
-                    let ticket = Ticket {
-                        slot: 0,
-                        name: NAME,
-                    };
-                    client.observe(now, ticket, request, out).map(|_| ())
-                }
-                (Exchanges::Shared(client, slot), None) => {
-                    let ticket = Ticket {
-                        slot: *slot,
-                        name: NAME,
-                    };
-                    client.observe(now, ticket, request, out).map(|_| ())
-                }
-            })
+        at.class.observe(topic, scratch, |request| match again {
+            Some(key) => exchanges.again(now, key, request, out),
+            None => exchanges.observe(now, NAME, request, out).map(|_| ()),
+        })
     }
 
     /// The meaning of what came, or did not come, of an observation.
@@ -184,7 +169,7 @@ mod tests {
 
     use muster_model::Micros;
     use muster_platform::Dialect;
-    use muster_protocol::coap::{Client, ClientSettings, Message, Request};
+    use muster_protocol::coap::{Client, ClientSettings, Message, Request, Ticket};
 
     use super::*;
 

@@ -168,6 +168,23 @@ impl Exchanges<'_> {
         }
     }
 
+    /// Sends a request that observes; `name` comes back in its events.
+    pub(super) fn observe(
+        &mut self,
+        now: Micros,
+        name: u32,
+        request: &coap::Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<coap::ExchangeKey, coap::Refused> {
+        match self {
+            Self::Own(client) => client.observe(now, coap::Ticket { slot: 0, name }, request, out),
+            Self::Shared(client, index) => {
+                let ticket = coap::Ticket { slot: *index, name };
+                client.observe(now, ticket, request, out)
+            }
+        }
+    }
+
     /// Sends a copy of a request, or its next block.
     pub(super) fn again(
         &mut self,

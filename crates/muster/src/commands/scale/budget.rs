@@ -33,8 +33,8 @@ pub(super) struct StepLengths {
 }
 
 impl StepLengths {
-    /// The lengths for a plan, in whole seconds, as steps are held. If an SLO limits a latency, `hold` only lengthens the steps of `muster capacity`: a
-    /// shorter step passes above the capacity.
+    /// The lengths for a plan, in whole seconds, as steps are held. If an SLO limits a latency, `hold` only lengthens the
+    /// steps of `muster capacity`: a shorter step passes above the capacity.
     pub(super) fn new(plan: &Plan, hold: Micros) -> Self {
         let limit = longest_limit(&plan.rules);
         let (short, long) = match limit {
